@@ -25,8 +25,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun
 from probing.models.cache_dir import versions
-from probing.models.checkpoints import step_of
-from probing.models.location import no_panic
+from probing.models.location import no_panic, step_of
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
@@ -80,7 +79,7 @@ def probe(
     interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
     functions and write it to `output` for `probing.merge`; the result is then None.
 
-    A repeated probe is answered from the cache (see `probing.runs.cache`), unless the model is a pair.
+    A repeated probe is answered from the cache (see `probing.models.cache_dir`), unless the model is a pair.
 
     Under `accelerate launch` or `torchrun` the processes share the work; the main process returns the same result as a
     single process would, the others return None.

@@ -41,7 +41,7 @@ class ProbeRun(Circumstances):
     attention_why: str
     """The reason if it was not captured."""
     step: Number | None = None
-    """The training step of a checkpoint (`probing.models.checkpoints`)."""
+    """The training step of a checkpoint (`probing.models.location`)."""
 
     @model_serializer(mode="wrap")
     def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SUM
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
-from probing.models.checkpoints import checkpoints, trainings
+from probing.models.location import checkpoints, trainings
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
@@ -59,7 +59,7 @@ def probe_models(
     """Probe each model on each config and split, one after the other, and yield the outcomes; data are read once.
 
     `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several revisions of one model are
-    checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.checkpoints.checkpoints`).
+    checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.location.checkpoints`).
     `revisions`: those of a single model. All other arguments are those of `probe`, and so is each result; with an
     `output`, a repeated call continues where the last one stopped.
 

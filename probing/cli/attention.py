@@ -74,7 +74,7 @@ def probe(
     `accelerate launch` or `torchrun`, the processes share the work.
     """
     options.every(configs, splits, as_json, given["shard"])
-    from probing.models.checkpoints import checkpoints, read_models, trainings
+    from probing.models.location import checkpoints, read_models, trainings
 
     names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
     named = trainings(names)

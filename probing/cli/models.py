@@ -27,7 +27,7 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     """
     options.check([options.with_gguf(model, gguf)])
     quiet_libraries()
-    from probing.models.doctor import doctor as run
+    from probing.models.load import doctor as run
 
     diagnosis = run(options.with_gguf(model, gguf), **given)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)

@@ -90,8 +90,8 @@ def ablate(
     The model runs in float32.
 
     The same arguments give the same result for any number of processes. A repeated run is answered from the cache (see
-    `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process returns
-    the result and the others None.
+    `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process
+    returns the result and the others None.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """

@@ -27,10 +27,9 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS, language_of
 from probing.models.cache_dir import VERSIONS
 from probing.runs import records
-from probing.runs.records import Record, exactly, explain, matching
+from probing.runs.records import PLAIN, Record, exactly, explain, matching, parse, read, shown
 from probing.runs.saved import Circumstances
 from probing.runs.settings import Limit
-from probing.runs.untrusted_json import PLAIN, parse, read, shown
 
 logger = logging.getLogger(__name__)
 

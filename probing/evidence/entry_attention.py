@@ -41,9 +41,8 @@ from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
 from probing.runs import records
-from probing.runs.records import Record, Texts, listed, matching
+from probing.runs.records import PLAIN, Record, Texts, listed, matching, shown
 from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings, Signature
-from probing.runs.untrusted_json import PLAIN, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores of each relation."""

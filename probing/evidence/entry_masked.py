@@ -48,8 +48,7 @@ from probing.prediction.result import (
     signature_of,
 )
 from probing.runs import records
-from probing.runs.records import exactly, listed, matching
-from probing.runs.untrusted_json import PLAIN
+from probing.runs.records import PLAIN, exactly, listed, matching
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""

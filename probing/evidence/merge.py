@@ -16,10 +16,8 @@ from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.prediction.surprisal_result import SurprisalResult
-from probing.runs import shards
-from probing.runs.ledger_file import kind_of
+from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
 from probing.runs.saved import Result, found_at
-from probing.runs.shards import ShardRecord
 
 RESULTS: dict[str, type[Any]] = {
     kind.LEDGER.INSTRUMENT: kind
@@ -76,7 +74,7 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
             try:
                 if instrument not in RESULTS:
                     raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
-                made, record = shards.split(file, settings)
+                made, record = split_shard(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
                     raise LedgerError(
                         f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
@@ -142,8 +140,8 @@ def _merged(run: Sequence[_Shard]) -> Any:
     """The result of the shards of a run."""
     result = RESULTS[run[0].instrument]
     once = {shard.record.number: shard.file for shard in run}
-    loaded = [shards.load(file, result.LEDGER.load) for _, file in sorted(once.items())]
+    loaded = [load_shard(file, result.LEDGER.load) for _, file in sorted(once.items())]
     folder, record = once[1].parent, loaded[0][1]
-    data_folder = None if record.data_path is None else folder / record.data_path
-    merged = result.from_ledger(result.LEDGER.concatenate(table for table, _ in loaded), data_folder)
-    return merged.of_model_at(None if record.model_path is None else found_at(folder, record.model_path))
+    whole = result.LEDGER.concatenate(table for table, _ in loaded)
+    merged = result.from_ledger(whole, found_at(folder, record.data_path))
+    return merged.of_model_at(found_at(folder, record.model_path))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from probing.runs.untrusted_json import shown
+from probing.runs.records import shown
 
 _MOST_NUMBERS = 10**7
 """The most numbers in one list: several times as many as in the largest published config."""

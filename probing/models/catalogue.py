@@ -25,13 +25,6 @@ from probing.models.subtokens import positions
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
 
-_DECODER = {
-    "hidden_size": 576,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "max_position_embeddings": 8192,
-}
-
 _THREADS = 8
 
 
@@ -107,8 +100,6 @@ def _outcome(model: str, family: str, layers: int | None, heads: int | None, lon
 def _config(model: str, reached: bool) -> PreTrainedConfig:
     if model in EMBEDDED_MODELS:
         folder = embedded_folder(model)
-        if model == DECODER:  # its file takes seconds to read
-            return AutoConfig.for_model("llama", **_DECODER)
     elif model.endswith(GGUF) or (os.path.isdir(model) and locate(model).is_gguf):
         from probing.models.gguf_file import config_of  # torch takes seconds to import
 
@@ -124,6 +115,9 @@ def _read(model: str, reached: bool) -> Description:
     """Describe a model from its configuration, from the Hub if it can be `reached`, otherwise from the cache."""
     try:
         with loading(model):
+            if model == DECODER:  # its file takes seconds to read
+                embedded_folder(model)  # raises if its package is not installed
+                return _outcome(model, **_KNOWN["decoder"])
             return describe(model, _config(model, reached))
     except ModelError as error:
         reason = {

@@ -5,25 +5,45 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import torch
 import transformers
 
-from codesyntax_dataset.errors import ModelError
-from codesyntax_dataset.protocol import ATTENTION
+from codesyntax_dataset.errors import ModelError, UnknownName
+from codesyntax_dataset.protocol import ATTENTION, NORM, WEIGHTS
 from probing.models import capture, subtokens
-from probing.models.checks import SelfCheck
-from probing.models.loaded import Loaded, LoadedModel, body_of, borrowed, full_precision, quiet, without_cache
+from probing.models.loaded import (
+    TEXTS,
+    Check,
+    Loaded,
+    LoadedModel,
+    body_of,
+    borrowed,
+    full_precision,
+    quiet,
+    without_cache,
+)
 
 logger = logging.getLogger(__name__)
+
+
+class SelfCheck(NamedTuple):
+    """The outcome of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
+    later one, the checks, and why attention must be read from the eager maps (empty if it need not)."""
+
+    layers: int
+    heads: int
+    causal: bool
+    checks: list[Check]
+    why: str
 
 
 class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
-    to a later one; `weights`, `factors`: of its rows, as of `probing.models.norms.weigh`; `path`: `captured` if
+    to a later one; `weights`, `factors`: of its rows, as of `weigh` and `factors_of`; `path`: `captured` if
     attention is read in our attention function, `eager` if that differs from what the model computes, for the reason in
     `why`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an encoder-
     decoder, `model` is the encoder; of a model with a head, the body.
@@ -53,6 +73,14 @@ class Encoder(LoadedModel):
         self.layers, self.heads, self.causal, self.checks, self.why = outcome
         if self.why:
             logger.warning("%s is probed with eager attention maps: %s", self.name, self.why)
+
+    def weigh(self, weights: str) -> Self:
+        """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of` does."""
+        if weights not in WEIGHTS:
+            raise UnknownName("weights", weights, WEIGHTS)
+        if weights == NORM and not self.factors:
+            self.weights, self.factors = weights, factors_of(self)
+        return self
 
     def forward(self, inputs: Mapping[str, torch.Tensor], listener: capture.Listener) -> None:
         """Run the model over a padded batch, calling `listener` once per layer.
@@ -117,3 +145,48 @@ def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     finally:
         with quiet():
             model.set_attn_implementation(before)
+
+
+def factors_of(encoder: Encoder) -> list[torch.Tensor]:
+    """Of each layer and query head a factor R, float32 (H, D, D): the norm of f(x) is that of R applied to the value.
+
+    Attention weights times such norms, ‖α f(x)‖, rank instead of α (Kobayashi et al. 2020, section 2.2): a head adds
+    α_ij f(x_j) to sub-token i, where f is its value followed by its part of the output projection, and a large weight
+    on a short vector hardly counts. Which module projects is found by what goes in and out, not by its name.
+
+    Raises ModelError for a model that is probed with eager attention maps, or whose heads' outputs are not what a
+    linear module of its own receives, as with gates or norms in between.
+    """
+    projections = _projections(encoder) if encoder.path == "captured" else {}
+    if len(projections) < encoder.layers:
+        raise ModelError(
+            f"{encoder.name} has {encoder.layers} attention layers, and the output projection of {len(projections)} of "
+            "them is known, expected all: leave out --weights norm"
+        )
+    return [_factor(projections[layer], encoder.heads) for layer in range(encoder.layers)]
+
+
+def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
+    """Of each layer the first module with a matrix that receives just what the heads give, side by side."""
+    given: list[torch.Tensor] = []
+    found: dict[int, torch.nn.Module] = {}
+
+    def enter(module: torch.nn.Module, received: tuple) -> None:
+        if given and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], given[-1]):
+            found.setdefault(len(given) - 1, module)
+
+    with contextlib.ExitStack() as stack:
+        for module in encoder.model.modules():
+            if getattr(getattr(module, "weight", None), "ndim", 0) == 2:
+                stack.callback(module.register_forward_pre_hook(enter).remove)
+        stack.enter_context(capture.edit(lambda outputs: given.append(outputs.flatten(2).clone())))
+        ids, *_ = next(encoder.encode(TEXTS))
+        encoder.run(encoder.inputs([ids[: encoder.longest]]), capture.NAME)
+    return found
+
+
+def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
+    weight = projection.get_parameter("weight").detach().float()
+    if isinstance(projection, torch.nn.Linear):  # otherwise of GPT-2's kind, whose inputs come first
+        weight = weight.T
+    return torch.linalg.qr(weight.unflatten(0, (heads, -1)).mT, mode="r").R

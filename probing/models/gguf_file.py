@@ -42,8 +42,8 @@ _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
 _MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
-_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of the types of values that are numbers."""
+_NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+"""The types of values that are numbers, as `struct` reads them."""
 
 _STRING, _ARRAY = 8, 9
 
@@ -52,22 +52,14 @@ CONVERTED = ".gguf"
 
 
 class Header(NamedTuple):
-    """The structure of a GGUF file: its architecture, its number of weights, and the type of most of them.
+    """The structure of a GGUF file: its number of weights, and the type of most of them, empty if that is F32."""
 
-    `quantization` is empty if that is F32.
-    """
-
-    architecture: str
     weights: int
     quantization: str
 
 
-class _MalformedGguf(ValueError):
-    pass
-
-
 class _Bytes:
-    """Reads one value after the other; raises _MalformedGguf at the end."""
+    """Reads one value after the other; raises ValueError at the end."""
 
     def __init__(self, data: mmap.mmap):
         self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_HEADER)
@@ -76,17 +68,17 @@ class _Bytes:
         """The place of the next `size` bytes."""
         place = self.place
         if size > self.end - place:
-            raise _MalformedGguf("it is cut off, or its header is too large")
+            raise ValueError("it is cut off, or its header is too large")
         self.place = place + size
         return place
 
-    def number(self, form: str) -> int:
+    def number(self, form: str) -> Any:
         return struct.unpack_from(form, self.data, self.take(struct.calcsize(form)))[0]
 
     def size(self, most: int, what: str) -> int:
         number = self.number("<Q")
         if number > most:
-            raise _MalformedGguf(f"{what} {number:,}, expected at most {most:,}")
+            raise ValueError(f"{what} {number:,}, expected at most {most:,}")
         return number
 
     def text(self, most: int, what: str) -> str:
@@ -100,7 +92,7 @@ def read_header(file: Path) -> Header:
     try:
         with opened(file) as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _header(data)
-    except (_MalformedGguf, UnicodeDecodeError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise ModelError(
             f"{file.name} is not a GGUF file that can be read: {error}; download it again, or convert it again with a "
             "current llama.cpp"
@@ -115,38 +107,38 @@ def _check_installed() -> None:
 def _header(data: mmap.mmap) -> Header:
     read = _Bytes(data)
     if data[:4] != b"GGUF":
-        raise _MalformedGguf("it does not begin with GGUF")
+        raise ValueError("it does not begin with GGUF")
     read.take(4)
     if (version := read.number("<I")) not in (2, 3):
-        raise _MalformedGguf(f"its version is {version}, expected 2 or 3 in little-endian")
+        raise ValueError(f"its version is {version}, expected 2 or 3 in little-endian")
     tensors = read.size(_MOST_TENSORS, "its number of tensors is")
     fields = _fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
     architecture, alignment = fields.get("general.architecture"), fields.get("general.alignment", 32)
     if not isinstance(architecture, str) or not re.fullmatch(r"[a-z0-9_-]{1,40}", architecture):
-        raise _MalformedGguf("it does not say the architecture of its model")
+        raise ValueError("it does not say the architecture of its model")
     if type(alignment) is not int or alignment not in [1 << power for power in range(17)]:
-        raise _MalformedGguf("its alignment is not a power of two up to 65,536")
+        raise ValueError("its alignment is not a power of two up to 65,536")
     infos = [_tensor(read) for _ in range(tensors)]
     if not infos or len({name for name, *_ in infos}) < len(infos):
-        raise _MalformedGguf("it has no tensors, or two of one name")
+        raise ValueError("it has no tensors, or two of one name")
     start = -(-read.place // alignment) * alignment
     if start + max(offset + size for _, _, _, offset, size in infos) > len(data):
-        raise _MalformedGguf("it is cut off: its tensors end behind it")
+        raise ValueError("it is cut off: its tensors end behind it")
     kinds: Counter[str] = Counter()
     for _, kind, weights, _, _ in infos:
         kinds[kind] += weights
     most = kinds.most_common(1)[0][0]
-    return Header(architecture, kinds.total(), "" if most == "F32" else most)
+    return Header(kinds.total(), "" if most == "F32" else most)
 
 
 def _fields(read: _Bytes, number: int) -> dict[str, Any]:
-    """The fields of a file that are texts or whole numbers; the others are checked."""
+    """The fields of a file that are texts or numbers; arrays are checked, and stand there as None."""
     fields: dict[str, Any] = {}
     values, pieces = 0, 0
     for _ in range(number):
         name, kind = read.text(_LONGEST_NAME, "a name"), read.number("<I")
         if name in fields:
-            raise _MalformedGguf(f"its field {name[:60]!r} occurs twice")
+            raise ValueError(f"its field {name[:60]!r} occurs twice")
         if kind == _STRING:
             fields[name] = read.text(_LONGEST_TEXT, "a text")
         elif kind == _ARRAY:
@@ -158,17 +150,16 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     size = read.size(_LONGEST_TEXT, "the bytes of a text are")
                     read.take(size)
                     pieces += size * size
-            elif kind in _SIZES:
-                read.take(_SIZES[kind] * length)
+            elif kind in _NUMBERS:
+                read.take(struct.calcsize(_NUMBERS[kind]) * length)
             else:
-                raise _MalformedGguf(f"an array holds values of type {kind}")
+                raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:
-                raise _MalformedGguf("its vocabulary is larger than any tokenizer's")
-        elif kind in _SIZES:
-            whole = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}.get(kind)
-            fields[name] = read.number(whole) if whole else read.take(_SIZES[kind]) and None
+                raise ValueError("its vocabulary is larger than any tokenizer's")
+        elif kind in _NUMBERS:
+            fields[name] = read.number(_NUMBERS[kind])
         else:
-            raise _MalformedGguf(f"its field {name[:60]!r} is of type {kind}")
+            raise ValueError(f"its field {name[:60]!r} is of type {kind}")
     return fields
 
 
@@ -177,15 +168,15 @@ def _tensor(read: _Bytes) -> tuple[str, str, int, int, int]:
     gguf = importlib.import_module("gguf")  # no dependency of this package: only GGUF files need it
     name, rank = read.text(_LONGEST_NAME, "a name"), read.number("<I")
     if not 1 <= rank <= 4:
-        raise _MalformedGguf(f"its tensor {name[:60]!r} has {rank} dimensions")
+        raise ValueError(f"its tensor {name[:60]!r} has {rank} dimensions")
     shape = [read.size(_LARGEST_DIMENSION, "a dimension is") for _ in range(rank)]
     kind, offset = read.number("<I"), read.number("<Q")
     try:
         block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
     except (KeyError, ValueError):
-        raise _MalformedGguf(f"its tensor {name[:60]!r} is of the unknown type {kind}") from None
+        raise ValueError(f"its tensor {name[:60]!r} is of the unknown type {kind}") from None
     if not prod(shape) or shape[0] % block:
-        raise _MalformedGguf(f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}")
+        raise ValueError(f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}")
     return name, gguf.GGMLQuantizationType(kind).name, prod(shape), offset, prod(shape) // block * size
 
 

@@ -10,23 +10,20 @@ import torch
 from transformers import DynamicCache
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.checks import TEXTS, Check, error_line
-from probing.models.loaded import Loaded, positions_of
+from probing.models.loaded import TEXTS, Loaded, error_line, positions_of
 from probing.models.masked import MaskedModel, ScoringModel
 from probing.models.transfer import send
 
 
 class Convention(NamedTuple):
-    """The tokens before the prefix, the suffix and the middle of a text, in this order (Bavarian et al. 2022, PSM).
+    """The `marks` before the prefix, the suffix and the middle of a text, in this order (Bavarian et al. 2022, PSM).
 
     `models`: which were trained so, and `source`: where that is said; `stops`: tokens that end a middle, beside these
     three and the tokenizer's special ones.
     """
 
     models: str
-    prefix: str
-    suffix: str
-    middle: str
+    marks: tuple[str, str, str]
     stops: tuple[str, ...]
     source: str
 
@@ -34,36 +31,23 @@ class Convention(NamedTuple):
 CONVENTIONS = (
     Convention(
         "StarCoder2, Granite",
-        "<fim_prefix>",
-        "<fim_suffix>",
-        "<fim_middle>",
+        ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
         ("<fim_pad>", "<file_sep>", "<repo_name>"),
         "Lozhkov et al. 2024 (arXiv:2402.19173), Mishra et al. 2024 (arXiv:2405.04324)",
     ),
     Convention(
         "Qwen2.5-Coder, CodeGemma",
-        "<|fim_prefix|>",
-        "<|fim_suffix|>",
-        "<|fim_middle|>",
+        ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
         ("<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|file_separator|>"),
         "Hui et al. 2024 (arXiv:2409.12186), CodeGemma Team 2024 (arXiv:2406.11409)",
     ),
     Convention(
         "DeepSeek-Coder",
-        "<｜fim▁begin｜>",
-        "<｜fim▁hole｜>",
-        "<｜fim▁end｜>",
+        ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
         (),
         "Guo et al. 2024 (arXiv:2401.14196)",
     ),
-    Convention(
-        "Code Llama",
-        "▁<PRE>",
-        "▁<SUF>",
-        "▁<MID>",
-        ("▁<EOT>",),
-        "Rozière et al. 2023 (arXiv:2308.12950)",
-    ),
+    Convention("Code Llama", ("▁<PRE>", "▁<SUF>", "▁<MID>"), ("▁<EOT>",), "Rozière et al. 2023 (arXiv:2308.12950)"),
 )
 """Of all, the first whose three tokens a tokenizer has is that of its model."""
 
@@ -71,7 +55,7 @@ CONVENTIONS = (
 def convention_of(tokenizer: Any) -> Convention | None:
     """The convention whose tokens a tokenizer has."""
     known = tokenizer.get_vocab()
-    return next((one for one in CONVENTIONS if {one.prefix, one.suffix, one.middle} <= known.keys()), None)
+    return next((one for one in CONVENTIONS if known.keys() >= set(one.marks)), None)
 
 
 class InfillingModel(ScoringModel):
@@ -92,8 +76,7 @@ class InfillingModel(ScoringModel):
         # a cache has a column for each sub-token of a text, and one for each that is written: windows count columns
         window = (getattr(loaded.model.config, "sliding_window", None) or 2 * self.longest + 6) // 2
         self.longest = min(self.longest, min(window, positions_of(loaded.model) or window) - 3)
-        ids = self.tokenizer.convert_tokens_to_ids
-        self._marks = [[ids(token)] for token in (convention.prefix, convention.suffix, convention.middle)]
+        self._marks = [[token] for token in self.tokenizer.convert_tokens_to_ids(list(convention.marks))]
         self._special = np.array(self.tokenizer.all_special_ids)
         known = self.tokenizer.get_vocab()
         stops = [known[token] for token in convention.stops if token in known]
@@ -161,16 +144,14 @@ class InfillingModel(ScoringModel):
         try:
             together, alone = self._written(found), [self._written([one]) for one in found]
         except Exception as error:  # a model's code may fail in any way when it gets a cache
-            self.require(Check("continues a text", False, error_line(error), "it does not continue what it has read"))
+            self.require("continues a text", False, error_line(error), "it does not continue what it has read")
         both = np.stack([together, np.concatenate(alone)])
         apart = int(((both[0, :, 0] != both[1, :, 0]) & (both[:, :, 3] == 0).all(axis=0)).sum())
         self.require(
-            Check(
-                "holes are filled in a batch as alone",
-                apart == 0,
-                f"{apart} of {len(together)} sub-tokens differ",
-                "what it writes depends on the batch",
-            )
+            "holes are filled in a batch as alone",
+            apart == 0,
+            f"{apart} of {len(together)} sub-tokens differ",
+            "what it writes depends on the batch",
         )
         return self
 

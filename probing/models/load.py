@@ -1,4 +1,4 @@
-"""Loads models: from the Hub, a folder, an embedded one or a (model, tokenizer) pair, and lets them be checked.
+"""Load models from the Hub, a folder, a package or memory, and check whether they can be probed.
 
 Weights are read from safetensors only, and no code from a model's repository is run.
 """
@@ -6,8 +6,9 @@ Weights are read from safetensors only, and no code from a model's repository is
 from __future__ import annotations
 
 import copy
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, attention_of
 from probing.models.identity import digest_of, digest_of_head
 from probing.models.infilling import InfillingModel, RestoringModel
-from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
+from probing.models.loaded import DTYPES, Check, FailedCheck, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import MaskedModel, ScoringModel
 from probing.models.selfcheck import self_check
@@ -43,111 +44,50 @@ from probing.models.silencing import LanguageModel
 from probing.models.untrusted import check_growth, check_parts, check_size
 
 
-@checked
-def load(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
-    device: str | torch.device | None = None,
-    max_length: Positive = PAPER_LENGTH,
-    random_weights: Natural | None = None,
-) -> Encoder:
+def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
     """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
-    `device`: by default a CUDA GPU if there is one; a pair stays on its device by default, and must already have the
-    precision `dtype`. `max_length`: the most sub-tokens, special tokens included, of a function, if the model can read
-    so many. `random_weights`: a seed, to use the model's architecture with initial weights instead of its own.
+    Options are `revision`; `dtype`; `device`: by default a CUDA GPU if there is one; a pair stays on its device by
+    default, and must already have the precision `dtype`; `max_length`: the most sub-tokens, special tokens included, of
+    a function, if the model can read so many; `random_weights`: a seed, to use the model's architecture with initial
+    weights instead of its own.
 
     Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
     """
-    dtype = _dtype_named(dtype)
-    if isinstance(model, tuple):
-        return self_check(Encoder(_encoder_of_pair(model, dtype, device, max_length, random_weights)))
-    model, target = os.fspath(model), _device_named(device)
-    found = described(model, revision)
-    # some families fix their attention when they are built
-    weights, _ = _weights(model, found, AutoModel, dtype, attn_implementation="eager")
-    with loading(model), quiet():
-        loaded = found.loaded(weights, dtype, max_length)
-        if random_weights is not None:
-            weights = with_random_weights(weights, random_weights)
-        loaded = loaded._replace(model=weights.to(target))
-    if random_weights is not None:  # a control and a model in memory are checked each time
-        return self_check(Encoder(loaded))
-    return self_check(Encoder(loaded), cache_dir.self_check(loaded.revision, dtype, target.type, max_length))
+    loaded, _ = _loaded(model, eager=True, **options)
+    encoder, check = Encoder(loaded), None
+    # a control and a model in memory are checked each time
+    if not isinstance(model, tuple) and options.get("random_weights") is None:
+        check = cache_dir.self_check(loaded.revision, loaded.dtype, encoder.device.type, loaded.max_length)
+    return self_check(encoder, check)
 
 
-@checked
-def load_restoring(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
-    device: str | torch.device | None = None,
-    max_length: Positive = PAPER_LENGTH,
-    random_weights: Natural | None = None,
-) -> RestoringModel:
-    """Load a masked language model, or a decoder that fills in the middle; arguments as of `load`.
+def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> RestoringModel:
+    """Load a masked language model, or a decoder that fills in the middle; options as of `load`.
 
     None of its weights may be missing. Raises ModelError if the model does not exist, cannot be loaded, or is neither.
     """
-    loaded, head = _with_weights(model, (MASKED, CAUSAL), revision, dtype, device, max_length, random_weights)
+    loaded, head = _loaded(model, with_head=True, **options)
     return (MaskedModel if head is MASKED else InfillingModel)(loaded).examine()
 
 
-@checked
-def load_scoring(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
-    device: str | torch.device | None = None,
-    max_length: Positive = PAPER_LENGTH,
-    random_weights: Natural | None = None,
-) -> ScoringModel:
-    """Load a masked language model or a decoder; arguments as of `load`. None of its weights may be missing.
+def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringModel:
+    """Load a masked language model or a decoder; options as of `load`. None of its weights may be missing.
 
     Raises ModelError if the model does not exist, cannot be loaded, or has no language-model head.
     """
-    loaded, head = _with_weights(model, (MASKED, CAUSAL), revision, dtype, device, max_length, random_weights)
+    loaded, head = _loaded(model, with_head=True, **options)
     return ScoringModel(loaded, head is MASKED).examine()
 
 
-def _with_weights(
-    model: str | os.PathLike | tuple,
-    heads: Sequence[Head],
-    revision: str | None,
-    dtype: str | torch.dtype,
-    device: str | torch.device | None,
-    max_length: int,
-    random_weights: int | None,
-) -> tuple[Loaded, Head]:
-    """`_with_head`, with initial weights instead of its own if there is a seed for them."""
-    loaded, head = _with_head(model, heads, revision, _dtype_named(dtype), device, max_length)
-    if random_weights is not None:
-        loaded = loaded._replace(model=with_random_weights(loaded.model, random_weights, head.auto))
-    return loaded, head
-
-
-def load_language_model(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    device: str | torch.device | None = None,
-    max_length: int,
-) -> LanguageModel:
-    """Load a masked language model or a decoder in float32; arguments as of `load`.
+def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> LanguageModel:
+    """Load a masked language model or a decoder whose heads can be silenced; options as of `load`.
 
     Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or heads that cannot be
     silenced.
     """
-    # some families fix their attention when they are built
-    options = {"attn_implementation": "eager"}
-    loaded, head = _with_head(model, (MASKED, CAUSAL), revision, "float32", device, max_length, **options)
-    language_model = LanguageModel(loaded, head is MASKED)
-    self_check(language_model)
-    return language_model.examine()
+    loaded, head = _loaded(model, with_head=True, eager=True, **options)
+    return self_check(LanguageModel(loaded, head is MASKED)).examine()
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
@@ -157,6 +97,46 @@ def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, 
         with torch.device("meta"):
             empty = AutoModel.from_config(found.config)
     return found.tokenizer, min(max_length, positions_of(empty) or max_length)
+
+
+class Diagnosis(NamedTuple):
+    """The self-check of a model: `path` is `captured`, `eager` or `refused`; `summary` is one line of text."""
+
+    path: str
+    summary: str
+    checks: list[Check]
+
+    def to_json(self) -> str:
+        fields = self._asdict() | {"checks": [check._asdict() for check in self.checks]}
+        return json.dumps(fields, indent=1) + "\n"
+
+    def text(self) -> str:
+        width = max(len(check.name) for check in self.checks)
+        lines = [
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks
+        ]
+        return "\n".join([*lines, "", self.summary])
+
+
+def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
+    """Whether a model can be probed: load it like `probe` and return its self-check; options as of `load`.
+
+    Raises ModelError if it cannot be loaded.
+    """
+    try:
+        encoder = load(model, **options)
+    except FailedCheck as failed:
+        return Diagnosis("refused", str(failed), failed.checks)
+    how = (
+        "from our attention function" if encoder.path == "captured" else f"from its eager attention maps: {encoder.why}"
+    )
+    sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
+    return Diagnosis(
+        encoder.path,
+        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, which see "
+        f"{sees}; functions of up to {encoder.longest} sub-tokens.",
+        encoder.checks,
+    )
 
 
 class Head(NamedTuple):
@@ -175,153 +155,108 @@ MASKED = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAM
 CAUSAL = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
 
 
-def _with_head(
-    model: str | os.PathLike | tuple,
-    heads: Sequence[Head],
-    revision: str | None,
-    dtype: str,
-    device: str | torch.device | None,
-    max_length: int,
-    **options: Any,
-) -> tuple[Loaded, Head]:
-    """A language model, and its head: of two that its family has, the first, for a decoder the last."""
-    if isinstance(model, tuple):
-        weights, tokenizer = _both_of_pair(model)
-        _check_pair(weights, tokenizer, dtype)
-        name = _name_of_pair(weights)
-        classes = {kind.__name__ for kind in type(weights).__mro__}
-        head = next((head for head in heads if classes & {*head.names.values()}), None)
-        if head is None:
-            head = _head_of(weights.config, name, heads)
-            raise head.missing(name, f"it is a {type(weights).__name__}; load it with {head.auto.__name__}")
-        _head_of(weights.config, name, [head])
-        if device is not None:
-            torch.nn.Module.to(weights, _device_named(device))
-        loaded = Loaded(weights, tokenizer, name, digest_of(weights, tokenizer), dtype, max_length)
-        return loaded._replace(head=digest_of_head(weights, tokenizer)), head
-    model, target = os.fspath(model), _device_named(device)
-    found = described(model, revision)
-    head = _head_of(found.config, found.name, heads)
-    weights, missing = _weights(model, found, head.auto, dtype, **options)
-    if missing:
-        others = " and others" if len(missing) > 3 else ""
-        raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    loaded = found.loaded(weights, dtype, max_length)
-    if not found.revision:
-        loaded = loaded._replace(head=digest_of_head(weights, found.tokenizer))
-    return loaded._replace(model=weights.to(target)), head
+def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
+    """The language-model head of a model with this configuration: of two, the first, for a decoder the last.
 
-
-def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[Head]) -> Head:
-    """The head of a model with this configuration; raises ModelError if it does not predict single sub-tokens."""
+    Raises ModelError if it does not predict single sub-tokens.
+    """
     if config.is_encoder_decoder:
         raise ModelError(
             f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, so its "
             "predictions cannot be compared with the masked sub-tokens; use a model of BERT's kind"
         )
-    known = [head for head in heads if config.model_type in head.names]
+    known = [head for head in (MASKED, CAUSAL) if config.model_type in head.names]
     if not known:
-        raise heads[0].missing(name, f"transformers has none for {config.model_type}")
+        raise MASKED.missing(name, f"transformers has none for {config.model_type}")
     return known[-1 if getattr(config, "is_decoder", False) else 0]
 
 
-class Described(NamedTuple):
-    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures.
+@checked
+def _loaded(
+    model: str | os.PathLike | tuple,
+    *,
+    with_head: bool = False,
+    eager: bool = False,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    random_weights: Natural | None = None,
+) -> tuple[Loaded, Head | None]:
+    """A model on its device, and its head if it shall have one; options as of `load`.
 
-    `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are loaded.
+    `eager`: with eager attention, because some families fix their attention when they are built.
     """
+    precision = str(dtype).removeprefix("torch.")
+    if precision not in DTYPES:
+        raise ModelError(f"dtype is {precision!r}, expected one of {', '.join(DTYPES)}")
+    target = None if isinstance(model, tuple) and device is None else _device_named(device)
+    if isinstance(model, tuple):
+        loaded, head = _of_pair(model, with_head, eager, precision, max_length)
+    else:
+        loaded, head = _of_files(os.fspath(model), revision, with_head, eager, precision, max_length)
+    with loading(loaded.name), quiet():
+        weights = loaded.model
+        if random_weights is not None:
+            weights = with_random_weights(weights, random_weights, head.auto if head else AutoModel)
+        if target is not None:
+            torch.nn.Module.to(weights, target)
+    return loaded._replace(model=weights), head
 
-    source: Location
-    config: transformers.PreTrainedConfig
-    tokenizer: Any
-    name: str
-    revision: str
-    quantization: str
 
-    def loaded(self, weights: Any, dtype: str, max_length: int) -> Loaded:
-        revision = self.revision or digest_of(weights, self.tokenizer)
-        return Loaded(weights, self.tokenizer, self.name, revision, dtype, max_length, self.quantization)
-
-
-def described(model: str, revision: str | None) -> Described:
-    """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
+def _of_files(
+    model: str, revision: str | None, with_head: bool, eager: bool, dtype: str, max_length: int
+) -> tuple[Loaded, Head | None]:
+    """A model from its files; of a head, no weights may be missing."""
+    found = described(model, revision)
+    head = _head_of(found.config, found.name) if with_head else None
     with loading(model), quiet():
-        source, quantization = locate(model, revision), ""
-        name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
-        if source.is_gguf:
-            file = Path(source.place)
-            quantization = gguf_file.read_header(file).quantization
-            source = Location(str(gguf_file.converted(file, sha256([file]))), name, None)
-        return Described(source, *config_and_tokenizer(source), name, known, quantization)
-
-
-def _weights(model: str, found: Described, auto: Any, dtype: str, **options: Any) -> tuple[Any, list[str]]:
-    """The model that a class of transformers loads, and the names of missing weights outside of its body."""
-    with loading(model), quiet():
-        source, config = found.source, found.config
-        check_size(source, config)
-        weights, info = auto.from_pretrained(
-            source.place,
-            config=config,
-            revision=source.commit,
+        check_size(found.source, found.config)
+        weights, info = (head.auto if head else AutoModel).from_pretrained(
+            found.source.place,
+            config=found.config,
+            revision=found.source.commit,
             dtype=DTYPES[dtype],
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # reported by check_weights, which says which
-            **options,
+            **({"attn_implementation": "eager"} if eager else {}),
         )
-        return weights, check_weights(weights, info)
+        missing = check_weights(weights, info)
+    if head and missing:
+        others = " and others" if len(missing) > 3 else ""
+        raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    known = found.revision or digest_of(weights, found.tokenizer)
+    of_head = digest_of_head(weights, found.tokenizer) if head and not found.revision else ""
+    return Loaded(weights, found.tokenizer, found.name, known, dtype, max_length, found.quantization, of_head), head
 
 
-def _encoder_of_pair(
-    pair: tuple, dtype: str, device: str | torch.device | None, max_length: int, random_weights: int | None
-) -> Loaded:
-    model, tokenizer = _both_of_pair(pair)
-    _check_pair(model, tokenizer, dtype)
-    with attention_of(model, "eager"):
-        if model.config._attn_implementation != "eager":
-            raise ModelError(
-                f"{type(model).__name__} fixes its attention when it is built, and this one has "
-                f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
-            )
-    if device is not None:
-        torch.nn.Module.to(model, _device_named(device))
-    name, identity = _name_of_pair(model), digest_of(model, tokenizer)
-    if random_weights is not None:
-        model = with_random_weights(model, random_weights)
-    return Loaded(model, tokenizer, name, identity, dtype, max_length)
-
-
-def _dtype_named(dtype: str | torch.dtype) -> str:
-    """The name of a precision; raises ModelError for one that is not in DTYPES."""
-    name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ModelError(f"dtype is {name!r}, expected one of {', '.join(DTYPES)}")
-    return name
-
-
-def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
-    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(source.place, **options)
-    check_parts(config)
-    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
-        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
-    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
-    if not isinstance(tokenizer.model_max_length, (int, float)):
-        raise ModelError(
-            f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
-        )
-    check_growth(tokenizer)
-    return config, tokenizer
-
-
-def _both_of_pair(pair: tuple) -> tuple[Any, Any]:
-    """A model and a tokenizer; raises ModelError if these are not two."""
+def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: int) -> tuple[Loaded, Head | None]:
+    """A model in memory, and its head by its class."""
     if len(pair) != 2:
         raise ModelError(f"the model is a tuple of {len(pair)}, expected two: a transformers model and its tokenizer")
     model, tokenizer = pair
-    return model, tokenizer
+    _check_pair(model, tokenizer, dtype)
+    kind = type(model).__name__
+    # its name is that of its folder, its Hub id, or its class
+    name = model.config.name_or_path or kind
+    name = Path(name).resolve().name if Path(name).is_dir() else name
+    head, of_head = None, ""
+    if with_head:
+        usual, classes = _head_of(model.config, name), {of.__name__ for of in type(model).__mro__}
+        head = next((head for head in (MASKED, CAUSAL) if classes & {*head.names.values()}), None)
+        if head is None:
+            raise usual.missing(name, f"it is a {kind}; load it with {usual.auto.__name__}")
+        of_head = digest_of_head(model, tokenizer)
+    if eager:
+        with attention_of(model, "eager"):
+            if model.config._attn_implementation != "eager":
+                raise ModelError(
+                    f"{kind} fixes its attention when it is built, and this one has "
+                    f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
+                )
+    return Loaded(model, tokenizer, name, digest_of(model, tokenizer), dtype, max_length, head=of_head), head
 
 
 def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
@@ -344,10 +279,45 @@ def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
         )
 
 
-def _name_of_pair(model: transformers.PreTrainedModel) -> str:
-    """The name of a model in memory: that of its folder, its Hub id, or its class."""
-    name = model.config.name_or_path or type(model).__name__
-    return Path(name).resolve().name if Path(name).is_dir() else name
+class Described(NamedTuple):
+    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures.
+
+    `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are loaded.
+    """
+
+    source: Location
+    config: transformers.PreTrainedConfig
+    tokenizer: Any
+    name: str
+    revision: str
+    quantization: str
+
+
+def described(model: str, revision: str | None) -> Described:
+    """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
+    with loading(model), quiet():
+        source, quantization = locate(model, revision), ""
+        name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
+        if source.is_gguf:
+            file = Path(source.place)
+            quantization = gguf_file.read_header(file).quantization
+            source = Location(str(gguf_file.converted(file, sha256([file]))), name, None)
+        return Described(source, *_config_and_tokenizer(source), name, known, quantization)
+
+
+def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
+    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
+    config = AutoConfig.from_pretrained(source.place, **options)
+    check_parts(config)
+    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
+        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
+    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    if not isinstance(tokenizer.model_max_length, (int, float)):
+        raise ModelError(
+            f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
+        )
+    check_growth(tokenizer)
+    return config, tokenizer
 
 
 def _device_named(name: str | torch.device | None) -> torch.device:

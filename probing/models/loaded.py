@@ -1,9 +1,10 @@
-"""The base of every loaded model: its parts, padded batches of its sub-tokens, and being left as it was."""
+"""The base of every loaded model: its parts, padded batches of its sub-tokens, its checks, and being left as it was."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +14,48 @@ import transformers
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import subtokens
-from probing.models.checks import Check, FailedCheck
 from probing.models.location import HEAD
+from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+# A short one, which gets padding, and one longer than the local windows of most models. Both are Python without
+# comments, and are lexed as Java, too, for tokenizers that read one language, and may drop its comments.
+TEXTS = (
+    "def area(w, h):\n    return w * h\n",
+    'def tally(rows, limit=10):\n    """Größe naïve → 数量 😀"""\n    found\t= {}\r\n    for row in rows:\n'
+    "        key = row[0]\n        if key not in found and len(found) != limit:\n"
+    "            found[key] = 1.5 * sum(row[1:])\n        else:\n"
+    "            raise KeyError('unexpected # key: %s' % key)\n    return sorted(found.items())\n",
+)
+
+# How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
+# to their norm. An ignored mask, or padding that leaks, changes them by more.
+DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
+
+
+class Check(NamedTuple):
+    """Something that must hold, what was measured, and what its failure means."""
+
+    name: str
+    passed: bool
+    found: str
+    meaning: str = ""
+
+    @classmethod
+    def within(cls, name: str, difference: float, bound: float, said: str, meaning: str) -> Check:
+        """That a difference is at most a bound; `said` has a `{}` for it."""
+        return cls(name, difference <= bound, f"{said.format(f'{difference:.2g}')}, at most {bound:.0e}", meaning)
+
+
+class FailedCheck(ModelError):
+    """A model that cannot be probed; `checks` are those made so far, of which the last failed."""
+
+    def __init__(self, name: str, checks: list[Check]):
+        failed = checks[-1]
+        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.found})")
+        self.checks = checks
 
 
 class Loaded(NamedTuple):
@@ -68,7 +105,7 @@ class LoadedModel:
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
-        return subtokens.encode(self.tokenizer, texts)
+        return encode(self.tokenizer, texts)
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
         """A padded batch: input_ids and attention_mask (B, S), padding on the right.
@@ -88,11 +125,81 @@ class LoadedModel:
             )
         return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
 
-    def require(self, check: Check) -> None:
+    def require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
-        self.checks.append(check)
-        if not check.passed:
+        self.checks.append(Check(name, passed, found, meaning))
+        if not passed:
             raise FailedCheck(self.name, self.checks)
+
+    def require_within(self, name: str, difference: float, bound: float, said: str, meaning: str) -> None:
+        """Add a `Check.within`; raises FailedCheck unless it passed."""
+        self.require(*Check.within(name, difference, bound, said, meaning))
+
+    def check_tokenizer(self) -> None:
+        """Require that character offsets are reliable: each character once, in order, and spelled by its sub-token."""
+        self.require(
+            "the tokenizer gives characters",
+            tells_characters(self.tokenizer),
+            type(self.tokenizer).__name__,
+            "only fast tokenizers give the characters of a sub-token; choose a model with a tokenizer.json",
+        )
+        missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
+        for text, (ids, offsets, special) in zip(TEXTS, self.encode(TEXTS)):
+            times = np.zeros(len(text), int)  # in how many sub-tokens each character is
+            ids, offsets = ids[~special], offsets[~special]
+            for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
+                piece, spelled = text[start:end], str(self.tokenizer.decode([token]))
+                if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
+                    continue
+                total += 1
+                times[start:end] += 1
+                if token == self.tokenizer.unk_token_id:
+                    unknown += piece.isascii()
+                elif piece.isascii() and _letters(piece) != _letters(spelled):
+                    misspelled.append(f"{spelled!r} at {piece!r}")
+            backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
+            visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
+            missing += "".join(character for character, count in visible if not count)
+            # bytes of one character may be several sub-tokens
+            twice += "".join(character for character, count in visible if count > 1 and character.isascii())
+        self.require(
+            "sub-tokens are known",
+            2 * unknown < total,
+            f"{total - unknown} of {total}",
+            "its tokenizer has no vocabulary for code, perhaps because files of it are missing",
+        )
+        self.require(
+            "characters belong to one sub-token",
+            not missing and not twice,
+            f"{missing!r} to none, {twice!r} to several",
+            "its tokenizer's offsets leave characters out, or overlap",
+        )
+        self.require(
+            "offsets run from left to right",
+            not backwards,
+            f"{backwards} run backwards",
+            "its tokenizer's offsets cannot be followed",
+        )
+        self.require(
+            "offsets spell the sub-tokens",
+            not misspelled,
+            ", ".join(misspelled[:3]) or f"{total} of {total}",
+            "its tokenizer's offsets point at other characters",
+        )
+
+
+def _letters(text: str) -> str:
+    """The letters and digits in lower case, which no tokenizer marks or cleans."""
+    return re.sub("[^a-z0-9]", "", text.lower())
+
+
+def error_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def largest(difference: torch.Tensor) -> float:
+    """The largest absolute value; NaN counts as infinite."""
+    return difference.abs().nan_to_num(nan=float("inf")).max().item()
 
 
 def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
@@ -137,7 +244,7 @@ def positions_of(model: transformers.PreTrainedModel) -> int | None:
             # RoBERTa and its descendants count positions from after the padding index
             padding = getattr(module, "padding_idx", None)
             return len(table) - (0 if padding is None else padding + 1)
-    return subtokens.positions(model.config)
+    return positions(model.config)
 
 
 def without_cache(model: torch.nn.Module) -> dict[str, bool]:

@@ -8,11 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.checks import DRIFT, TEXTS, Check, error_line, largest, tokenizer_checks
-from probing.models.loaded import Loaded, LoadedModel
-from probing.models.output import OutputLayer
+from probing.models.loaded import (
+    DRIFT,
+    TEXTS,
+    Check,
+    Loaded,
+    LoadedModel,
+    borrowed,
+    error_line,
+    full_precision,
+    largest,
+    without_cache,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +34,14 @@ NEAR = {"float32": 1e-4, "bfloat16": 0.0}
 
 _EVERY = 3  # in the self-check every third sub-token is masked
 _LENGTH = 48  # the sub-tokens of the longer text for the self-check
+_NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
 
 
 class ScoringModel(LoadedModel):
-    """A masked language model or a decoder, with the way to its logits that passed the self-check.
+    """A masked language model or a decoder, whose output layer is computed only at the positions that are read.
 
-    `mask`: the id of the mask token, None for a decoder; `why`: empty if the output layer is computed at the positions
-    that are read only, or why it is at all positions.
+    `mask`: the id of the mask token, None for a decoder; `why`: empty, or why the output layer is computed at all
+    positions.
 
     Raises ModelError for a masked language model without a mask token.
     """
@@ -39,11 +50,9 @@ class ScoringModel(LoadedModel):
         super().__init__(loaded)
         self.revision = loaded.with_head
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
-        self._output = OutputLayer(loaded.model, self.vocabulary)
-
-    @property
-    def why(self) -> str:
-        return self._output.why
+        self.why = ""
+        self._body_options, self._options = without_cache(self.model.base_model), without_cache(self.model)
+        self._at_once = max(1, _NUMBERS // max(1, int(min(self.vocabulary, _NUMBERS))))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
@@ -60,11 +69,72 @@ class ScoringModel(LoadedModel):
             ids = ids if ids[:1].tolist() == begin else np.concatenate([np.array(begin, ids.dtype), ids])
             yield ids, np.arange(1, len(ids))
 
+    def logits(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        """The logits at some positions of a batch: some of these, in order, with their float32 (m, vocabulary)."""
+        with borrowed(self.model), full_precision(), torch.inference_mode():
+            if self.why:
+                yield slice(None), self.everywhere(inputs, rows, columns)
+                return
+            hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][rows, columns]
+            for start in range(0, len(hidden), self._at_once):
+                part = slice(start, start + self._at_once)
+                yield part, self._of(hidden[part]).float()
+
+    def everywhere(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """The same logits, float32 (M, vocabulary), of those that the model reports for all positions."""
+        with borrowed(self.model), full_precision(), torch.inference_mode():
+            return self.model(**{**self._options, **inputs}, return_dict=True).logits[rows, columns].float()
+
     def log_probabilities(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
     ) -> torch.Tensor:
-        """`log_probabilities` of this module, by this model."""
-        return log_probabilities(self._output, inputs, rows, columns, self.mask)
+        """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
+
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
+        model restores those of a row, all masked together; a decoder predicts each from those before it, so that
+        columns count from 1.
+        """
+        truth, read = inputs["input_ids"][rows, columns], columns - 1
+        if self.mask is not None:
+            inputs, read = masked(inputs, rows, columns, self.mask), columns
+        found = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
+        for part, logits in self.logits(inputs, rows, read):
+            true = logits.gather(1, truth[part, None])[:, 0]
+            found[part] = (true - logits.logsumexp(dim=1)).double()
+        return found
+
+    def _examine_output(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, expected: torch.Tensor
+    ) -> None:
+        """Check that the logits at some positions are the `expected` ones of all; otherwise `why` is set."""
+        name = "output layer at the positions that are read only"
+        meaning = "its output layer cannot be computed on its own"
+        try:
+            found = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
+            apart = found - expected if found.shape == expected.shape else torch.tensor(float("inf"))
+            check = Check.within(name, largest(apart), DRIFT[self.dtype], "logits differ by {}", meaning)
+        except Exception as error:  # a model's code may fail in any way when its parts are called on their own
+            check = Check(name, False, error_line(error), meaning)
+        self.checks.append(check)
+        if not check.passed:
+            self.why = f"{meaning} ({check.found})"
+            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
+
+    def _of(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
+        body = self.model.base_model
+        ids = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
+        own = body.__dict__.get("forward")
+        body.forward = lambda *_, **__: BaseModelOutputWithPast(last_hidden_state=hidden[None])
+        try:
+            return self.model(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).logits[0]
+        finally:
+            if own is None:
+                del body.forward
+            else:
+                body.forward = own
 
     def compared(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, truth: torch.Tensor
@@ -72,10 +142,8 @@ class ScoringModel(LoadedModel):
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,): float64 (M, 4), as
         of `MaskedModel.scores`."""
         found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
-        start = 0
-        for logits in self._output.logits(inputs, rows, columns):
-            part = slice(start, start := start + len(logits))
-            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
+        for part, logits in self.logits(inputs, rows, columns):
+            found[part] = _compared(logits, truth[part], NEAR[self.dtype])
         return found
 
     def examine(self) -> Self:
@@ -84,8 +152,7 @@ class ScoringModel(LoadedModel):
         Raises FailedCheck unless it predicts single sub-tokens: masked ones from both sides, or, as a decoder, from
         those before.
         """
-        for check in tokenizer_checks(self.tokenizer):
-            self.require(check)
+        self.check_tokenizer()
         lengths = (min(self.longest, _LENGTH // 2), min(self.longest, _LENGTH))
         texts, places = [], []
         for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
@@ -101,41 +168,33 @@ class ScoringModel(LoadedModel):
         other[-1] = other[1] if other[1] != other[-1] else other[0]
         both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
         try:
-            batched, single, moved = (
-                self._output.everywhere(inputs)[rows, columns] for inputs in (both, alone, changed)
-            )
+            batched, single, moved = (self.everywhere(inputs, rows, columns) for inputs in (both, alone, changed))
         except Exception as error:  # models that need more than text raise errors of any type
-            self.require(Check("runs on text", False, error_line(error), "it does not run on sub-tokens alone"))
+            self.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
         width = batched.shape[-1]
         self.require(
-            Check(
-                "a logit for every sub-token",
-                batched.ndim == 2 and width >= len(self.tokenizer),
-                f"{width} logits for {len(self.tokenizer)} sub-tokens",
-                "its output layer lacks some sub-tokens of its tokenizer",
-            )
+            "a logit for every sub-token",
+            batched.ndim == 2 and width >= len(self.tokenizer),
+            f"{width} logits for {len(self.tokenizer)} sub-tokens",
+            "its output layer lacks some sub-tokens of its tokenizer",
         )
         bound = DRIFT[self.dtype]
-        apart = largest(batched.softmax(-1) - single.softmax(-1))
-        self.require(
-            Check(
-                "padding changes nothing",
-                apart <= bound,
-                f"probabilities at masks in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
-                "its predictions depend on the batch, or on chance",
-            )
+        self.require_within(
+            "padding changes nothing",
+            largest(batched.softmax(-1) - single.softmax(-1)),
+            bound,
+            "probabilities at masks in a batch and alone differ by {}",
+            "its predictions depend on the batch, or on chance",
         )
         moved_by = largest(moved - single)
         moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
         if self.mask is None:
             meaning = "it sees later sub-tokens, but has no head that restores masks"
-            self.require(Check("no sub-token sees what is behind", moved_by <= bound, moved_text, meaning))
+            self.require("no sub-token sees what is behind", moved_by <= bound, moved_text, meaning)
         else:
             meaning = "it predicts a mask from the sub-tokens before it only, as decoders do"
-            self.require(Check("masks see what is behind", moved_by > 1e-6, moved_text, meaning))
-        self.checks.append(self._output.examine(both, rows, columns, batched, self.dtype))
-        if self.why:
-            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
+            self.require("masks see what is behind", moved_by > 1e-6, moved_text, meaning)
+        self._examine_output(both, rows, columns, batched)
         return self
 
 
@@ -167,35 +226,10 @@ class MaskedModel(ScoringModel):
     ) -> list[list[int]]:
         """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
         found = []
-        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            near = logits.float() >= logits.float().amax(dim=1, keepdim=True) - NEAR[self.dtype]
+        for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
+            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR[self.dtype]
             found += [torch.nonzero(row)[:, 0].tolist() for row in near]
         return found
-
-
-def log_probabilities(
-    output: OutputLayer,
-    inputs: Mapping[str, torch.Tensor],
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    mask: int | None,
-) -> torch.Tensor:
-    """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
-
-    `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
-    model has a `mask`, and restores those of a row, all masked together; a decoder predicts each from those before it,
-    so columns count from 1.
-    """
-    truth, read = inputs["input_ids"][rows, columns], columns - 1
-    if mask is not None:
-        inputs, read = masked(inputs, rows, columns, mask), columns
-    found = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
-    start = 0
-    for logits in output.logits(inputs, rows, read):
-        part = slice(start, start := start + len(logits))
-        true = logits.float().gather(1, truth[part, None])[:, 0]
-        found[part] = (true - logits.float().logsumexp(dim=1)).double()
-    return found
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:

@@ -12,6 +12,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -22,17 +23,10 @@ from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
 from probing.models.cache_dir import private
-from probing.models.checks import (
-    DRIFT,
-    TEXTS,
-    Check,
-    FailedCheck,
-    SelfCheck,
-    error_line,
-    largest,
-    tokenizer_checks,
-)
-from probing.models.encoder import Encoder
+from probing.models.encoder import Encoder, SelfCheck
+from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
+
+E = TypeVar("E", bound=Encoder)
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
 # and eager attention rounds its scores to them, so that even a correct probability can change by some hundredths.
@@ -45,7 +39,7 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-def self_check(encoder: Encoder, file: Path | None = None) -> Encoder:
+def self_check(encoder: E, file: Path | None = None) -> E:
     """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
     outcome = recall(file) if file else None
     if outcome is None:
@@ -73,44 +67,78 @@ def remember(outcome: SelfCheck, file: Path) -> None:
         write(file, json.dumps(with_checksum({"self_check": outcome})))
 
 
+class _EagerRun(NamedTuple):
+    """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S, D), float32."""
+
+    inputs: Mapping[str, torch.Tensor]
+    maps: list[torch.Tensor]
+    hidden: torch.Tensor
+
+    @classmethod
+    def of(cls, encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> _EagerRun:
+        output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
+        return cls(inputs, list(output.get("attentions") or ()), _hidden(output))
+
+    @property
+    def texts(self) -> torch.Tensor:
+        """Where there is text: bool (B, S). Rows of padding are meaningless."""
+        return self.inputs["attention_mask"].bool()
+
+    @property
+    def first(self) -> _EagerRun:
+        """The first text alone."""
+        return _EagerRun(
+            {name: of[:1] for name, of in self.inputs.items()}, [of[:1] for of in self.maps], self.hidden[:1]
+        )
+
+
 def examine(encoder: Encoder) -> SelfCheck:
     """Check the tokenizer and the model of an encoder; raises FailedCheck."""
-    checks, require = encoder.checks, encoder.require
-    for check in tokenizer_checks(encoder.tokenizer):
-        require(check)
+    encoder.check_tokenizer()
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
     length = _LENGTH_WITH_WINDOW if local else _LENGTH
     # the first is half as long at most, so that it gets padding where every character is a sub-token, too
     lengths = (min(encoder.longest, length // 2), min(encoder.longest, length))
     encoded = [(ids[:most], special[:most]) for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)]
-    padded = encoder.inputs([ids for ids, _ in encoded])
+    together = encoder.inputs([ids for ids, _ in encoded])
     # no padding: both are of one length
-    alone = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
+    changed = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
     try:
-        maps, hidden = _run(encoder, padded)
-        maps_alone, hidden_alone = _run(encoder, alone)
+        padded, alone = _EagerRun.of(encoder, together), _EagerRun.of(encoder, changed)
     except Exception as error:  # models that need more than text raise errors of any type
-        require(Check("runs on text", False, error_line(error), "it does not run on sub-tokens alone"))
-    require(Check("runs on text", True, f"{len(encoded)} texts of up to {padded['input_ids'].shape[1]} sub-tokens"))
-    require(_between_all(maps, padded))
-    maps, maps_alone = [m.float() for m in maps], [m.float() for m in maps_alone]
-    first = {name: inputs[:1] for name, inputs in alone.items()}
-    both = (padded, maps, hidden), (first, [m[:1] for m in maps_alone], hidden_alone[:1])
-    captured, apart = zip(*(_captured(encoder, *run) for run in both))
-    require(_rows_sum_to_one(maps, padded, encoder.dtype, explained=all(check.passed for check in captured)))
-    require(_nothing_on_padding(maps, padded))
-    later = max(largest(m.triu(1).masked_fill(~_texts(padded)[:, None, :, None], 0)) for m in maps)
-    causal = later <= 1e-6
-    changed = (alone["input_ids"][0] != alone["input_ids"][1]).int().argmax()
-    moved = largest(_apart(hidden_alone[1, :changed], hidden_alone[0, :changed]))
-    require(_maps_are_true(causal, later, moved, encoder.dtype))
-    require(_padding_changes_nothing(maps, maps_alone, encoder.dtype))
-    checks += captured
-    if all(check.passed for check in captured):
-        checks.append(_same_output(max(apart), encoder.dtype))
-    why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
-    return SelfCheck(len(maps), maps[0].shape[1], causal, checks, why)
+        encoder.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
+    texts, length = together["input_ids"].shape
+    encoder.require("runs on text", True, f"{texts} texts of up to {length} sub-tokens")
+    shapes = {tuple(getattr(m, "shape", ())) for m in padded.maps}
+    heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
+    encoder.require(
+        "maps between all sub-tokens",
+        shapes == {(texts, heads, length, length)},
+        f"{len(padded.maps)} layers of the shape {', '.join(map(str, sorted(shapes))) or 'nothing'}, expected "
+        f"({texts}, heads, {length}, {length})",
+        "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
+    )
+    padded, alone = (run._replace(maps=[m.float() for m in run.maps]) for run in (padded, alone))
+    captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
+    passed = all(check.passed for check in captured)
+    _check_rows(encoder, padded, explained=passed)
+    causal = _check_what_is_seen(encoder, padded, alone)
+    length = alone.maps[0].shape[-1]
+    encoder.require_within(
+        "padding changes nothing",
+        max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(padded.maps, alone.maps)),
+        DRIFT[encoder.dtype],
+        "maps of a text in a batch and alone differ by {}",
+        "its attention depends on the batch, or on chance",
+    )
+    encoder.checks += captured
+    if passed:
+        said, meaning = "hidden states differ by {} of their norm", "its output changes with our attention function"
+        bound = DRIFT[encoder.dtype]
+        encoder.checks.append(Check.within("output stays the same", max(apart), bound, said, meaning))
+    why = next((f"{check.meaning} ({check.name}: {check.found})" for check in encoder.checks if not check.passed), "")
+    return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why)
 
 
 class _Enough(Exception):
@@ -129,21 +157,18 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     if len(longest) == len(shortest):
         return
     name = f"batches of {len(shortest)} to {len(longest)} sub-tokens change nothing"
+    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
     positions = torch.linspace(0, len(shortest) - 1, _ROWS).long().to(encoder.device)
     try:
         # alone first: some models keep the setting for the longest text so far
         alone = _attention_rows(encoder, [shortest], positions)
         mixed = _attention_rows(encoder, [longest, shortest], positions)
     except ModelError as error:  # maps of another shape
-        passed, found = False, str(error)
-    else:
-        apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
-        bound = DRIFT[encoder.dtype]
-        passed, found = apart <= bound, f"in a batch and alone, weights differ by {apart:.2g}, at most {bound:.0e}"
-    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
-    encoder.checks.append(Check(name, passed, found, meaning))
-    if not passed:
-        raise FailedCheck(encoder.name, encoder.checks)
+        encoder.require(name, False, str(error), meaning)
+        return
+    apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
+    said = "in a batch and alone, weights differ by {}"
+    encoder.require_within(name, apart, DRIFT[encoder.dtype], said, meaning)
 
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
@@ -167,46 +192,20 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     return kept
 
 
-def _run(encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """The model's eager maps, as it reports them, and its last hidden states (B, S, D), float32."""
-    output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
-    return list(output.get("attentions") or ()), _hidden(output)
-
-
 def _hidden(output: ModelOutput) -> torch.Tensor:
     hidden = output.get("last_hidden_state")
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
 
-def _texts(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Where there is text: bool (B, S). Rows of padding are meaningless."""
-    return inputs["attention_mask"].bool()
-
-
-def _between_all(maps: list, inputs: Mapping[str, torch.Tensor]) -> Check:
-    texts, length = inputs["input_ids"].shape
-    shapes = {tuple(getattr(m, "shape", ())) for m in maps}
-    heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
-    return Check(
-        "maps between all sub-tokens",
-        shapes == {(texts, heads, length, length)},
-        f"{len(maps)} layers of the shape {', '.join(map(str, sorted(shapes))) or 'nothing'}, expected "
-        f"({texts}, heads, {length}, {length})",
-        "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
-    )
-
-
-def _captured(
-    encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor], hidden: torch.Tensor
-) -> tuple[Check, float]:
+def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
     """True if our attention function is called for every layer and its rows equal the maps; and how far its hidden
-    states are from `hidden`, relative to their norm.
+    states are from those of the run, relative to their norm.
 
     The batch holds each text twice. Every layer of the first copies continues with the reference, so that its queries
     and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
     function.
     """
-    texts, bound, apart = _texts(inputs), _ROUNDING[encoder.dtype], float("inf")
+    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING[encoder.dtype], float("inf")
     differences: list[float] = []
 
     def listener(rows: capture.Rows) -> torch.Tensor | None:
@@ -220,10 +219,10 @@ def _captured(
 
     try:
         with capture.listen(listener):
-            twice = {name: torch.cat([x, x]) for name, x in inputs.items()}
+            twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
             ours = _hidden(encoder.run(twice, capture.NAME, output_hidden_states=True))[len(texts) :]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
-        apart = _apart(ours[texts], hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
+        apart = _apart(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
         passed, found = False, error_line(error)
     else:
@@ -241,59 +240,43 @@ def _captured(
     return check, apart
 
 
-def _same_output(apart: float, dtype: str) -> Check:
-    bound = DRIFT[dtype]
-    return Check(
-        "output stays the same",
-        apart <= bound,
-        f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}",
-        "its output changes with our attention function",
-    )
+def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
+    """Require that rows are probabilities of what is text.
 
-
-def _rows_sum_to_one(
-    maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], dtype: str, explained: bool
-) -> Check:
-    """Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula gives it, too."""
-    rows = _texts(inputs)[:, None].expand(-1, maps[0].shape[1], -1)
-    sums = torch.stack([m.sum(dim=-1)[rows] for m in maps])
+    Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula gives it, too.
+    """
+    rows = run.texts[:, None].expand(-1, run.maps[0].shape[1], -1)
+    sums = torch.stack([m.sum(dim=-1)[rows] for m in run.maps])
     low, high = sums.min().item(), sums.max().item()
-    bound = max(1e-4, _ROUNDING[dtype])
-    least = min(m.min().item() for m in maps)
-    return Check(
+    bound = max(1e-4, _ROUNDING[encoder.dtype])
+    least = min(m.min().item() for m in run.maps)
+    encoder.require(
         "rows sum to 1",
         least >= 0 and high <= 1 + bound and (low >= 1 - bound or explained),
         f"{low:.5f} to {high:.5f}" + ("; the rest goes to attention sinks" if low < 1 - bound and explained else ""),
         "the attention that it reports is not made of probabilities",
     )
+    padding = run.texts[:, None, :, None] & ~run.texts[:, None, None, :]
+    most = max(largest(m.masked_fill(~padding, 0)) for m in run.maps)
+    encoder.require(
+        "nothing on padding", most <= 1e-6, f"{most:.2g} on its columns", "it attends to padding in a batch"
+    )
 
 
-def _nothing_on_padding(maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor]) -> Check:
-    texts = _texts(inputs)
-    padding = texts[:, None, :, None] & ~texts[:, None, None, :]
-    most = max(largest(m.masked_fill(~padding, 0)) for m in maps)
-    return Check("nothing on padding", most <= 1e-6, f"{most:.2g} on its columns", "it attends to padding in a batch")
-
-
-def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Check:
-    """Check that maps without weight on later sub-tokens belong to a model that does not see them, and vice versa."""
-    return Check(
+def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -> bool:
+    """Whether no sub-token sees a later one. Require that maps without weight on later sub-tokens belong to a model
+    that does not see them, and vice versa; `alone`: a text, and the same with another end."""
+    later = max(largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps)
+    causal = later <= 1e-6
+    changed = (alone.inputs["input_ids"][0] != alone.inputs["input_ids"][1]).int().argmax()
+    moved = largest(_apart(alone.hidden[1, :changed], alone.hidden[0, :changed]))
+    encoder.require(
         "maps show what sub-tokens see",
-        moved <= DRIFT[dtype] / 10 if causal else moved > 1e-5,
+        moved <= DRIFT[encoder.dtype] / 10 if causal else moved > 1e-5,
         f"{later:.2g} on later ones, and changing the last one moves earlier hidden states by {moved:.2g}",
         "it computes with other maps than it reports",
     )
-
-
-def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
-    length, bound = maps_alone[0].shape[-1], DRIFT[dtype]
-    apart = max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
-    return Check(
-        "padding changes nothing",
-        apart <= bound,
-        f"maps of a text in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
-        "its attention depends on the batch, or on chance",
-    )
+    return causal
 
 
 def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.ndarray:

@@ -16,14 +16,10 @@ import torch
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
-from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder, attention_of
 from probing.models.loaded import Loaded
-from probing.models.masked import log_probabilities, mask_of
-from probing.models.output import OutputLayer
+from probing.models.masked import ScoringModel
 from probing.models.transfer import send
-
-_LENGTH = 48  # the sub-tokens of the text for the self-check
 
 AttentionHead = tuple[int, int]
 """Layer and query head, both from 0."""
@@ -32,17 +28,16 @@ AttentionHead = tuple[int, int]
 class LanguageModel(Encoder):
     """A language model that predicts single sub-tokens while some of its attention heads are silenced.
 
-    `with_head`: the revision of the model with its head, where `revision` is that of an encoder;
-    `mask`: the id of the mask token of a masked language model, None for a decoder; `output`: its output layer;
-    `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
+    `scoring`: the same model with its head; `with_head`: its revision with this head, where `revision` is that of an
+    encoder; `mask`: the id of its mask token, None for a decoder; `means`: of each layer the mean output of its heads
+    (H, D), empty until `learn_means`.
     """
 
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
-        self.with_head = loaded.with_head
-        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
+        self.scoring = ScoringModel(loaded, masked)
+        self.with_head, self.mask = self.scoring.revision, self.scoring.mask
         self.means: list[torch.Tensor] = []
-        self.output = OutputLayer(loaded.model, self.vocabulary)
 
     def learn_means(self, functions: Sequence[np.ndarray]) -> None:
         """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each, at least one."""
@@ -69,12 +64,12 @@ class LanguageModel(Encoder):
         columns: torch.Tensor,
         silenced: Sequence[Sequence[AttentionHead]],
     ) -> torch.Tensor:
-        """`probing.models.masked.log_probabilities` with some heads silenced.
+        """`ScoringModel.log_probabilities` with some heads silenced.
 
         `silenced`: those of each row of the batch, none for the whole model.
         """
         with attention_of(self.model, capture.NAME), capture.edit(self._silencer(silenced)):
-            return log_probabilities(self.output, inputs, rows, columns, self.mask)
+            return self.scoring.log_probabilities(inputs, rows, columns)
 
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
         """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""
@@ -94,7 +89,7 @@ class LanguageModel(Encoder):
         return silence
 
     def examine(self) -> Self:
-        """Check what silencing needs, beside the self-check of attention.
+        """Check what silencing needs, beside the self-check of attention: the head, with our attention function.
 
         Raises ModelError if the heads cannot be silenced, or there is nothing to compare them with.
         """
@@ -104,19 +99,6 @@ class LanguageModel(Encoder):
             )
         if self.heads < 2:
             raise ModelError(f"{self.name} has one attention head in each layer, and no other to compare it with")
-        if (self.mask is not None) == self.causal:
-            sees = "cannot see later sub-tokens, but has" if self.causal else "sees later sub-tokens, but has not"
-            raise ModelError(f"{self.name} {sees} a head that restores masks: use a masked language model or a decoder")
-        ids, _, _ = next(self.encode(TEXTS[1:]))
-        inputs = self.inputs([ids[: min(self.longest, _LENGTH)]])
-        columns = torch.arange(1, inputs["input_ids"].shape[1], device=self.device)
-        rows = torch.zeros_like(columns)
         with attention_of(self.model, capture.NAME):
-            expected = self.output.everywhere(inputs)[rows, columns]
-            if expected.shape[-1] < len(self.tokenizer):
-                raise ModelError(
-                    f"{self.name} has {expected.shape[-1]} logits for {len(self.tokenizer)} sub-tokens: its "
-                    "output layer does not know all sub-tokens of its tokenizer"
-                )
-            self.output.examine(inputs, rows, columns, expected, self.dtype)
+            self.scoring.examine()
         return self

@@ -25,7 +25,7 @@ from codesyntax_metric.ast_similarity.similarity import Similarity
 from probing.prediction.copies import Restoration, masked_copies
 from probing.prediction.masking import CURRENT
 from probing.prediction.result import HITS, SIMILARITIES, MaskResult
-from probing.runs import untrusted_json
+from probing.runs import records
 from probing.runs.data import Functions
 from probing.runs.records import Number, Record, Texts, explain, listed
 
@@ -92,7 +92,7 @@ def examples_path(result: str | os.PathLike) -> Path:
 def load(path: Path, result: MaskResult) -> list[Worked]:
     """The examples in a file, of this result; raises LedgerError if it holds none, or those of another result."""
     try:
-        fields = untrusted_json.parse(untrusted_json.read(path, _LARGEST), _LARGEST)
+        fields = records.parse(records.read(path, _LARGEST), _LARGEST)
         found = Examples.model_validate(without_checksum(fields))
     except (EntryError, ValidationError) as error:
         reason = explain(error, "the file") if isinstance(error, ValidationError) else error

@@ -103,8 +103,8 @@ def mask(
     shards, by a further call without one.
 
     The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
-    cache (see `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main
-    process returns the result and the others None.
+    cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the
+    main process returns the result and the others None.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """

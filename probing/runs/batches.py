@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from tqdm import tqdm
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.transfer import fetch
+
+if TYPE_CHECKING:
+    from probing.models.loaded import LoadedModel
 
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
@@ -28,15 +31,6 @@ class Tokenized(Protocol):
     def ids(self) -> np.ndarray: ...
 
 
-class BatchModel(Protocol):
-    """A model on a device, ready for padded batches: `Encoder` or `MaskedModel`."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def inputs(self, ids: Sequence[np.ndarray]) -> Mapping[str, torch.Tensor]: ...
-
-
 T = TypeVar("T", bound=Tokenized)
 
 
@@ -47,7 +41,7 @@ class Batches:
     numbers the work on a batch may hold at once, beside those of the model.
     """
 
-    def __init__(self, model: BatchModel, batch_tokens: int | None = None):
+    def __init__(self, model: LoadedModel, batch_tokens: int | None = None):
         kind = model.device.type
         self.batched = model
         self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])

@@ -20,7 +20,7 @@ from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.schema import EdgeCell
 from probing.runs.controls import labels_of
-from probing.runs.saved import data_path_of, read_text
+from probing.runs.saved import field_of, found_at, read_text
 from probing.runs.settings import Limit, Sample, Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
@@ -221,14 +221,14 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
     if _may_be_on_hub(name):
         places = [name]
     else:
-        path = data_path_of(read_text(result))
-        places = [place for place in (path and os.path.join(os.path.dirname(result), path), name) if place]
-        places = [place for place in places if os.path.isdir(place)]
+        told = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
+        places = [str(place) for place in (told, name) if place and os.path.isdir(place)]
+    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
     reason = ""
     for place in places:
         try:
             dataset, called = load_functions(place, made.config, made.split)
-            labels = _probed_labels(dataset, made)
+            labels = label_digest(labels_of(dataset, control, seed), made.limit)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
@@ -239,12 +239,6 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
         f"cannot find the data of {result}, {made.data}/{made.config}/{made.split} with the labels "
         f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
-
-
-def _probed_labels(dataset: datasets.Dataset, made: Any) -> str:
-    """The digest of the labels in a run with these settings, which may be of a control."""
-    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
-    return label_digest(labels_of(dataset, control, seed), made.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:

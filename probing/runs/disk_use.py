@@ -24,8 +24,8 @@ CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
 that the same command continues."""
 
 _KEY = "[0-9a-f]" * 32
-_CACHED = (f"{_KEY}-*.parquet", f"{_KEY}.self-check.json", f"{_KEY}-*.statistics.json")
-_CONVERTED = f"{_KEY}-*.gguf"
+_CACHED = (f"{_KEY}-*.parquet", f"{_KEY}.self-check.json", f"{_KEY}-*.statistics.json", f"{_KEY}-*.gguf")
+_LEFT = {UNFINISHED: TEMPORARY_FOLDERS, INTERRUPTED: ".*.parts"}
 _UNUSED = 3600  # seconds without a change, after which nobody writes there any more; clocks may be wrong either way
 
 
@@ -45,37 +45,35 @@ def items(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[DiskItem]:
 
     Raises LedgerError for a folder that cannot be read.
     """
-    cache = cache_dir.folder()
-    places = [*([cache] if cache and cache.is_dir() else []), *map(Path, folders)]
-    seen: set[Path] = set()  # a folder may be given twice, or be in another one
-    for place in places:
-        for parent, inner, files in os.walk(place, onerror=_raise):
+    cache, seen = cache_dir.folder(), set[Path]()  # a folder may be given twice, or be in another one
+    caches = [cache] if cache and cache.is_dir() else []
+    for place in [*caches, *map(Path, folders)]:
+        for parent, inner, _ in os.walk(place, onerror=_raise):
             if Path(parent).resolve() in seen:
                 inner.clear()
                 continue
             seen.add(Path(parent).resolve())
-            for name in sorted(inner):
-                path = Path(parent, name)
-                if path.is_symlink():
-                    continue
-                if place == cache and fnmatchcase(name, _CONVERTED):
-                    yield DiskItem(path, CACHED, _size(path), False)
-                elif fnmatchcase(name, TEMPORARY_FOLDERS):
-                    yield _unfinished(path)
-                elif fnmatchcase(name, ".*.parts"):
-                    yield DiskItem(path, INTERRUPTED, _size(path), _is_locked(path))
-            inner[:] = sorted(name for name in inner if not name.startswith(".") and not fnmatchcase(name, _CONVERTED))
-            if place == cache and Path(parent) == cache:
-                for name in sorted(files):
-                    if any(fnmatchcase(name, pattern) for pattern in _CACHED):
-                        yield DiskItem(Path(parent, name), CACHED, _size(Path(parent, name)), False)
+            for path in (Path(parent, name) for name in sorted(inner)):
+                kinds = [kind for kind, pattern in _LEFT.items() if fnmatchcase(path.name, pattern)]
+                yield from (_item(path, kind) for kind in kinds if not path.is_symlink())
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+    for path in (path for place in caches for path in sorted(place.iterdir())):
+        if any(fnmatchcase(path.name, pattern) for pattern in _CACHED) and not path.is_symlink():
+            yield _item(path, CACHED)
     temporary = Path(tempfile.gettempdir())
     if temporary.resolve() not in seen:
-        yield from (_unfinished(path) for path in sorted(temporary.glob(TEMPORARY_FOLDERS)) if os.access(path, os.W_OK))
+        left = sorted(temporary.glob(TEMPORARY_FOLDERS))
+        yield from (_item(path, UNFINISHED) for path in left if os.access(path, os.W_OK))
 
 
-def _unfinished(path: Path) -> DiskItem:
-    return DiskItem(path, UNFINISHED, _size(path), abs(time.time() - _changed(path)) < _UNUSED)
+def _item(path: Path, kind: str) -> DiskItem:
+    status = []
+    for one in (path, *path.rglob("*")):
+        with contextlib.suppress(OSError):  # gone in the meantime
+            status.append(one.lstat())
+    changed = max((one.st_mtime for one in status), default=0.0)
+    in_use = (kind == UNFINISHED and abs(time.time() - changed) < _UNUSED) or (kind == INTERRUPTED and _is_locked(path))
+    return DiskItem(path, kind, sum(one.st_size for one in status), in_use)
 
 
 def prune(found: Iterable[DiskItem]) -> list[DiskItem]:
@@ -96,20 +94,6 @@ def prune(found: Iterable[DiskItem]) -> list[DiskItem]:
 
 def _raise(error: OSError) -> None:
     raise LedgerError(f"{error.filename}: {error.strerror}") from error
-
-
-def _all(path: Path) -> Iterator[os.stat_result]:
-    for one in (path, *path.rglob("*")):
-        with contextlib.suppress(OSError):  # gone in the meantime
-            yield one.lstat()
-
-
-def _size(path: Path) -> int:
-    return sum(status.st_size for status in _all(path))
-
-
-def _changed(path: Path) -> float:
-    return max((status.st_mtime for status in _all(path)), default=0.0)
 
 
 def _is_locked(parts: Path) -> bool:

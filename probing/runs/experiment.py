@@ -11,24 +11,26 @@ import logging
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import filelock
+import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.atomic import os_errors_as_ledger_errors
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from probing.runs import cache, shards
+from probing.models import cache_dir
+from probing.models.location import sha256
 from probing.runs.data import Functions
+from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes, useful_threads
 from probing.runs.progress import progress
 from probing.runs.saved import Provenance, Result, check_ours, paths_from
-from probing.runs.session import Session
-from probing.runs.shards import Shard
+from probing.runs.session import Session, found
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ CONTINUES = "interrupted: run the same command again to continue"
 
 F = TypeVar("F")
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 
 
 class Prepared(NamedTuple, Generic[F]):
@@ -137,7 +140,9 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
     processes, folder = experiment.session.processes, None if output is None else Path(output)
     share = checked_shard(shard, folder, processes)
     slot = None if share else _slot(experiment)
-    result: Any = (slot and processes.main and slot.load(lambda file: _from_file(experiment, file))) or None
+    result: Any = None
+    if slot and processes.main:
+        result = slot.load(partial(experiment.RESULT.from_file, data_folder=experiment.data.folder))
     if processes.share(result is not None):
         if result is not None and folder is not None:
             result.of_model_at(experiment.session.place).save(folder)
@@ -151,7 +156,7 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
         else:
             result = _run_in(experiment, folder)
     if result is not None and slot is not None:
-        slot.save(result.ledger.save, cache.contents(experiment.session.model, experiment.session.revision))
+        slot.save(result.ledger.save, experiment.session.contents)
     return result
 
 
@@ -170,34 +175,73 @@ def checked_shard(shard: str | None, output: Path | None, processes: Processes) 
     return Shard.parse(shard)
 
 
-def _slot(experiment: Experiment) -> cache.Slot | None:
-    """Where the cache has this very run."""
-    session = experiment.session
-    asked = {name: getattr(session, name) for name in ("step", "dtype", "max_length", "weights", "pool")} | {
-        **experiment.asked
+class Slot(NamedTuple):
+    """The place of one run's file in the cache: `<key>-<SHA-256 of the file>.parquet` in `folder`, if it exists.
+
+    `contents`: of the model, before it was loaded.
+    """
+
+    folder: Path
+    key: str
+    contents: str
+
+    def load(self, read: Callable[[Path], T]) -> T | None:
+        """The result of `read` on the saved file; None if there is none, or only damaged ones."""
+        for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
+            try:
+                if file.stem == f"{self.key}-{sha256([file])}":
+                    result = read(file)
+                    logger.info("the cache %s has the ledger of this very run", self.folder)
+                    return result
+            except (OSError, LedgerError):
+                pass
+            logger.warning("%s is damaged: probing the model again", file)
+        return None
+
+    def save(self, write: Callable[[Path], None], contents: str) -> None:
+        """Keep the file that `write` writes, unless the model has other `contents` now; failing to do so is not an
+        error."""
+        if contents != self.contents:
+            return
+        try:
+            with temporary_folder(cache_dir.private(self.folder)) as place:
+                file = place / "run.parquet"
+                write(file)
+                os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
+        except (OSError, LedgerError) as error:
+            logger.warning("cannot cache the run: %s", error)
+
+
+def _slot(experiment: Experiment) -> Slot | None:
+    """The place in the cache for this very run; None if none is kept, or the model is in memory and may run any code.
+
+    A run is found by a digest of all that its ranks depend on: the commit of the model and of every model that must
+    read the functions, or the files of a local one; the labels; all settings; the type of the device; the versions of
+    the libraries; and our code. Nothing is loaded or tokenized. Raises ModelError for a model that does not exist.
+    """
+    session, data, place = experiment.session, experiment.data, cache_dir.folder()
+    if place is None or not isinstance(session.model, str):
+        return None
+    named = found(session.model, session.revision)
+    made_of = {
+        "model": named,
+        "also_fits": [(other, *found(other)) for other in experiment.asked.get("also_fits", ())],
+        "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
+        "control": data.control and [data.control, data.seed],
+        "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
+        "session": [session.step, session.dtype, session.max_length, session.weights, session.pool],
+        "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
+        "asked": {**experiment.asked},
     }
-    return cache.slot(
-        session.model,
-        experiment.data,
-        revision=session.revision,
-        device=session.device,
-        instrument=experiment.RESULT.LEDGER.INSTRUMENT,
-        **{"also_fits": (), **asked},
-    )
-
-
-def _from_file(experiment: Experiment, file: Path) -> Result:
-    result = experiment.RESULT.from_file(file, experiment.data.folder)
-    logger.info("the cache %s has the ledger of this very run", file.parent)
-    return result
+    return Slot(place, cache_dir.key(made_of), named[1])
 
 
 def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
     processes, data_folder = experiment.session.processes, experiment.data.folder
-    check_ours(output / f"{experiment.name}.json")
+    file, result = output / f"{experiment.name}.json", None
+    check_ours(file)
     with _parts_in(output, experiment.name, processes) as folder:
-        file, result = output / f"{experiment.name}.json", None
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)
         if not processes.share(result is not None):
@@ -235,7 +279,7 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:
             whole = experiment.RESULT.LEDGER.concatenate(_ledgers(experiment, shard.parts(parts), folder).values())
-            shards.save(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
+            save_shard(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
 
 
 def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:
@@ -254,7 +298,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
                 experiment.ran = True
                 ledger = experiment.run(parts[number], bar)
                 if file:
-                    shards.save(ledger, shard, len(parts), file)
+                    save_shard(ledger, shard, len(parts), file)
             ledgers[number] = ledger
     return ledgers
 
@@ -264,7 +308,7 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     if not file.exists():
         return None
     try:
-        ledger, record = shards.load(file, experiment.RESULT.LEDGER.load)
+        ledger, record = load_shard(file, experiment.RESULT.LEDGER.load)
     except LedgerError as error:
         logger.warning("running its functions again: %s", error)
         return None
@@ -274,40 +318,34 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
 
 @contextlib.contextmanager
 def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
-    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished.
+
+    An interrupted run says that it can be continued, if it can, and else removes it, too.
+    """
     folder = output / f".{name}.parts"
-    with os_errors_as_ledger_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with _saying_whether_it_continues(folder), _only_run_in(folder, processes):
-        yield folder
-        if processes.main:
-            shutil.rmtree(folder)
-
-
-@contextlib.contextmanager
-def _saying_whether_it_continues(folder: Path) -> Iterator[None]:
-    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if any(folder.glob("*.parquet")):
-            stop.args = (CONTINUES,)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-@contextlib.contextmanager
-def _only_run_in(folder: Path, processes: Processes) -> Iterator[None]:
-    """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
-    with os_errors_as_ledger_errors(folder):
+    with only_one(folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"):
         try:
-            lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0).acquire().lock
+            yield folder
+            if processes.main:
+                shutil.rmtree(folder)
+        except KeyboardInterrupt as stop:
+            if any(folder.glob("*.parquet")):
+                stop.args = (CONTINUES,)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def only_one(lock: Path, busy: str) -> Iterator[None]:
+    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it cannot be made."""
+    with os_errors_as_ledger_errors(lock.parent):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held = filelock.FileLock(lock, timeout=0).acquire().lock
         except filelock.Timeout:
-            raise LedgerError(
-                f"another run of the same settings is writing to {folder.parent}: wait for it, or choose another folder"
-            ) from None
+            raise LedgerError(f"{busy}: wait for it, or choose another folder") from None
     try:
         yield
     finally:
-        lock.release()
+        held.release()

@@ -1,20 +1,24 @@
-"""The file of a ledger: Parquet, with how it was made as JSON in its metadata under `codesyntax`."""
+"""The file of a ledger, or of a shard: Parquet, with how it was made as JSON in its metadata under `codesyntax`."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import atomic_path
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs.records import Count, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
 PREFERENCE, SURPRISAL = "preference", "surprisal"
@@ -23,6 +27,7 @@ what its attention adds to words and positions, which text of a minimal pair is 
 the tokens of nodes."""
 
 _METADATA = b"codesyntax"
+_MOST_SHARDS = 10_000
 
 
 def save(
@@ -40,19 +45,8 @@ def save(
         raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
 
 
-class Identity(NamedTuple):
-    """The state of a file, which changes when it is replaced or written to."""
-
-    device: int
-    number: int
-    bytes: int
-    written: int
-    changed: int
-
-    @classmethod
-    def of(cls, file: BinaryIO) -> Identity:
-        found = os.fstat(file.fileno())
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+Identity = tuple[int, ...]
+"""The state of a file, which changes when it is replaced or written to."""
 
 
 class Opened(NamedTuple):
@@ -73,8 +67,8 @@ def opened(path: str | os.PathLike, kind: str, command: str, columns: Sequence[s
     """
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
-            identity, parquet = Identity.of(file), pq.ParquetFile(file)
-            _check_size(parquet, identity.bytes)
+            identity, parquet = _state(file), pq.ParquetFile(file)
+            _check_size(parquet, os.fstat(file.fileno()).st_size)
             table = parquet.read(columns=columns)
         header = json.loads(table.schema.metadata[_METADATA])
         _check_full(table.columns)
@@ -97,8 +91,13 @@ def parts(
             _check_same(file, identity, path)
 
 
+def _state(file: BinaryIO) -> Identity:
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def _check_same(file: BinaryIO, identity: Identity, path: str | os.PathLike) -> None:
-    if Identity.of(file) != identity:
+    if _state(file) != identity:
         raise LedgerError(f"{path} was written to while it was read: give the command again, when nothing writes to it")
 
 
@@ -145,3 +144,82 @@ def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
             return header.get("instrument", ATTENTION), header["settings"]
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None, None
+
+
+class Shard(NamedTuple):
+    """One of the shards, `of` in all, that a run is split into; `number` counts from 1.
+
+    Shards are shared among jobs that know nothing of each other, such as those of a SLURM array. A shard in a file is
+    the ledger of its functions, which says in its settings, under `shard`, what it is. The smallest shard is one part,
+    as an interrupted run keeps it.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard in a text such as `2/7`; raises ArgumentError for any other text."""
+        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= shard.number <= shard.of <= _MOST_SHARDS:
+            raise ArgumentError(
+                f"shard is {text!r}, expected I/N, shard I of N, counted from 1: 1/7 to 7/7 for the seven jobs of "
+                f"`sbatch --array=1-7`; N is at most {_MOST_SHARDS:,}"
+            )
+        return shard
+
+    def parts(self, count: int) -> range:
+        """The numbers of its parts, of `count` in the run."""
+        return range(self.number - 1, count, self.of)
+
+    def __str__(self) -> str:
+        return f"shard-{self.number}-of-{self.of}"
+
+
+class ShardRecord(Record):
+    """A shard's record in its file: which it is, of a run of so many `parts`; the digest of its `ledger` without this
+    record; and the paths of the run's data and model, as in a result, if they are local.
+    """
+
+    number: Count
+    of: Count
+    parts: Count
+    ledger: str
+    data_path: str | None
+    model_path: str | None = None
+
+    @property
+    def shard(self) -> Shard:
+        return Shard(self.number, self.of)
+
+
+def save_shard(table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}) -> None:
+    """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
+    data, model = places.get("data_path"), places.get("model_path")
+    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model)
+    replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
+
+
+def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecord]:
+    """The ledger of a shard as it was before `save_shard`, and its record.
+
+    Raises LedgerError if either is not as written.
+    """
+    table = read(file)
+    made, record = split_shard(file, table.settings)
+    table = replace(table, settings=made)
+    if table.digest() != record.ledger:
+        raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
+    return table, record
+
+
+def split_shard(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
+    """The origin of the ledger in a shard's file, and the record of the shard, from the settings there."""
+    if not isinstance(settings, dict) or "shard" not in settings:
+        raise LedgerError(f"{file} is not a shard: expected a file that a run with --shard wrote")
+    try:
+        record = ShardRecord.model_validate(settings["shard"])
+    except ValidationError as error:
+        raise LedgerError(f"{file} is not a shard, or a damaged one: {explain(error, 'the shard')}") from error
+    return {name: value for name, value in settings.items() if name != "shard"}, record

@@ -15,9 +15,8 @@ from pydantic import Field, PrivateAttr, ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
-from probing.runs.records import Count, Record, explain
+from probing.runs.records import Count, Record, explain, parse
 from probing.runs.settings import Signature, extent
-from probing.runs.untrusted_json import parse
 
 logger = logging.getLogger(__name__)
 
@@ -240,9 +239,8 @@ class Result(Record, Generic[L]):
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
         """
         text, folder = read_text(path), Path(path).parent
-        data_path, model_path = data_path_of(text), model_path_of(text)
-        result = cls.from_file(ledger_path(path), None if data_path is None else folder / data_path)
-        result.of_model_at(None if model_path is None else found_at(folder, model_path))
+        result = cls.from_file(ledger_path(path), found_at(folder, field_of(text, "data_path")))
+        result.of_model_at(found_at(folder, field_of(text, "model_path")))
         if difference := result.difference(text):
             raise LedgerError(
                 f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
@@ -258,7 +256,7 @@ class Result(Record, Generic[L]):
         """
         result, file = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
         if ledger.name.endswith(_LEDGER) and file.exists():
-            digest = _field(read_text(file), "ledger")
+            digest = field_of(read_text(file), "ledger")
             if digest is not None and digest != result.ledger.digest():
                 raise LedgerError(
                     f"{ledger} is not the ledger of the result beside it: one of the two is damaged, or of another "
@@ -300,7 +298,7 @@ def read_text(path: str | os.PathLike) -> str:
         raise LedgerError(
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
         ) from error
-    version = _field(text, "format")
+    version = field_of(text, "format")
     if type(version) is int and version > FORMAT:
         raise LedgerError(
             f"cannot read the result {path}: it is of format {version}, made by a newer codesyntax, and this one reads "
@@ -315,19 +313,7 @@ def ledger_path(result: str | os.PathLike) -> Path:
     return path.with_name(path.name.removesuffix(".json") + _LEDGER)
 
 
-def data_path_of(text: str) -> str | None:
-    """The path of the data in a result's JSON, relative to it; None if it has none."""
-    path = _field(text, "data_path")
-    return path if isinstance(path, str) else None
-
-
-def model_path_of(text: str) -> str | None:
-    """The path of the model in a result's JSON; None if it has none."""
-    path = _field(text, "model_path")
-    return path if isinstance(path, str) else None
-
-
-def _field(text: str, name: str) -> Any:
+def field_of(text: str, name: str) -> Any:
     """One field of a text that may be a result; None if it is missing."""
     try:
         return json.loads(text)[name]
@@ -359,6 +345,8 @@ def path_from(folder: Path, place: Path) -> str:
     return relative_path(folder, place)
 
 
-def found_at(folder: Path, path: str) -> Path:
-    """The place of a path that `path_from` made for a file in `folder`."""
+def found_at(folder: Path, path: object) -> Path | None:
+    """The place of a path that `paths_from` made for a file in `folder`; None for what is no path."""
+    if not path or not isinstance(path, str):
+        return None
     return Path(os.path.expanduser(path)) if path.startswith("~/") else folder / path

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
-from probing.models.location import EMBEDDED_MODELS
-from probing.runs.cache import contents
+from probing.models.location import EMBEDDED_MODELS, loading, locate
 from probing.runs.processes import Processes
-from probing.runs.saved import found_at, model_path_of, read_text
+from probing.runs.saved import field_of, found_at, read_text
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
     from probing.models.infilling import RestoringModel
     from probing.models.masked import ScoringModel
     from probing.models.silencing import LanguageModel
-
-T = TypeVar("T")
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
@@ -56,7 +52,7 @@ class Session:
         self.pool = pool
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
-        self._forms: dict[str, Any] = {}
+        self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
     def of(cls, model: str | os.PathLike | tuple | Session, **given: Any) -> Session:
@@ -90,35 +86,35 @@ class Session:
 
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
-        from probing.models.load import load  # transformers takes seconds to import
-        from probing.models.norms import weigh
-
-        if random_weights is None and "language model" in self._forms:
-            return self._forms["language model"]
-        given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
-        return self._form(f"encoder {random_weights}", lambda: weigh(load(self.model, **given), self.weights))
+        if random_weights is None and ("load_language_model", None) in self._forms:
+            return self.language_model()
+        encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
+        return encoder.weigh(self.weights)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
         seed."""
-        from probing.models.load import load_restoring
-
-        given = {**self._given, "random_weights": random_weights}
-        return self._form(f"restoring {random_weights}", lambda: load_restoring(self.model, **given))
+        return self._form("load_restoring", random_weights)
 
     def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
         """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""
-        from probing.models.load import load_scoring
-
-        given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
-        return self._form(f"scoring {random_weights}", lambda: load_scoring(self.model, **given))
+        return self._form("load_scoring", random_weights, dtype=self.dtype)
 
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""
-        from probing.models.load import load_language_model
-        from probing.models.norms import weigh
+        model: LanguageModel = self._form("load_language_model")
+        return model.weigh(self.weights)
 
-        return self._form("language model", lambda: weigh(load_language_model(self.model, **self._given), self.weights))
+    def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
+        """What a function of `probing.models.load` makes of the model, once."""
+        from probing.models import load  # transformers takes seconds to import
+
+        if (loader, random_weights) not in self._forms:
+            given = {"revision": self.revision, "device": self.device, "max_length": self.max_length, **options}
+            self._forms[loader, random_weights] = getattr(load, loader)(
+                self.model, random_weights=random_weights, **given
+            )
+        return self._forms[loader, random_weights]
 
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.
@@ -129,16 +125,22 @@ class Session:
 
         if any(is_revision(form, revision) for form in self._forms.values()):
             return True
-        return isinstance(self.model, str) and contents(self.model, self.revision) == revision
+        return isinstance(self.model, str) and self.contents == revision
 
     @property
-    def _given(self) -> dict[str, Any]:
-        return {"revision": self.revision, "device": self.device, "max_length": self.max_length}
+    def contents(self) -> str:
+        """The commit of a model that is no pair, or the digest of its files; empty if it is gone."""
+        try:
+            return found(str(self.model), self.revision)[1]
+        except ModelError:
+            return ""
 
-    def _form(self, name: str, load: Callable[[], T]) -> T:
-        if name not in self._forms:
-            self._forms[name] = load()
-        return self._forms[name]
+
+def found(model: str, revision: str | None = None) -> tuple[str, str]:
+    """A model's name in results, and its commit or the digest of its files; raises ModelError if there is none."""
+    with loading(model):
+        location = locate(model, revision)
+        return location.name, location.contents()
 
 
 def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:
@@ -147,17 +149,16 @@ def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]
     A local model is searched at the path in the result, and by its name in the working directory. Raises ModelError if
     it is gone.
     """
-    name, path = settings.model, model_path_of(read_text(file))
-    if path is None and len(settings.revision) == _COMMIT:
+    name, told = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
+    if told is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
-    places = [str(found_at(Path(file).parent, path)), name] if path else [name]
-    for place in places:
+    for place in [name] if told is None else [str(told), name]:
         if os.path.exists(place) or place in EMBEDDED_MODELS:
             return place, None
-    if path is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
+    if told is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
         return name, None
     raise ModelError(
         f"the model {name} of {file} is not "
-        + (f"at {places[0]}" if path else "on the Hub")
+        + ("on the Hub" if told is None else f"at {told}")
         + ", and not in the working directory: give its location with --model"
     )

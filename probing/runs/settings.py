@@ -69,9 +69,17 @@ class RunSettings(Record):
     limit: Limit  # only these functions of the split: a partial run
 
     @property
+    def instead(self) -> list[str]:
+        """What was measured instead of the attention weights of the model itself; empty for these."""
+        return []
+
+    @property
     def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, *self.KIND)
+        """A file name, different for different settings: model, KIND, `instead`, config, split, and a digest."""
+        digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+        model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
+        partial = [] if self.limit is None else ["partial"]
+        return ".".join([model, *self.KIND, *self.instead, self.config, self.split, *partial, digest])
 
 
 class RankingSettings(RunSettings):
@@ -86,13 +94,7 @@ class RankingSettings(RunSettings):
 
     @property
     def instead(self) -> list[str]:
-        """What was measured instead of the attention weights of the model itself; empty for these."""
         return [] if self.other_weights is None else [self.other_weights]
-
-    @property
-    def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, *self.KIND, *self.instead)
 
 
 class ControlledSettings(RankingSettings):
@@ -126,14 +128,6 @@ class Settings(ControlledSettings):
     also_fits: Texts  # other models that a function must fit
     control: str | None = None
     seed: int | None = None
-
-
-def file_name(settings: Any, *kind: str) -> str:
-    """A file name for a run, different for different settings: model, `kind`, config, split, and a digest."""
-    digest = hashlib.sha256(json.dumps(settings.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
-    model = re.sub(r"[^A-Za-z0-9._-]+", "--", settings.model)
-    partial = [] if settings.limit is None else ["partial"]
-    return ".".join([model, *kind, settings.config, settings.split, *partial, digest])
 
 
 def short(revision: str) -> str:

@@ -11,7 +11,7 @@ from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import probe, probe_models
 from probing.attention import several
 from probing.cli import main
-from probing.models.checkpoints import read_models, trainings
+from probing.models.location import read_models, trainings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

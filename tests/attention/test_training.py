@@ -15,7 +15,7 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.cli import main
 from probing.evidence.verify import verify
-from probing.models.checkpoints import Checkpoint, checkpoints, step_of
+from probing.models.location import Checkpoint, checkpoints, step_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -21,15 +21,20 @@ import json
 import multiprocessing
 import queue
 import resource
+import sys
 from collections import Counter
+from pathlib import Path
 
 import torch
 from tqdm import tqdm
 from transformers import AutoTokenizer, RobertaConfig, RobertaForMaskedLM
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.models.train_tiny import TINY, model_of
+
 from codesyntax_dataset.languages import grammar
 from codesyntax_metric.ast_similarity.similarity import node_types
-from probing.models.train_tiny import TINY, model_of
 from probing.prediction import mask
 from probing.prediction.fill import Copy
 from probing.prediction.masking import Masker

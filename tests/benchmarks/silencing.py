@@ -44,12 +44,15 @@ def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean:
                 inputs["input_ids"][row, one.positions] = model.mask
         if lean:
             return torch.stack(
-                [found.logsumexp(dim=1)[0] for found in model.output.logits(inputs, *places_of(batch, model.device))]
+                [
+                    found.logsumexp(dim=1)[0]
+                    for _, found in model.scoring.logits(inputs, *places_of(batch, model.device))
+                ]
             )
         with torch.inference_mode():
-            return model.output.model(**inputs).logits[:1, :1, :1]
+            return model.scoring.model(**inputs).logits[:1, :1, :1]
 
-    model.output.model.set_attn_implementation("sdpa")
+    model.scoring.model.set_attn_implementation("sdpa")
     Batches(model, budget).each(sorted(passes, key=lambda one: -len(one.ids)), tqdm(disable=True), logits)
     return time.process_time() - started
 

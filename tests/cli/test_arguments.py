@@ -20,7 +20,7 @@ from codesyntax_dataset.network import hub_answers, is_hub_id
 from probing.attention.errors import analyse
 from probing.evidence.verify import verify
 from probing.models.catalogue import available
-from probing.models.doctor import doctor
+from probing.models.load import doctor
 from probing.publish.board import read as read_board
 from probing.publish.push import push_dataset, push_metric
 from probing.publish.submit import submission, undo

@@ -33,8 +33,8 @@ from probing.attention import errors
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.cli.options import BESIDE
-from probing.models.checks import TEXTS
 from probing.models.load import load
+from probing.models.loaded import TEXTS
 from probing.models.location import TINY, embedded_folder
 from probing.models.selfcheck import recall
 from probing.prediction import examples
@@ -42,8 +42,8 @@ from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.publish import board as boards
 from probing.report.board import document
-from probing.runs.cache import Slot
 from probing.runs.data import load_functions
+from probing.runs.experiment import Slot
 
 
 class LeftOut(CodeSyntaxError):

@@ -18,10 +18,10 @@ from codesyntax_dataset import atomic
 from probing.cli import main
 from probing.evidence.statistics_cache import cached, caching
 from probing.models import cache_dir
-from probing.models.checks import SelfCheck
+from probing.models.encoder import SelfCheck
 from probing.models.selfcheck import recall, remember
-from probing.runs import cache
 from probing.runs.disk_use import items, prune
+from probing.runs.experiment import Slot
 
 KILLED = """
 import os, signal, sys
@@ -72,7 +72,7 @@ def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     key = "0" * 32
     remember(SelfCheck(1, 1, False, [], ""), place / f"{key}.self-check.json")
     assert recall(place / f"{key}.self-check.json")
-    cache.Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
+    Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
     (place / "mine.parquet").write_text("mine")
     with caching():
         cached("score", [b"edges"], lambda: {"mean": np.ones(2)})

@@ -25,10 +25,8 @@ from probing.attention.probe import Runner
 from probing.attention.ranking import EncodedFunction
 from probing.models import capture
 from probing.models.catalogue import describe
-from probing.models.checks import FailedCheck
 from probing.models.encoder import Encoder
-from probing.models.loaded import Loaded
-from probing.models.norms import weigh
+from probing.models.loaded import FailedCheck, Loaded
 from probing.models.selfcheck import examine_lengths, self_check
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -460,7 +458,7 @@ def test_norms_of_what_attention_weighs(family, tokenizer):
     for hook in hooks:
         hook.remove()
     heard = []
-    weigh(encoder, "norm").forward(inputs, lambda rows: heard.append(rows(slice(None), None)))
+    encoder.weigh("norm").forward(inputs, lambda rows: heard.append(rows(slice(None), None)))
     assert len(heard) == len(maps) == len(ends[0]) == len(ends[1])
     assert_ranked(encoder, functions, heard)
     text = inputs["attention_mask"].bool()
@@ -490,7 +488,7 @@ def test_norms_are_refused_where_it_is_not_known_what_heads_add(model, tokenizer
     (family,) = (family for family in FAMILIES if family.model == model)
     encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
     with pytest.raises(ModelError, match="leave out --weights norm"):
-        weigh(encoder, "norm")
+        encoder.weigh("norm")
 
 
 _LONG = 40 * WINDOW

@@ -23,10 +23,9 @@ from probing import probe
 from probing.attention.probe import Probing
 from probing.cli import main
 from probing.models.cubert.checkpoint import TensorBundle
-from probing.models.cubert.convert import BertSizes, convert, sizes_of, weights_of
+from probing.models.cubert.convert import BertSizes, convert, shapes_of, sizes_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.doctor import doctor
-from probing.models.load import load, load_tokenizer
+from probing.models.load import doctor, load, load_tokenizer
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 
@@ -118,8 +117,8 @@ def test_same_attention(positions, tmp_path):
 def test_size_of_the_releases():
     """The parameters of the releases with 512 positions, as others counted them, with the tied weights once."""
     for vocabulary, parameters in ((49988, 356_178_758), (50032, 356_223_858)):
-        weights = weights_of(BertSizes(vocabulary, 512, 1024, 24))
-        assert sum(prod(weight.shape) for weight in weights.values()) == parameters
+        shapes = shapes_of(BertSizes(vocabulary, 512, 1024, 24))
+        assert sum(map(prod, shapes.values())) == parameters
 
 
 def test_every_variable_by_name():

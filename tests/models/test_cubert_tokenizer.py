@@ -18,8 +18,7 @@ from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize
 from probing.attention.align import align
 from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE, lex, pieces
-from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.cubert.vocabulary import Vocabulary
+from probing.models.cubert.tokenizer import CubertTokenizer, Vocabulary
 from probing.models.subtokens import encode
 
 SETTINGS = {  # of the reference material: language, and what is dropped

@@ -28,9 +28,8 @@ from transformers import (
 from codesyntax_dataset.errors import ModelError
 from probing.cli import main
 from probing.models import capture, location, selfcheck
-from probing.models.checks import TEXTS, FailedCheck
-from probing.models.doctor import doctor
-from probing.models.load import load, load_tokenizer
+from probing.models.load import doctor, load, load_tokenizer
+from probing.models.loaded import TEXTS, FailedCheck
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

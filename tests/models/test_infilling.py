@@ -309,5 +309,5 @@ def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, 
 
 
 def test_conventions_differ():
-    marks = [one[1:4] for one in CONVENTIONS]
+    marks = [one.marks for one in CONVENTIONS]
     assert len({token for of in marks for token in of}) == 3 * len(marks)

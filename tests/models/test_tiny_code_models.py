@@ -7,15 +7,14 @@ import shutil
 
 import numpy as np
 import pytest
+from support.models.train_tiny import DECODER_STEPS, STEPS, restored
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.schema import Skips
 from probing.models import location
-from probing.models.doctor import doctor
-from probing.models.load import load_restoring, load_scoring
+from probing.models.load import doctor, load_restoring, load_scoring
 from probing.models.location import TINY, TINY_DECODER, embedded_folder, embedded_model, locate
-from probing.models.train_tiny import DECODER_STEPS, STEPS, restored
 from probing.prediction.fill import Copy, Filler
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -13,12 +13,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 from safetensors import safe_open
+from support.models import train_tiny
+from support.models.train_tiny import Sizes, batches, chosen, restored, schedule, train, with_hole
 
 from codesyntax_dataset.errors import ModelError, SourceError
-from probing.models import train_tiny
 from probing.models.load import load, load_restoring
 from probing.models.masked import MaskedModel
-from probing.models.train_tiny import Sizes, batches, chosen, restored, schedule, train, with_hole
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -19,8 +19,9 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.result import ProbeResult
 from probing.evidence.verify import verify
 from probing.models import cache_dir
-from probing.runs import cache, data
+from probing.runs import data, experiment
 from probing.runs.data import label_digest
+from probing.runs.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -78,27 +79,12 @@ def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_f
     assert done.stdout.endswith("imported: []\n")
 
 
-ARGUMENTS = {
-    "instrument": "attention",
-    "revision": None,
-    "step": None,
-    "dtype": "float32",
-    "device": "cpu",
-    "direction": None,
-    "max_length": 511,
-    "also_fits": (),
-    "weights": "attention",
-    "pool": "sum",
-}
-
-
-def slot(model, source, **changes):
-    """The slot of a probe of the Python test split with ARGUMENTS, but for `changes`."""
+def slot(model, source, direction=None, also_fits=(), **changes):
+    """The slot of a probe of the Python test split, but for `changes`."""
     read = {"config": "python", "split": "test", "limit": None, "control": None, "seed": 0}
     read |= {name: changes.pop(name) for name in list(changes) if name in read}
-    return cache.slot(
-        model, data.read_functions(source, read.pop("config"), read.pop("split"), **read), **ARGUMENTS | changes
-    )
+    functions = data.read_functions(source, read.pop("config"), read.pop("split"), **read)
+    return experiment._slot(Probing(Session(model, **{"device": "cpu", **changes}), functions, direction, also_fits))
 
 
 def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -312,7 +298,7 @@ def test_many_at_once(place, tiny_model, dataset_folder):
 def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_path, monkeypatch):
     path = probe(str(tiny_model), dataset_folder, output=tmp_path / "r", **SOME).paths(tmp_path / "r")[0]
     runs.clear()
-    monkeypatch.setattr(cache, "slot", lambda *_, **__: pytest.fail("looked"))
+    monkeypatch.setattr(experiment, "_slot", lambda *_, **__: pytest.fail("looked"))
     assert verify(path, model=str(tiny_model), data=dataset_folder).accepted
     assert runs == [json.loads(path.read_text())["functions"]]
 
@@ -338,12 +324,14 @@ from support.hub.loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
-    from probing.runs import cache
+    from probing.attention.probe import Probing
     from probing.runs.data import read_functions
+    from probing.runs.experiment import _slot
+    from probing.runs.session import Session
 
     def key(revision=None):
         functions = read_functions({data!r}, "python", "test")
-        return cache.slot("user/model", functions, **{{**{arguments!r}, "revision": revision}}).key
+        return _slot(Probing(Session("user/model", revision=revision), functions)).key
 
     hub.add("user/model", {{"config.json": b"1"}}, type="model")
     hub.add("user/model", {{"config.json": b"2"}}, "v2", type="model")
@@ -372,6 +360,6 @@ with LoopbackHub() as hub:
 def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, request):
     """Three small requests tell that a branch has not moved. Clients read the Hub's address when they are imported."""
     tests = str(request.path.parents[1])
-    code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder), arguments=ARGUMENTS)
+    code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

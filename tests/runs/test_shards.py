@@ -17,9 +17,8 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.cli import main
 from probing.models import load
-from probing.runs import shards
 from probing.runs.experiment import checked_shard
-from probing.runs.shards import Shard
+from probing.runs.ledger_file import Shard, load_shard, save_shard
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -163,11 +162,11 @@ def test_two_jobs_with_one_shard_and_two_with_two(tiny_model, dataset_folder, th
 
 def rewritten(file: Path, **record) -> None:
     """As an earlier job might have written it: with another record, or other settings."""
-    table, said = shards.load(file, RankLedger.load)
+    table, said = load_shard(file, RankLedger.load)
     made = record.pop("made", table.settings)
     ledger = RankLedger.of(table, table.ranks, made)
     said = said.model_copy(update=record)
-    shards.save(ledger, said.shard, said.parts, file, {"data_path": said.data_path, "model_path": said.model_path})
+    save_shard(ledger, said.shard, said.parts, file, {"data_path": said.data_path, "model_path": said.model_path})
 
 
 def other_version(made: dict) -> dict:
@@ -179,7 +178,7 @@ def other_dtype(made: dict) -> dict:
 
 
 def made_of(file: Path) -> dict:
-    return shards.load(file, RankLedger.load)[0].settings
+    return load_shard(file, RankLedger.load)[0].settings
 
 
 MISSING = r"1 of 3 shards beside \S*-1-of-3.parquet are missing"
@@ -204,7 +203,7 @@ SPOILED = {
         r"-1-of-3.parquet holds the shard shard-2-of-3",
     ),
     "a whole ledger": (
-        lambda one, two, three: shards.load(two, RankLedger.load)[0].save(two),
+        lambda one, two, three: load_shard(two, RankLedger.load)[0].save(two),
         r"-2-of-3.parquet is not a shard: expected a file that a run with --shard wrote",
     ),
     "another version": (

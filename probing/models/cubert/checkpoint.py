@@ -31,15 +31,17 @@ _FLOAT = 1  # of TensorFlow's data types
 
 
 class Variable(NamedTuple):
-    """Where a variable is: its shape, whether it is float32, its data file, and its bytes there with their checksum."""
+    """Where a variable is: its shape, its data file, and its bytes there with their checksum.
+
+    `readable`: whether it is float32, and stored whole.
+    """
 
     shape: tuple[int, ...]
-    is_float: bool
     file: Path
     offset: int
     size: int
     checksum: int
-    in_slices: bool
+    readable: bool
 
 
 class TensorBundle:
@@ -77,19 +79,18 @@ class TensorBundle:
             dimensions = [_fields(one) for one in _messages(_fields(_message(fields, 2)), 2)]
             variables[key.decode(errors="backslashreplace")] = Variable(
                 shape=tuple(_number(dimension, 1) for dimension in dimensions),
-                is_float=_number(fields, 1) == _FLOAT,
                 file=self.prefix.with_name(f"{self.prefix.name}.data-{shard:05}-of-{shards:05}"),
                 offset=_number(fields, 4),
                 size=_number(fields, 5),
                 checksum=_number(fields, 6),
-                in_slices=7 in fields,
+                readable=_number(fields, 1) == _FLOAT and 7 not in fields,
             )
         return variables
 
     def read(self, name: str) -> np.ndarray:
         """The float32 values of a variable; raises ModelError if they are damaged, or of another type."""
         variable = self.variables[name]
-        if not variable.is_float or variable.in_slices or variable.size != 4 * math.prod(variable.shape):
+        if not variable.readable or variable.size != 4 * math.prod(variable.shape):
             raise ModelError(
                 f"{self.prefix}: the variable {name!r} is not float32 in one piece, expected every variable to be"
             )

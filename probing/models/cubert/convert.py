@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,14 +31,6 @@ class BertSizes(NamedTuple):
     positions: int
     hidden: int
     layers: int
-
-
-class Weight(NamedTuple):
-    """Where a variable of the checkpoint goes: its name in BERT, the shape it must have, and if it is transposed."""
-
-    name: str
-    shape: tuple[int, ...]
-    transposed: bool = False
 
 
 @checked
@@ -81,9 +73,9 @@ def convert(
         pad_token_id=tokenizer.pad_token_id,
     )
     weights = {}
-    for name, weight in weights_of(sizes).items():
+    for name in shapes_of(sizes):
         values = source.read(name)
-        weights[weight.name] = np.ascontiguousarray(values.T) if weight.transposed else values
+        weights[_in_bert(name)] = np.ascontiguousarray(values.T) if name.endswith("/kernel") else values
     with os_errors_as_ledger_errors(target), atomic_path(target) as place:
         config.save_pretrained(place)
         tokenizer.save_pretrained(place)
@@ -108,18 +100,18 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
     while any(name.startswith(f"bert/encoder/layer_{layers}/") for name in shapes):
         layers += 1
     sizes = BertSizes(vocabulary, positions, hidden, layers)
-    expected = weights_of(sizes)
-    for name, weight in expected.items():
+    expected = shapes_of(sizes)
+    for name, shape in expected.items():
         if name not in shapes:
             raise ModelError(f"{source} lacks the variable {name!r}: expected a checkpoint of CuBERT, complete")
-        if shapes[name] != weight.shape:
+        if shapes[name] != shape:
             raise ModelError(
-                f"{source}: the variable {name!r} has the shape {shapes[name]}, expected {weight.shape} in a BERT with "
+                f"{source}: the variable {name!r} has the shape {shapes[name]}, expected {shape} in a BERT with "
                 f"{layers} layers and a hidden size of {hidden}"
             )
     for name in shapes:
-        weight_name, _, suffix = name.rpartition("/")
-        if name not in expected and name != "global_step" and not (suffix in _OPTIMIZER and weight_name in expected):
+        weight, _, suffix = name.rpartition("/")
+        if name not in expected and name != "global_step" and not (suffix in _OPTIMIZER and weight in expected):
             raise ModelError(
                 f"{source} has the variable {name!r}, which CuBERT has not: expected its checkpoint as released"
             )
@@ -128,43 +120,40 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
     return sizes
 
 
-def weights_of(sizes: BertSizes) -> dict[str, Weight]:
-    """Every variable of CuBERT, and where it goes: BERT with both heads of its pretraining (Devlin et al. 2019).
+def shapes_of(sizes: BertSizes) -> dict[str, tuple[int, ...]]:
+    """The shape of every variable of CuBERT: BERT with both heads of its pretraining (Devlin et al. 2019).
 
     The output layer over the vocabulary has the weights of the embeddings, and a bias of its own.
     """
-    return dict(_weights(*sizes))
+    vocabulary, positions, hidden, layers = sizes
+    dense = {"bert/pooler/dense": (hidden, hidden), "cls/predictions/transform/dense": (hidden, hidden)}
+    norms = ["bert/embeddings", "cls/predictions/transform"]
+    for layer in (f"bert/encoder/layer_{number}" for number in range(layers)):
+        for name in ("self/query", "self/key", "self/value", "output/dense"):
+            dense[f"{layer}/attention/{name}"] = hidden, hidden
+        dense[f"{layer}/intermediate/dense"] = hidden, 4 * hidden
+        dense[f"{layer}/output/dense"] = 4 * hidden, hidden
+        norms += [f"{layer}/attention/output", f"{layer}/output"]
+    shapes: dict[str, tuple[int, ...]] = {
+        "bert/embeddings/word_embeddings": (vocabulary, hidden),
+        "bert/embeddings/position_embeddings": (positions, hidden),
+        "bert/embeddings/token_type_embeddings": (2, hidden),
+        "cls/predictions/output_bias": (vocabulary,),
+        "cls/seq_relationship/output_weights": (2, hidden),
+        "cls/seq_relationship/output_bias": (2,),
+    }
+    for name, shape in dense.items():
+        shapes |= {f"{name}/kernel": shape, f"{name}/bias": shape[1:]}
+    for name in norms:
+        shapes |= {f"{name}/LayerNorm/gamma": (hidden,), f"{name}/LayerNorm/beta": (hidden,)}
+    return shapes
 
 
-def _weights(vocabulary: int, positions: int, hidden: int, layers: int) -> Iterator[tuple[str, Weight]]:
-    def dense(name: str, rows: int, columns: int) -> Iterator[tuple[str, Weight]]:
-        yield f"{name}/kernel", Weight(f"{_in_bert(name)}.weight", (rows, columns), transposed=True)
-        yield f"{name}/bias", Weight(f"{_in_bert(name)}.bias", (columns,))
-
-    def norm(name: str) -> Iterator[tuple[str, Weight]]:
-        yield f"{name}/LayerNorm/gamma", Weight(f"{_in_bert(name)}.LayerNorm.weight", (hidden,))
-        yield f"{name}/LayerNorm/beta", Weight(f"{_in_bert(name)}.LayerNorm.bias", (hidden,))
-
-    for name, rows in (("word", vocabulary), ("position", positions), ("token_type", 2)):
-        embeddings = f"bert/embeddings/{name}_embeddings"
-        yield embeddings, Weight(f"{_in_bert(embeddings)}.weight", (rows, hidden))
-    yield from norm("bert/embeddings")
-    for number in range(layers):
-        layer = f"bert/encoder/layer_{number}"
-        for name in ("query", "key", "value"):
-            yield from dense(f"{layer}/attention/self/{name}", hidden, hidden)
-        yield from dense(f"{layer}/attention/output/dense", hidden, hidden)
-        yield from norm(f"{layer}/attention/output")
-        yield from dense(f"{layer}/intermediate/dense", hidden, 4 * hidden)
-        yield from dense(f"{layer}/output/dense", 4 * hidden, hidden)
-        yield from norm(f"{layer}/output")
-    yield from dense("bert/pooler/dense", hidden, hidden)
-    yield from dense("cls/predictions/transform/dense", hidden, hidden)
-    yield from norm("cls/predictions/transform")
-    yield "cls/predictions/output_bias", Weight("cls.predictions.bias", (vocabulary,))
-    yield "cls/seq_relationship/output_weights", Weight("cls.seq_relationship.weight", (2, hidden))
-    yield "cls/seq_relationship/output_bias", Weight("cls.seq_relationship.bias", (2,))
+_PARTS = {"kernel": "weight", "gamma": "weight", "output_weights": "weight", "beta": "bias", "output_bias": "bias"}
 
 
 def _in_bert(name: str) -> str:
+    """The name in BERT of a variable; kernels are (in, out), weights (out, in)."""
+    place, _, part = name.rpartition("/")
+    name = f"{name}/weight" if part.endswith("_embeddings") else f"{place}/{_PARTS.get(part, part)}"
     return name.replace("/", ".").replace("layer_", "layer.")

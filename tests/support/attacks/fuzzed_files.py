@@ -31,18 +31,17 @@ from probing.attention import errors
 from probing.attention.ledger import RankLedger
 from probing.attention.result import load as load_result
 from probing.evidence import entry, gather
-from probing.models.checkpoints import read_models
 from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
-from probing.models.location import TINY
+from probing.models.location import TINY, read_models
 from probing.prediction.mask import mask
 from probing.prediction.result import MaskingLedger, MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
-from probing.runs import shards
 from probing.runs.data import COLUMNS
+from probing.runs.ledger_file import load_shard
 
 SMALL = Path(__file__).resolve().parents[2] / "data/small"
 RESULT, VALIDATION = "mouse.python.test.c22e27d8", "mouse.python.validation.5246b551"
@@ -268,7 +267,7 @@ def rank_ledger(rng: random.Random) -> File:
     reads: list[Work] = [
         lambda: RankLedger.load(path).counts(),
         lambda: sources_of_result(path),
-        lambda: shards.load(path, RankLedger.load),
+        lambda: load_shard(path, RankLedger.load),
     ]
     return "rank ledger", len(data), rng.choice(reads)
 

@@ -94,7 +94,7 @@ class Prepared(NamedTuple):
 
     @property
     def _whole(self) -> torch.nn.Module:
-        return self.masked.model if self.masked is not None else self.language.output.model
+        return self.masked.model if self.masked is not None else self.language.scoring.model
 
 
 def prepare(family: str, layers: int = 2) -> Prepared:

@@ -1,7 +1,7 @@
 """Train the embedded language models, a small ModernBERT and a small Llama, from Python's standard library alone.
 
-    python -m probing.models.train_tiny tiny-code-mlm --checkpoints checkpoints --evaluate DATA
-    python -m probing.models.train_tiny tiny-code-lm --decoder --evaluate DATA
+    python tests/support/models/train_tiny.py tiny-code-mlm --checkpoints checkpoints --evaluate DATA
+    python tests/support/models/train_tiny.py tiny-code-lm --decoder --evaluate DATA
 
 computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
 and transformers. If it is interrupted, the same command continues, and gives what it would have given.
@@ -65,7 +65,7 @@ HOLES = 0.8
 
 _SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
 _DECODER_SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-_MIDDLE = CONVENTIONS[0][1:4]
+_MIDDLE = CONVENTIONS[0].marks
 _BATCH = 2048  # sub-tokens of a batch, padding included
 _WARM_UP = 0.05  # of the steps
 _SAVED = 500  # steps between states from which an interrupted training continues
