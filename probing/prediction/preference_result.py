@@ -16,7 +16,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import ControlledSettings, Signature
+from probing.runs.settings import ControlledSettings
 
 LEAST_PAIRS = 25
 """A phenomenon with fewer pairs is in no mean."""
@@ -100,6 +100,7 @@ class PreferenceProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
     VERSION = VERSION
+    SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
     version: int
@@ -160,18 +161,12 @@ class PreferenceResult(Result[PreferenceLedger]):
             ledger,
             data_folder,
             made,
-            signature_of(made.settings, len(ledger)),
+            made.signature(pairs=len(ledger)),
             functions=len(ledger),
             accuracy=_accuracy(ledger.rows, preferred),
             mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
             **groups,
         )
-
-    @property
-    def title(self) -> str:
-        settings = self.settings
-        control = [] if settings.control is None else [f"{settings.control} {settings.seed}"]
-        return self._titled(settings.model, *control)
 
     def __repr__(self) -> str:
         lines = [f"PreferenceResult: {self.title}", "percent of pairs, by whole text and by changed place:"]
@@ -198,19 +193,6 @@ def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.
         chosen = (values >= low) if end is None else (values >= low) & (values < end)
         if chosen.any():
             yield f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}", chosen
-
-
-def signature_of(settings: PreferenceSettings, pairs: int) -> Signature:
-    """The signature of a run over so many pairs."""
-    return Signature.of(
-        "prefer",
-        settings,
-        max_length=settings.max_length,
-        dtype=settings.dtype,
-        pairs=pairs,
-        version=VERSION,
-        control=settings.control and f"{settings.control}/{settings.seed}",
-    )
 
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:

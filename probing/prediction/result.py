@@ -20,7 +20,7 @@ from probing.runs.ledger_file import MASKING
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RunSettings, Signature
+from probing.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas
@@ -137,6 +137,11 @@ class MaskProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
     VERSION = VERSION
+    SIGNED = (
+        "mask",
+        ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
+        + ("max_length", "functions", "copies", "parser", "version"),
+    )
 
     settings: MaskSettings
     version: int
@@ -151,27 +156,6 @@ class MaskProvenance(Provenance):
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
-
-
-def signature_of(made: MaskProvenance, copies: int) -> Signature:
-    """The signature of a masking run with so many copies."""
-    settings = made.settings
-    return Signature.of(
-        "mask",
-        settings,
-        protocol=settings.protocol,
-        node_types=",".join(settings.node_types),
-        rate=settings.rate,
-        control=settings.control,
-        random_weights=settings.random_weights or None,
-        draws=settings.draws,
-        seed=settings.seed,
-        max_length=settings.max_length,
-        functions=made.functions,
-        copies=copies,
-        parser=made.run.parser,
-        version=VERSION,
-    )
 
 
 class Arm(Record):
@@ -237,16 +221,13 @@ class MaskResult(Result[MaskingLedger]):
             ledger,
             data_folder,
             provenance,
-            signature_of(provenance, len(ledger)),
-            functions=provenance.functions,
+            provenance.signature(copies=len(ledger)),
             node_types={
                 name: _scores(ledger.rows[ledger.rows["node_type"] == place])
                 for place, name in enumerate(ledger.node_types)
                 if (ledger.rows["node_type"] == place).any()
             },
             copies=len(ledger),
-            dropped=provenance.dropped,
-            without_place=provenance.without_place,
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:

@@ -19,7 +19,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RankingSettings, Signature
+from probing.runs.settings import RankingSettings
 
 WHOLE = 0
 """Where nothing is silenced."""
@@ -149,6 +149,11 @@ class SilencingProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
     VERSION = VERSION
+    SIGNED = (
+        "silence",
+        ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
+        + ("weights", "max_length", "functions", "edges", "version"),
+    )
 
     settings: SilencingSettings
     version: int
@@ -161,27 +166,6 @@ class SilencingProvenance(Provenance):
     heads: dict[str, Chosen]
     """Relation -> its best head."""
     run: SilencingRun
-
-
-def signature_of(made: SilencingProvenance, edges: int) -> Signature:
-    """The signature of a silencing run that asks for so many edges."""
-    settings = made.settings
-    return Signature.of(
-        "silence",
-        settings,
-        chosen_on=settings.chosen_on,
-        direction=settings.direction,
-        predicts=made.run.predicts,
-        restored=settings.restored,
-        draws=settings.draws,
-        seed=settings.seed,
-        reference=settings.reference,
-        weights=settings.other_weights,
-        max_length=settings.max_length,
-        functions=made.functions,
-        edges=edges,
-        version=VERSION,
-    )
 
 
 class RelationCosts(Record):
@@ -243,14 +227,10 @@ class SilencingResult(Result[SilencingLedger]):
             ledger,
             data_folder,
             provenance,
-            signature_of(provenance, int(whole["edges"].sum())),
-            functions=provenance.functions,
+            provenance.signature(edges=int(whole["edges"].sum())),
             relations={
                 name: _summary(*_costs(ledger, name, provenance.heads[name])) for name in sorted(provenance.heads)
             },
-            heads=provenance.heads,
-            passes=provenance.passes,
-            left_out=provenance.left_out,
         )
 
     def costs(self) -> dict[str, Costs]:

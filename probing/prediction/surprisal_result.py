@@ -16,7 +16,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Record, Texts
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import ControlledSettings, Signature
+from probing.runs.settings import ControlledSettings
 
 ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
 """Which tokens of a node: the one with which it begins, the one with which it ends if it has several, and all."""
@@ -91,6 +91,7 @@ class SurprisalProvenance(Provenance):
     """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
 
     RUN, WHAT, AGAIN, VERSION = "a run over nodes", "surprisal", "run `codesyntax surprise` again", VERSION
+    SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
 
     settings: SurprisalSettings
     run: SurprisalRun
@@ -123,30 +124,13 @@ class SurprisalResult(Result[SurprisalLedger]):
     @classmethod
     def from_ledger(cls, ledger: SurprisalLedger, data_folder: Path | None = None) -> SurprisalResult:
         made = SurprisalProvenance.of(ledger)
-        settings = made.settings
-        signature = Signature.of(
-            "surprise",
-            settings,
-            node_types=",".join(settings.node_types),
-            max_length=settings.max_length,
-            dtype=settings.dtype,
-            rows=len(ledger),
-            version=VERSION,
-            control=settings.control and f"{settings.control}/{settings.seed}",
-        )
         groups: dict[str, dict[str, dict[str, Surprisal]]] = {by: {} for by in ("node_types", "depths", "distances")}
         for role in ROLES:
             part = ledger.of(role)
             for by, of in groups_of(part).items():
                 groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in of}
         functions = len(np.unique(ledger.rows["function"]))
-        return cls._of(ledger, data_folder, made, signature, functions=functions, unmatched=made.unmatched, **groups)
-
-    @property
-    def title(self) -> str:
-        settings = self.settings
-        control = [] if settings.control is None else [f"{settings.control} {settings.seed}"]
-        return self._titled(settings.model, *control)
+        return cls._of(ledger, data_folder, made, made.signature(rows=len(ledger)), functions=functions, **groups)
 
 
 def groups_of(ledger: SurprisalLedger) -> dict[str, list[tuple[str, np.ndarray]]]:

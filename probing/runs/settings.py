@@ -69,9 +69,18 @@ class RunSettings(Record):
     limit: Limit  # only these functions of the split: a partial run
 
     @property
+    def instead(self) -> list[str]:
+        """What was measured instead of the attention weights of the model itself; empty for these."""
+        return []
+
+    @property
     def name(self) -> str:
         """A file name, different for different settings."""
-        return file_name(self, *self.KIND)
+        return file_name(self, *self.KIND, *self.instead)
+
+    def signed(self) -> dict[str, Any]:
+        """The fields by name, as signatures have them."""
+        return dict(self)
 
 
 class RankingSettings(RunSettings):
@@ -86,13 +95,10 @@ class RankingSettings(RunSettings):
 
     @property
     def instead(self) -> list[str]:
-        """What was measured instead of the attention weights of the model itself; empty for these."""
         return [] if self.other_weights is None else [self.other_weights]
 
-    @property
-    def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, *self.KIND, *self.instead)
+    def signed(self) -> dict[str, Any]:
+        return {**super().signed(), "weights": self.other_weights}
 
 
 class ControlledSettings(RankingSettings):
@@ -107,6 +113,9 @@ class ControlledSettings(RankingSettings):
     def instead(self) -> list[str]:
         pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
         return [*super().instead, *pooled, *([] if self.control is None else [self.control])]
+
+    def signed(self) -> dict[str, Any]:
+        return {**super().signed(), "control": self.control and f"{self.control}/{self.seed}"}
 
     @property
     def pools(self) -> str:
@@ -152,14 +161,16 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, settings: Any, **parts: Any) -> Signature:
-        """The parts of all runs with some `settings`, and those of an instrument; None stands for no part."""
+        """The parts of all runs with some `settings`, and those of an instrument; None and False stand for no part."""
         shared = {
             "model": f"{settings.model}@{short(settings.revision)}",
             "data": f"{settings.data}/{settings.config}/{settings.split}",
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        return cls(kind, {name.replace("_", "-"): str(value) for name, value in named.items() if value is not None})
+        told = {name: value for name, value in named.items() if value is not None and value is not False}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in told.items()}
+        return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
 
     def __str__(self) -> str:
         return "|".join([self.kind, *(f"{name}:{value}" for name, value in self.parts.items())])

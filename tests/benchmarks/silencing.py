@@ -25,7 +25,7 @@ from probing.attention.probe import Probing
 from probing.evidence.ablate import choose
 from probing.models.silencing import LanguageModel
 from probing.prediction import silence
-from probing.prediction.fill import places_of
+from probing.prediction.fill import key_of
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
@@ -44,7 +44,10 @@ def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean:
                 inputs["input_ids"][row, one.positions] = model.mask
         if lean:
             return torch.stack(
-                [found.logsumexp(dim=1)[0] for found in model.output.logits(inputs, *places_of(batch, model.device))]
+                [
+                    found.logsumexp(dim=1)[0]
+                    for found in model.output.logits(inputs, *silence.Predictor(model).places(batch))
+                ]
             )
         with torch.inference_mode():
             return model.output.model(**inputs).logits[:1, :1, :1]
@@ -79,11 +82,12 @@ def main() -> None:
     job = silence.Silencing(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
     before = (time.process_time() - started) * min(1, args.functions / len(job.functions))
     job.functions = job.functions[:: max(1, len(job.functions) // args.functions)][: args.functions]
-    passes = [
-        one
+    distinct = {
+        key_of(one): one
         for source in job.functions
-        for one in silence.passes_of(source, job.provenance.heads, model.mask is not None).values()
-    ]
+        for one in silence.passes_of(source, job.provenance.heads, model.mask is not None)
+    }
+    passes = list(distinct.values())
     job.reference = job.reference[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
     started = time.process_time()
     for part in job.parts:
