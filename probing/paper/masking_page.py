@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset import sources, syntaxeval
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.paper.cells import Compared
+from probing.paper.cells import Compared, compared
 from probing.paper.masking_study import CONFIG, FUNCTIONS, LENGTH, Cell, Study
 from probing.prediction.result import SIMILARITIES
 from probing.report import figures
@@ -24,7 +25,6 @@ from probing.report.document import (
     SIMILARITY,
     Column,
     Figure,
-    Kind,
     Section,
     Table,
     separated,
@@ -72,30 +72,26 @@ def _summary(made: Study, cells: list[Compared]) -> Section:
 
 def _performance(made: Study) -> tuple[Table, list[Compared]]:
     """Mean and standard deviation over all pairs of a function and a node type."""
-    rows, cells = [], []
+    rows = []
     for name in made.names:
         standing, given = made.standing(name), made.given(name)
         for similarity in SIMILARITIES:
-            theirs = syntaxeval.performance(similarity).get(name)
-            here = _pooled(made.cells[given][similarity]) if given else {}
-            row: list[Any] = [name, _title(similarity), standing]
-            for arm, numbers in zip(_ARMS, theirs or (None, None)):
-                for place in range(2):
-                    cell = Compared(here[arm][place] if here else None, numbers and numbers[place], standing, 2)
-                    row += cell.shown
-                    cells += [] if theirs is None else [cell]
-            rows.append(row)
+            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(_ARMS)
+            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(_ARMS)
+            numbers = zip(chain(*here), chain(*theirs))
+            row = [Compared(ours, published, standing, 2) for ours, published in numbers]
+            rows.append([name, _title(similarity), standing, *row])
     columns = [Column("model", NAME), Column("similarity"), Column("comparable")]
     for arm in _ARMS:
         for what in ("mean", "deviation"):
-            columns += _compared(f"{arm} {what}", ROUNDED)
+            columns += Compared.columns(f"{arm} {what}", ROUNDED, SIGNED, "study")
     notes = "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study."
-    return Table("performance", "Similarities by model", columns, rows, notes), cells
+    return compared("performance", "Similarities by model", columns, rows, notes)
 
 
-def _pooled(by_type: dict[str, Cell]) -> dict[str, tuple[float, float]]:
+def _pooled(by_type: dict[str, Cell]) -> list[tuple[float, float]]:
     pooled = np.concatenate([cell.arms for cell in by_type.values()], axis=1)
-    return {arm: (float(values.mean()), _deviation(values)) for arm, values in zip(_ARMS, pooled)}
+    return [(float(values.mean()), _deviation(values)) for values in pooled]
 
 
 def _deviation(values: np.ndarray) -> float:
@@ -103,17 +99,17 @@ def _deviation(values: np.ndarray) -> float:
 
 
 def _types(made: Study) -> Table:
-    rows: list[list[Any]] = []
-    for similarity, name, kind, cell in _cells(made):
-        (t1, t0), deviations = cell.arms.mean(axis=1).tolist(), [_deviation(values) for values in cell.arms]
-        rows.append([_title(similarity), name, kind, cell.arms.shape[1], t1, deviations[0], t0, deviations[1]])
-    columns = [Column("similarity"), Column("model", NAME), Column("node type", NAME), Column("functions", COUNT)]
+    rows = []
+    for labels, cell in _cells(made):
+        means, deviations = cell.arms.mean(axis=1).tolist(), map(_deviation, cell.arms)
+        rows.append([*labels, cell.functions, *chain(*zip(means, deviations))])
+    columns = [*_LABELS, Column("functions", COUNT)]
     columns += [Column(what, SIMILARITY, arm) for arm in _ARMS for what in ("mean", "deviation")]
     return Table("types", "Similarities by node type", columns, rows, filters=1)
 
 
 def _effects(made: Study) -> tuple[Table, list[Compared]]:
-    rows, cells = [], []
+    rows = []
     for similarity in SIMILARITIES:
         theirs = syntaxeval.effects(similarity)
         for name in made.names:
@@ -121,17 +117,16 @@ def _effects(made: Study) -> tuple[Table, list[Compared]]:
             here = made.cells[given][similarity] if given else {}
             for kind in sorted({*here, *(theirs if name in syntaxeval.MODELS else ())}):
                 cell = here.get(kind)
-                compared = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
-                cells += [] if compared.paper is None else [compared]
+                numbers = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
                 ours = cell and [*cell.ours.effect, cell.ours.p_holm]
-                rows.append([_title(similarity), name, kind, standing, *compared.shown, ours])
-    columns = [Column("similarity"), Column("model", NAME), Column("node type", NAME), Column("comparable")]
-    columns += [*_compared("study's estimator", SIGNED), Column("T1 − T0", EFFECT, "paired, ours")]
+                rows.append([_title(similarity), name, kind, standing, numbers, ours])
+    columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
+    columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
     notes = (
         "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
         f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
     )
-    return Table("effects", "Effects of masking a node type", columns, rows, notes, filters=1), cells
+    return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
 
 
 _ARTEFACT = (
@@ -145,24 +140,20 @@ _ARTEFACT = (
 
 
 def _estimators(made: Study) -> Table:
-    rows: list[list[Any]] = []
-    for similarity, name, kind, cell in _cells(made):
-        second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.arms.shape[1] > 1 else None
-        row = [_title(similarity), name, kind, cell.arms.shape[1], cell.study, second, cell.ours.effect.estimate]
-        if (one := cell.unpaired) is None:
-            rows.append([*row, *[None] * 5])
-            continue
-        estimates = [effect.estimate for effect in (one.naive, one.weighted, one.doubly_robust)]
-        low, high = (
-            min(one.overlap.treated[0], one.overlap.control[0]),
-            max(one.overlap.treated[1], one.overlap.control[1]),
-        )
-        rows.append([*row, *estimates, low, high])
+    rows = []
+    for labels, cell in _cells(made):
+        second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
+        adjusted: list[float | None] = [None] * 5
+        if (one := cell.unpaired) is not None:
+            overlap = [*one.overlap.treated, *one.overlap.control]
+            estimates = [effect.estimate for effect in (one.naive, one.weighted, one.doubly_robust)]
+            adjusted = [*estimates, min(overlap), max(overlap)]
+        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate, *adjusted])
     columns = [
-        *(Column("similarity"), Column("model", NAME), Column("node type", NAME), Column("functions", COUNT)),
-        *(Column("effect", SIGNED, "study's estimator"), Column("of the second function", SIGNED, "study's estimator")),
-        *(Column(what, SIGNED, "T1 − T0") for what in ("paired", "plain", "weighted", "doubly robust")),
-        *(Column(what, SIMILARITY, "propensity") for what in ("lowest", "highest")),
+        *(*_LABELS, Column("functions", COUNT)),
+        *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
+        *Column.each(SIGNED, "paired", "plain", "weighted", "doubly robust", group="T1 − T0"),
+        *Column.each(SIMILARITY, "lowest", "highest", group="propensity"),
     ]
     unknown = sum(None in size for size in made.prepared.sizes)
     notes = (
@@ -228,20 +219,19 @@ def _kinds(made: Study) -> list[str]:
     return sorted({kind for by_similarity in made.cells.values() for kind in by_similarity[SHOWN]})
 
 
-def _cells(made: Study) -> Iterator[tuple[str, str, str, Cell]]:
-    """Similarity, model and node type of every cell."""
+_LABELS = (Column("similarity"), Column("model", NAME), Column("node type", NAME))
+
+
+def _cells(made: Study) -> Iterator[tuple[list[str], Cell]]:
+    """Similarity, model and node type of every cell, and the cell."""
     for similarity in SIMILARITIES:
         for name, by_similarity in made.cells.items():
             for kind, cell in sorted(by_similarity[similarity].items()):
-                yield similarity, name, kind, cell
+                yield [_title(similarity), name, kind], cell
 
 
 def _title(similarity: str) -> str:
     return similarity.replace("_", "-").title()
-
-
-def _compared(group: str, kind: Kind) -> list[Column]:
-    return [Column("here", kind, group), Column("study", kind, group), Column("difference", SIGNED, group)]
 
 
 def _provenance(made: Study) -> Section:

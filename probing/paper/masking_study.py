@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +17,14 @@ import numpy as np
 
 from codesyntax_dataset import atomic, corpus, syntaxeval
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
+from codesyntax_metric.ast_similarity.similarity import parse
 from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
 from probing.paper.inputs import Inputs
-from probing.prediction.confounders import PUBLISHED, Confounders, confounders
-from probing.prediction.masking import PUBLISHED as PROTOCOL
+from probing.prediction.masking import PUBLISHED, walk
 from probing.prediction.result import SIMILARITIES, MaskResult
 from probing.runs.data import read_functions
 
@@ -34,16 +36,75 @@ FUNCTIONS = 7501
 LENGTH = 509
 """The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's models."""
 
-SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PROTOCOL, "max_length": LENGTH}
+SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PUBLISHED, "max_length": LENGTH}
 """Of the masking runs; the others are the defaults of `mask`."""
 
-COPIES, COPY_BYTES = 118, 52
+COPIES = 118, 52
 """Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 """The folder of the functions as the study read them, and the file in it."""
 
 _TRIPLE_QUOTED = re.compile(r'"""(?:.|\n)*?"""|' + r"'''(?:.|\n)*?'''")
+
+
+COMMON_CAUSES = ("ast_levels", "words", "complexity", "nloc", "token_counts", "n_ast_nodes")
+"""The confounders in the model of the study."""
+
+
+class Confounders(NamedTuple):
+    """Sizes of one function: possible causes of both its masking and its loss.
+
+    They are named by what they are. The published `n_whitespaces_` is the number of words, and the published model left
+    out `n_ast_errors`. The procedure of the study is that of today with an older parser and lizard: with
+    tree-sitter-python 0.20 strings had no parts, so that functions had fewer nodes, and lizard 1.17 counted some
+    f-strings as one token less.
+
+    Of the tree: `n_ast_errors`, the nodes of type ERROR; `ast_levels`, the nodes on the longest path from the root, 0
+    where the root is alone; `n_ast_nodes`, all nodes but the root. Of the text: `words`, separated by white space. By
+    lizard: `complexity`, McCabe's cyclomatic complexity; `nloc`, lines that are neither empty nor comments;
+    `token_counts`, its tokens from its name on; these three are None where lizard finds no function.
+    """
+
+    n_ast_errors: int
+    ast_levels: int
+    n_ast_nodes: int
+    complexity: int | None
+    nloc: int | None
+    token_counts: int | None
+    words: int
+
+
+def confounders(code: str, language: str = "python") -> Confounders:
+    """The confounders of one function; of several, or of functions in functions, lizard's are those of the last to end.
+
+    Raises UnknownName for an unknown language, ArgumentError for one that lizard does not read, and CodeSyntaxError for
+    code without a UTF-8 form, or without an installed grammar.
+    """
+    try:
+        lizard, readers = import_module("lizard"), import_module("lizard_languages")
+    except ImportError as error:  # no dependency of this package: nothing else needs it
+        raise CodeSyntaxError(
+            "complexity is lizard's, which is not installed: pip install codesyntax[confounders]"
+        ) from error
+    if language not in LANGUAGES:
+        raise UnknownName("language", language, LANGUAGES)
+    file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
+    if readers.get_reader_for(file) is None:
+        raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
+    nodes = list(walk(parse(code, language)))
+    deepest = max(depth for _, depth in nodes)
+    functions = lizard.analyze_file.analyze_source_code(file, code).function_list
+    last = functions[-1] if functions else None
+    return Confounders(
+        n_ast_errors=sum(node.type == "ERROR" for node, _ in nodes),
+        ast_levels=deepest + (deepest > 0),
+        n_ast_nodes=len(nodes) - 1,
+        complexity=last and last.cyclomatic_complexity,
+        nloc=last and last.nloc,
+        token_counts=last and last.token_count,
+        words=len(code.split()),
+    )
 
 
 class Cell(NamedTuple):
@@ -57,6 +118,10 @@ class Cell(NamedTuple):
     study: float | None
     ours: PairedEffect
     unpaired: UnpairedEffect | None
+
+    @property
+    def functions(self) -> int:
+        return self.arms.shape[1]
 
 
 class StudyFunctions(NamedTuple):
@@ -123,11 +188,6 @@ def text(code: str) -> str:
     return _TRIPLE_QUOTED.sub("", first.lstrip() + newline + rest)
 
 
-def described(asked: Inputs) -> str:
-    """The steps to come, and their estimated time and disk, in words."""
-    return asked.masking_text(CONFIG, COPIES, COPY_BYTES)
-
-
 def prepare(
     asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
 ) -> StudyFunctions:
@@ -179,7 +239,7 @@ def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> Unpai
     known = np.array([None not in size for size in sizes])
     rows = {
         name: np.tile([getattr(size, name) for size, is_known in zip(sizes, known) if is_known], 2)
-        for name in PUBLISHED
+        for name in COMMON_CAUSES
     }
     treated = np.repeat([1, 0], known.sum())
     try:

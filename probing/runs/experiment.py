@@ -328,9 +328,8 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
 def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
     """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
     folder = output / f".{name}.parts"
-    with os_errors_as_ledger_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with _saying_whether_it_continues(folder), _only_run_in(folder, processes):
+    lock, busy = folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"
+    with _saying_whether_it_continues(folder), only_one(lock, busy):
         yield folder
         if processes.main:
             shutil.rmtree(folder)
@@ -350,16 +349,15 @@ def _saying_whether_it_continues(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _only_run_in(folder: Path, processes: Processes) -> Iterator[None]:
-    """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
-    with os_errors_as_ledger_errors(folder):
+def only_one(lock: Path, busy: str) -> Iterator[None]:
+    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it cannot be made."""
+    with os_errors_as_ledger_errors(lock.parent):
+        lock.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0).acquire().lock
+            held = filelock.FileLock(lock, timeout=0).acquire().lock
         except filelock.Timeout:
-            raise LedgerError(
-                f"another run of the same settings is writing to {folder.parent}: wait for it, or choose another folder"
-            ) from None
+            raise LedgerError(f"{busy}: wait for it, or choose another folder") from None
     try:
         yield
     finally:
-        lock.release()
+        held.release()
