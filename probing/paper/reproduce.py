@@ -18,7 +18,7 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
-from probing.paper import inputs, masking_page, masking_study, page
+from probing.paper import inputs, masking_study, page
 from probing.paper.cells import HeadExample, Made, Measured, measure
 from probing.paper.figures import example
 from probing.paper.inputs import CODE, CONFIGS
@@ -147,7 +147,7 @@ class _Run:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
             masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
-        return masking_page.TITLE, masking_page.sections(masking_study.Study(self.asked, prepared, masked))
+        return masking_study.TITLE, masking_study.sections(masking_study.Study(self.asked, prepared, masked))
 
 
 def _whole(result: T | None) -> T:
