@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record
-from probing.runs.row_ledger import RowLedger
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
@@ -56,21 +56,22 @@ class PreferenceLedger(RowLedger):
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
     REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
+    BOUNDS: ClassVar = {
+        "counted": (0, 2),
+        "relation": (0, np.inf),
+        **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
+        **{f"{text}_{of}": LOG_PROBABILITY for text in ("good", "bad") for of in SCORES},
+    }
 
     def __repr__(self) -> str:
         return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
-        if ((rows["counted"] < 0) | (rows["counted"] > 2) | (rows["relation"] < 0)).any():
-            raise ValueError("pairs that cannot be")
+        super().check(rows)
         for text in ("good", "bad"):
-            whole, place = (rows[f"{text}_{of}_tokens"] for of in SCORES)
-            if (place < 0).any() or (place > whole).any():
+            if (rows[f"{text}_place_tokens"] > rows[f"{text}_whole_tokens"]).any():
                 raise ValueError("sub-tokens that cannot be")
-            scores = np.stack([rows[f"{text}_{of}"] for of in SCORES])
-            if not np.isfinite(scores).all() or (scores > 0).any():
-                raise ValueError("log-probabilities that cannot be")
 
     def preferred(self) -> np.ndarray:
         """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
@@ -177,10 +178,9 @@ class PreferenceResult(Result[PreferenceLedger]):
 def groups_of(ledger: PreferenceLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
     """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,)."""
     rows = ledger.rows
-    phenomena = ((name, rows["phenomenon"] == at) for at, name in enumerate(ledger.names))
     relations = ((name, rows["relation"] == at) for at, name in enumerate(ledger.settings["relations"]) if name)
     return {
-        "phenomena": sorted((name, chosen) for name, chosen in phenomena if chosen.any()),
+        "phenomena": sorted(ledger.named().items()),
         "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
         "distances": [*bins(rows["distance"], DISTANCES)],
         "depths": [*bins(rows["depth"], DEPTHS)],

@@ -9,7 +9,7 @@ heads together and as many others, then the best ten.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -17,7 +17,7 @@ from pydantic import Field
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.row_ledger import RowLedger
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import RankingSettings
 
@@ -52,6 +52,11 @@ class SilencingLedger(RowLedger):
     INSTRUMENT = ledger_file.SILENCING
     COMMAND = "ablate"
     REPEATED = ("function", "relation", "silenced", "heads", "edges", "sub_tokens", "length")
+    BOUNDS: ClassVar = {
+        **dict.fromkeys(("edges", "sub_tokens", "length"), (1, np.inf)),
+        "heads": (0, np.inf),
+        "log_probability": LOG_PROBABILITY,
+    }
 
     @property
     def relations(self) -> list[str]:
@@ -63,13 +68,11 @@ class SilencingLedger(RowLedger):
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
-        counts = np.stack([rows[name] for name in ("edges", "sub_tokens", "length")])
-        if (counts < 1).any() or (rows["sub_tokens"] > rows["length"]).any():
-            raise ValueError("counts that cannot be")
-        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any() or (rows["heads"] < 0).any():
+        super().check(rows)
+        if (rows["sub_tokens"] > rows["length"]).any():
+            raise ValueError("sub-tokens that cannot be")
+        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any():
             raise ValueError("heads that cannot be")
-        if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
-            raise ValueError("log-probabilities that cannot be")
 
 
 VERSION = 3
@@ -254,7 +257,7 @@ class SilencingResult(Result[SilencingLedger]):
 
 def _costs(ledger: SilencingLedger, relation: str, chosen: Chosen) -> tuple[np.ndarray, Costs]:
     """The rows of a relation in which nothing is silenced, and the costs in its functions."""
-    rows = ledger.rows[ledger.rows["relation"] == ledger.relations.index(relation)]
+    rows = ledger.rows[ledger.named()[relation]]
     whole = rows[rows["silenced"] == WHOLE]
     lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1)
     together, start = {}, 1

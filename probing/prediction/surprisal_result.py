@@ -7,7 +7,7 @@ their controls: means over them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,7 +37,7 @@ DISTANCES = (0, 2, 4, 8, 16, 32, 64, 128)
 DECIMALS = 6
 
 MOST = 1e6
-"""More than any bits of a token."""
+"""More than the bits of any token."""
 
 VERSION = 1
 """Of what is measured: raised whenever the same settings give other numbers."""
@@ -57,12 +57,10 @@ class SurprisalLedger(RowLedger):
     INSTRUMENT = ledger_file.SURPRISAL
     COMMAND = "surprise"
     REPEATED = ("node_type", "function", "role", "depth", "distance")
-
-    @classmethod
-    def check(cls, rows: np.ndarray) -> None:
-        measured = np.stack([rows[of + name] for of in ("", "control_") for name in MEASURED])
-        if not ((measured >= 0) & (measured < MOST)).all() or (rows["role"] >= len(ROLES)).any():
-            raise ValueError("surprisal that cannot be")
+    BOUNDS: ClassVar = {
+        "role": (0, len(ROLES) - 1),
+        **{of + name: (0, MOST) for of in ("", "control_") for name in MEASURED},
+    }
 
     def of(self, role: str) -> SurprisalLedger:
         """The rows of a role."""
@@ -136,9 +134,8 @@ class SurprisalResult(Result[SurprisalLedger]):
 def groups_of(ledger: SurprisalLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
     """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,)."""
     rows = ledger.rows
-    kinds = ((name, rows["node_type"] == at) for at, name in enumerate(ledger.names))
     return {
-        "node_types": [(name, chosen) for name, chosen in kinds if chosen.any()],
+        "node_types": [*ledger.named().items()],
         "depths": [*bins(rows["depth"], DEPTHS)],
         "distances": [*bins(rows["distance"], DISTANCES)],
     }

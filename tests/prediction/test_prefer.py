@@ -374,8 +374,8 @@ def test_verified(decoder, masked, folder, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("good_whole", 0.5, "log-probabilities"),
-        ("bad_place", np.nan, "log-probabilities"),
+        ("good_whole", 0.5, "good_whole that cannot be"),
+        ("bad_place", np.nan, "bad_place that cannot be"),
         ("good_place_tokens", 999, "sub-tokens"),
         ("function", 0, "out of order"),
     ],
