@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -93,20 +93,16 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
             "them, or remove the file"
         ) from error
     shown = [_row(result, example) for example in found.examples]
-    worked = [
-        Worked(example, Similarity(*(float(row[name]) for name in SIMILARITIES)))
-        for example, row in zip(found.examples, shown)
-        if row is not None
-    ]
     if found.ledger != result.ledger.digest() or None in shown:
         raise LedgerError(
             f"{path} does not belong to the result beside it: run `codesyntax mask` again to replace it, or remove "
             "the file"
         )
-    return worked
+    similarities = [Similarity(*(float(row[name]) for name in SIMILARITIES)) for row in shown]
+    return [*map(Worked, found.examples, similarities)]
 
 
-def _row(result: MaskResult, example: RestoredExample) -> np.void | None:
+def _row(result: MaskResult, example: RestoredExample) -> Any:
     """The row of the ledger that an example shows; None if the ledger does not have it."""
     ledger, parts = result.ledger, example.parts
     if example.node_type not in ledger.node_types:
@@ -141,23 +137,19 @@ def save(result: MaskResult, functions: Functions, folder: Path, restoration: Ca
 def _made(result: MaskResult, functions: Functions, restoration: Restoration) -> Examples | None:
     """The examples; None if the model restores them otherwise than in the run, as on another machine."""
     settings, ledger, masker = result.settings, result.ledger, restoration.masker
-    chosen = list(_chosen(result, functions))
-    read = list(masker.read([code for *_, code in chosen]))
-    names = [ledger.node_types[row["node_type"]] for _, row, _, _ in chosen]
-    copies = [
-        masked_copies(function, int(row["function"]), [name], 0, settings.seed, settings.rate, settings.control)[0]
-        for function, name, (_, row, _, _) in zip(read, names, chosen)
-    ]
     made = []
-    restored = restoration.each(list(zip(read, copies)))
-    for (place, row, id, code), name, function, (one,) in zip(chosen, names, read, restored):
+    for place, row, id, code in _chosen(result, functions):
+        index, name = int(row["function"]), ledger.node_types[row["node_type"]]
+        (function,) = masker.read([code])
+        copies, *_ = masked_copies(function, index, [name], 0, settings.seed, settings.rate, settings.control)
+        ((one,),) = restoration.each([(function, copies)])
         if (one.filled.hits[0], *one.similarity) != tuple(row[column] for column in (HITS[0], *SIMILARITIES)):
             logger.warning("no examples are written: the model now restores other sub-tokens than the ledger says")
             return None
         made.append(
             RestoredExample(
                 place=place,
-                function=int(row["function"]),
+                function=index,
                 id=id,
                 node_type=name,
                 parts=tuple(restoration.restorer.parts(function, one.copy.positions, one.filled.predicted)),
