@@ -21,8 +21,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.evidence.baselines import ledger, only, pick, read_edges
 from probing.paper.inputs import CONFIGS, Inputs
-from probing.report.document import Column, Kind, Table
-from probing.report.figures import Predicted
+from probing.report.document import Column, Figure, Kind, Table
 
 COMPARABLE, NO_DATA = "yes", "empty: no data"
 
@@ -130,18 +129,10 @@ def _scores(ranks: RankLedger) -> Scores:
 
 
 class HeadExample(NamedTuple):
-    """The edges of one relation in one function, and the predictions of the best head for it.
+    """A figure of what one attention head predicts in one function, and the edges in rows."""
 
-    `tokens`: their texts; `head`: layer and head; `score`: top-1 UAS of this head over all functions, in percent.
-    """
-
-    model: str
-    function: str
-    relation: str
-    head: tuple[int, int]
-    score: float
-    tokens: list[str]
-    edges: list[Predicted]
+    drawn: Figure
+    rows: list[list[Any]]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,27 +134,15 @@ def _offsets(made: Made) -> Section:
 def _attention(made: Made) -> Section:
     """Figure 5: the predictions of a head in one function of each language of code."""
     parts: list[str | Figure] = []
-    rows = []
+    rows: list[list[Any]] = []
     for config in CODE:
-        if (one := made.examples.get(config)) is None:
+        if config in made.examples:
+            figure, edges = made.examples[config]
+            parts.append(figure)
+            rows += edges
+        else:
             reason = made.inputs.missing.get(config) or "no model, or no function that is short enough"
             parts.append(f"Empty: {config} ({reason}).")
-            continue
-        layer, head = one.head
-        parts.append(
-            Figure(
-                f"figure-5-{config}",
-                f"{one.relation} in {one.function}: what head {layer}-{head} of {one.model} attends to most. It is the "
-                f"best of this relation, and finds {one.score:.1f} % over all functions. Of the relations in functions "
-                "that are short enough, it is the one in which the model gains most on the best offset.",
-                "Lines between two copies of a function's tokens; the edges are in the CSV file.",
-                "figure-5",
-                partial(figures.predictions, one.tokens, one.edges),
-            )
-        )
-        for edge in one.edges:
-            texts = [None if place is None else one.tokens[place] for place in edge]
-            rows.append([config, one.relation, edge.reader, texts[0], edge.sought, texts[1], edge.predicted, texts[2]])
     columns = [Column("config"), Column("relation")]
     for name in ("read", "sought", "predicted"):
         columns += [Column(f"token {name}", COUNT), Column(name)]
@@ -211,35 +199,46 @@ def _reasons(made: Made, configs: Sequence[str]) -> list[str]:
 
 
 def example(model: Model, data: Path, measured: Measured, ledger: Path, device: str | None) -> HeadExample | None:
-    """A function for the relation in which a model gains most on the best offset: the one with most of its edges, of
-    equals the first; None if no function has any and as many tokens as TOKENS says.
+    """What the best head of a relation predicts in one function: for the relation in which a model gains most on the
+    best offset, in the function with most of its edges, of equals the first; None if no function has any and as many
+    tokens as TOKENS says.
 
     `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on this function.
     """
-    ranks = RankLedger.open(ledger)
+    ranks, config = RankLedger.open(ledger), measured.config
     ours, offset = (
         scores["first"]["relations"] for scores in (measured.models[model.name], measured.baselines["offset"])
     )
     gains = {name: one["1"]["score"] - offset[name]["1"]["score"] for name, one in ours.items() if one["in_mean"]}
+    fitting = (ranks.tokens >= TOKENS[0]) & (ranks.tokens <= TOKENS[1])
     for relation in sorted(gains, key=lambda name: (-gains[name], name)):
-        fitting = (ranks.tokens >= TOKENS[0]) & (ranks.tokens <= TOKENS[1])
         places = ranks.function[fitting & (ranks.relation == ranks.relations.index(relation))]
         if len(places):
-            function, config = int(np.bincount(places).argmax()), measured.config
-            best = ours[relation]["1"]
-            dataset, _ = load_functions(data, config, "test")
-            one = shown(None, dataset[function]["id"], data, config, "test")
-            attention = attention_over(load(model.given, device=device), one, config)
-            rows = {token: row for row, token in enumerate(attention.readers.tolist())}
-            first = attention.tokens[best["layer"], best["head"], :, 0]
-            edges = []
-            for edge in one.edges:
-                if edge.relation == relation:
-                    reader, sought = edge.head, edge.first
-                    if attention.direction != HEAD_TO_DEPENDENT:
-                        reader, sought = sought, reader
-                    edges.append(Predicted(reader, sought, int(first[rows[reader]]) if reader in rows else None))
-            texts = [one.code[start:end] for start, end in zip(one.start.tolist(), one.end.tolist())]
-            head = best["layer"], best["head"]
-            return HeadExample(model.name, one.name, relation, head, best["score"], texts, edges)
-    return None
+            break
+    else:
+        return None
+    best, (dataset, _) = ours[relation]["1"], load_functions(data, config, "test")
+    one = shown(None, dataset[int(np.bincount(places).argmax())]["id"], data, config, "test")
+    attention = attention_over(load(model.given, device=device), one, config)
+    read = {token: row for row, token in enumerate(attention.readers.tolist())}
+    layer, head = best["layer"], best["head"]
+    first = attention.tokens[layer, head, :, 0]
+    texts = [one.code[start:end] for start, end in zip(one.start.tolist(), one.end.tolist())]
+    edges, rows = [], []
+    for edge in one.edges:
+        if edge.relation == relation:
+            ends = edge.head, edge.first
+            reader, sought = ends if attention.direction == HEAD_TO_DEPENDENT else ends[::-1]
+            edges.append(Predicted(reader, sought, int(first[read[reader]]) if reader in read else None))
+            cells = [(place, None if place is None else texts[place]) for place in edges[-1]]
+            rows.append([config, relation, *chain(*cells)])
+    drawn = Figure(
+        f"figure-5-{config}",
+        f"{relation} in {one.name}: what head {layer}-{head} of {model.name} attends to most. It is the best of this "
+        f"relation, and finds {best['score']:.1f} % over all functions. Of the relations in functions "
+        "that are short enough, it is the one in which the model gains most on the best offset.",
+        "Lines between two copies of a function's tokens; the edges are in the CSV file.",
+        "figure-5",
+        partial(figures.predictions, texts, edges),
+    )
+    return HeadExample(drawn, rows)
