@@ -160,13 +160,12 @@ def _provenance(made: Made) -> Section:
 
 def tables(made: Made) -> list[Numbered]:
     """Tables 3 to 6 and 8 to 12 of the paper, in this order."""
-    made_tables = [
+    return [
         *(_means(made, number) for number in _MEANS),
         _ends(made),
         _edges(made),
         *(_relations(made, number) for number in _RELATIONS),
     ]
-    return sorted(made_tables, key=lambda one: one.number)
 
 
 def _means(made: Made, number: int) -> Numbered:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, UnknownName
-from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.prediction import examples
@@ -261,8 +261,6 @@ def _commonest(numbers: Counter[int]) -> int:
 
 def chosen_types(language: str, names: Sequence[str] | None) -> list[str]:
     """The node types of these names; `all` stands for all named ones of the grammar."""
-    from codesyntax_dataset.languages import grammar
-
     if names is not None and not names:
         raise ArgumentError("no node type to mask: name some of the language's grammar, or all")
     if names is not None and list(names) == ["all"]:

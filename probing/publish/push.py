@@ -9,19 +9,17 @@ pairs by whole texts, if none is too long. Of two texts that tie it takes the fi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import yaml
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 import codesyntax_metric
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
+from probing.publish.client import Upload, check_repo, client, plain_errors, retry_when_rate_limited
 
 METRICS = {
     "codesyntax_metric": frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"}),
@@ -31,15 +29,12 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Push:
-    """A planned upload of `files` (path in the repository -> content) to the `kind` (dataset or space) `repo`.
+class Push(Upload):
+    """A planned upload to the `kind` (dataset or space) `repo`.
 
     `ours`: all paths that any push may have published there; those that are no longer in `files` are deleted.
     """
 
-    repo: str
-    kind: Literal["dataset", "space"]
-    files: Mapping[str, bytes]
     ours: frozenset[str]
 
     def text(self) -> str:
@@ -70,16 +65,7 @@ class Push:
                     f"{self.repo} already exists and is public: make it private on its page, or leave out --private"
                 )
             stale = {file.rfilename for file in getattr(info, "siblings", None) or ()} & self.ours - set(self.files)
-            operations: list[CommitOperationAdd | CommitOperationDelete] = [
-                *(CommitOperationAdd(name, content) for name, content in self.files.items()),
-                *(CommitOperationDelete(name) for name in sorted(stale)),
-            ]
-            message = "Publish with codesyntax push"
-            commit = retry_when_rate_limited(
-                lambda: api.create_commit(
-                    self.repo, operations, commit_message=message, repo_type=self.kind, create_pr=create_pr
-                )
-            )
+            commit = self.commit(api, "Publish with codesyntax push", stale, create_pr=create_pr)
             return commit.pr_url or commit.commit_url
 
 

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import (
-    CommitOperationAdd,
     EvalResult,
     EvalResultEntry,
     HfApi,
@@ -48,7 +47,7 @@ from probing.information.result import InformationResult
 from probing.models.load import load, load_restoring, load_scoring
 from probing.prediction.preference_result import PreferenceResult, PreferenceSettings
 from probing.prediction.result import MaskResult, MaskSettings
-from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
+from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file
 from probing.runs.data import label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION
@@ -100,13 +99,10 @@ class _Result(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PullRequest:
-    """A planned pull request on the `kind` (model or dataset) `repo`: `files`, path in the repository -> content."""
+class PullRequest(Upload):
+    """A planned pull request on the `kind` (model or dataset) `repo`."""
 
-    repo: str
-    kind: str
     title: str
-    files: dict[str, str | bytes]
 
     def text(self) -> str:
         """Its repository and title, and its texts in full."""
@@ -125,18 +121,7 @@ class PullRequest:
             api = client()
             if already := _opened(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
-            files = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
-            operations = [CommitOperationAdd(path, content) for path, content in files.items()]
-            made = retry_when_rate_limited(
-                lambda: api.create_commit(
-                    self.repo,
-                    operations,
-                    commit_message=self.title,
-                    commit_description=_DESCRIPTION,
-                    repo_type=self.kind,
-                    create_pr=True,
-                )
-            )
+            made = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
             assert made.pr_url  # a pull request was asked for
             return made.pr_url
 
@@ -502,7 +487,7 @@ def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str 
         return api.file_exists(repo, path, repo_type=kind)
 
     new = {path: content for path, content in files.items() if not there(path, content)}
-    return PullRequest(repo, kind, title, new)
+    return PullRequest(repo, kind, new, title)
 
 
 def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
