@@ -173,6 +173,11 @@ class Verification:
     def accepted(self) -> bool:
         return self.verdict == ACCEPTED
 
+    @property
+    def reason(self) -> str:
+        """What was found by the checks that did not pass."""
+        return "; ".join(f"{check.name}: {check.found}" for check in self.checks if not check.passed)
+
 
 def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
     """Check that both are equal. Unless `named` by the user, a difference may mean that another one has this name."""

@@ -10,7 +10,7 @@ effect):
 - `published`: what the study reports for the same design, reproduced.
 - `unpaired`: each function has one score, in one of two arms (two corpora, two models on other functions). Weighting
   by the inverse propensity, and a doubly robust estimate, adjust for confounders such as
-  `probing.prediction.confounders`; overlap and a placebo say whether they can.
+  `probing.paper.masking_study.confounders`; overlap and a placebo say whether they can.
 
 Estimates are differences in the unit of the scores, treated minus control.
 """

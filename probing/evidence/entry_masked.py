@@ -45,7 +45,6 @@ from probing.prediction.result import (
     MaskRun,
     MaskSettings,
     OutcomeArms,
-    signature_of,
 )
 from probing.runs import records
 from probing.runs.records import PLAIN, exactly, listed, matching
@@ -138,18 +137,8 @@ class MaskedEntry(GroupedEntry):
 
     @property
     def signature(self) -> str:
-        made = MaskProvenance(
-            settings=self.settings,
-            version=self.version,
-            functions=self.functions,
-            skips=self.skips,
-            dropped=self.dropped,
-            without_place={},
-            commonest={},
-            run=self.run,
-            versions=self.versions,
-        )
-        return str(signature_of(made, self.copies))
+        values = {"parser": self.run.parser, "functions": self.functions, "copies": self.copies}
+        return str(MaskProvenance.signature_of(self.settings, values))
 
     @property
     def shared(self) -> dict[str, str]:

@@ -15,10 +15,10 @@ from probing.evidence.preferred import accuracies
 from probing.prediction.preference_result import (
     SCORES,
     VERSION,
+    PreferenceProvenance,
     PreferenceResult,
     PreferenceRun,
     PreferenceSettings,
-    signature_of,
 )
 
 
@@ -57,7 +57,7 @@ class PreferenceEntry(RelationEntry):
 
     @property
     def signature(self) -> str:
-        return str(signature_of(self.settings, int(self.stored("edges").sum())))
+        return str(PreferenceProvenance.signature_of(self.settings, {"pairs": int(self.stored("edges").sum())}))
 
     @property
     def read(self) -> int:

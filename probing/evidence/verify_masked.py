@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Influence, Verifier, favoured, in_deviations
 from probing.models.infilling import InfillingModel
-from probing.prediction.mask import MaskedFunction, Masking, copies_of
+from probing.prediction.mask import MaskedFunction, Masking
 from probing.prediction.result import FILLED, HITS, SIMILARITIES, MaskingLedger
 
 MOST_UNSURE = 0.05
@@ -155,9 +155,10 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
     if isinstance(model, InfillingModel):
         return True
     (read,) = restoration.masker.read([function.code])
-    pairs, *_ = copies_of(read, function.index, masking.settings)
-    (pair,) = (pair for pair in pairs if pair.node_type == row["node_type"])
-    positions = pair.copies[row["copy"]].positions
+    copies, *_ = masking.copies(read, function.index)
+    positions = next(
+        copy.positions for copy in copies if copy.node_type == row["node_type"] and copy.number == row["copy"]
+    )
     true = function.ids[positions]
     columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
     ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)

@@ -1,24 +1,34 @@
-"""The paper's figures about scores and offsets, drawn again with the paper's numbers where its tables have them."""
+"""The paper's figures, drawn again with the paper's numbers where its tables have them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import cycle
-from typing import NamedTuple
+from itertools import chain, cycle
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS
-from probing.paper.cells import Made
-from probing.paper.inputs import CODE, CONFIGS, NATURAL
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.attention.ledger import RankLedger
+from probing.models.load import load
+from probing.paper.cells import HeadExample, Made, Measured
+from probing.paper.inputs import CODE, CONFIGS, NATURAL, Model
 from probing.report import figures
+from probing.report.attention_page import attention_over
 from probing.report.document import COUNT, PERCENT, Column, Figure, Section, Table
-from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
+from probing.report.figures import COLOURS, FAINT, INK, Bars, Line, Predicted
 from probing.report.scored import line
+from probing.report.shown import shown
 from probing.report.statistics import FAR, offsets_figure
+from probing.runs.data import load_functions
+
+TOKENS = (10, 60)
+"""The least and the most tokens of a function that is drawn."""
 
 
 class Curves(NamedTuple):
@@ -73,8 +83,16 @@ def _preview(made: Made) -> Section:
         "figure-2",
         lambda: figures.bars(titles, panels),
     )
-    table = Table("figure-2", "", columns, rows)
-    return Section("figure-2", "Figure 2. Code and natural language", [drawn, *_reasons(made, configs)], drawn=[table])
+    return _section(2, "Code and natural language", [drawn, *_reasons(made, configs)], columns, rows)
+
+
+def _section(
+    number: int, title: str, parts: Sequence[str | Figure], columns: Sequence[Column], rows: list[list[Any]]
+) -> Section:
+    """A figure of the paper, and the table of its numbers if that has columns."""
+    name = f"figure-{number}"
+    drawn = [Table(name, "", columns, rows)] if columns else []
+    return Section(name, f"Figure {number}. {title}", parts, drawn=drawn)
 
 
 def _best(made: Made, config: str, here: bool, baselines: bool) -> tuple[str, float]:
@@ -90,7 +108,7 @@ def _best(made: Made, config: str, here: bool, baselines: bool) -> tuple[str, fl
 
 def _offsets(made: Made) -> Section:
     """Figure 3: the mean offset of each relation, and the offsets of its edges."""
-    parts: list[str | Table | Figure] = []
+    parts: list[str | Figure] = []
     rows = []
     for kind, configs in (("code", CODE), ("natural language", NATURAL)):
         counted = {config: made.counted[config] for config in configs if config in made.counted}
@@ -110,39 +128,25 @@ def _offsets(made: Made) -> Section:
             )
     columns = [Column("config"), Column("relation"), Column("edges", COUNT), Column("mean offset", PERCENT)]
     parts += _reasons(made, list(CONFIGS))
-    return Section("figure-3", "Figure 3. Offsets", parts, drawn=[Table("figure-3", "", columns, rows)])
+    return _section(3, "Offsets", parts, columns, rows)
 
 
 def _attention(made: Made) -> Section:
     """Figure 5: the predictions of a head in one function of each language of code."""
-    parts: list[str | Table | Figure] = []
-    rows = []
+    parts: list[str | Figure] = []
+    rows: list[list[Any]] = []
     for config in CODE:
-        if (one := made.examples.get(config)) is None:
+        if config in made.examples:
+            figure, edges = made.examples[config]
+            parts.append(figure)
+            rows += edges
+        else:
             reason = made.inputs.missing.get(config) or "no model, or no function that is short enough"
             parts.append(f"Empty: {config} ({reason}).")
-            continue
-        layer, head = one.head
-        parts.append(
-            Figure(
-                f"figure-5-{config}",
-                f"{one.relation} in {one.function}: what head {layer}-{head} of {one.model} attends to most. It is the "
-                f"best of this relation, and finds {one.score:.1f} % over all functions. Of the relations in functions "
-                "that are short enough, it is the one in which the model gains most on the best offset.",
-                "Lines between two copies of a function's tokens; the edges are in the CSV file.",
-                "figure-5",
-                partial(figures.predictions, one.tokens, one.edges),
-            )
-        )
-        for edge in one.edges:
-            texts = [None if place is None else one.tokens[place] for place in edge]
-            rows.append([config, one.relation, edge.reader, texts[0], edge.sought, texts[1], edge.predicted, texts[2]])
     columns = [Column("config"), Column("relation")]
     for name in ("read", "sought", "predicted"):
         columns += [Column(f"token {name}", COUNT), Column(name)]
-    return Section(
-        "figure-5", "Figure 5. Attention in single functions", parts, drawn=[Table("figure-5", "", columns, rows)]
-    )
+    return _section(5, "Attention in single functions", parts, columns, rows)
 
 
 def _curves(made: Made, number: int) -> Section:
@@ -150,9 +154,8 @@ def _curves(made: Made, number: int) -> Section:
     name = f"figure-{number}"
     known = [config for config in configs if config in made.measured]
     reasons = _reasons(made, configs)
-    heading = f"Figure {number}. {title}"
     if not known:
-        return Section(name, heading, reasons)
+        return _section(number, title, reasons, [], [])
     panels = {rule: {config: _lines(made, config, rule) for config in known} for rule in rules}
     rows = []
     for rule in rules:
@@ -170,7 +173,7 @@ def _curves(made: Made, number: int) -> Section:
         name,
         lambda: figures.curves(panels),
     )
-    return Section(name, heading, [drawn, *reasons], drawn=[Table(name, "", columns, rows)])
+    return _section(number, title, [drawn, *reasons], columns, rows)
 
 
 def _lines(made: Made, config: str, rule: str) -> list[Line]:
@@ -193,3 +196,49 @@ def _reasons(made: Made, configs: Sequence[str]) -> list[str]:
     missing = made.inputs.missing
     empty = [f"{config} ({missing[config]})" for config in configs if config in missing]
     return [f"Empty: {', '.join(empty)}."] if empty else []
+
+
+def example(model: Model, data: Path, measured: Measured, ledger: Path, device: str | None) -> HeadExample | None:
+    """What the best head of a relation predicts in one function: for the relation in which a model gains most on the
+    best offset, in the function with most of its edges, of equals the first; None if no function has any and as many
+    tokens as TOKENS says.
+
+    `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on this function.
+    """
+    ranks, config = RankLedger.open(ledger), measured.config
+    ours, offset = (
+        scores["first"]["relations"] for scores in (measured.models[model.name], measured.baselines["offset"])
+    )
+    gains = {name: one["1"]["score"] - offset[name]["1"]["score"] for name, one in ours.items() if one["in_mean"]}
+    fitting = (ranks.tokens >= TOKENS[0]) & (ranks.tokens <= TOKENS[1])
+    for relation in sorted(gains, key=lambda name: (-gains[name], name)):
+        places = ranks.function[fitting & (ranks.relation == ranks.relations.index(relation))]
+        if len(places):
+            break
+    else:
+        return None
+    best, (dataset, _) = ours[relation]["1"], load_functions(data, config, "test")
+    one = shown(None, dataset[int(np.bincount(places).argmax())]["id"], data, config, "test")
+    attention = attention_over(load(model.given, device=device), one, config)
+    read = {token: row for row, token in enumerate(attention.readers.tolist())}
+    layer, head = best["layer"], best["head"]
+    first = attention.tokens[layer, head, :, 0]
+    texts = [one.code[start:end] for start, end in zip(one.start.tolist(), one.end.tolist())]
+    edges, rows = [], []
+    for edge in one.edges:
+        if edge.relation == relation:
+            ends = edge.head, edge.first
+            reader, sought = ends if attention.direction == HEAD_TO_DEPENDENT else ends[::-1]
+            edges.append(Predicted(reader, sought, int(first[read[reader]]) if reader in read else None))
+            cells = [(place, None if place is None else texts[place]) for place in edges[-1]]
+            rows.append([config, relation, *chain(*cells)])
+    drawn = Figure(
+        f"figure-5-{config}",
+        f"{relation} in {one.name}: what head {layer}-{head} of {model.name} attends to most. It is the best of this "
+        f"relation, and finds {best['score']:.1f} % over all functions. Of the relations in functions "
+        "that are short enough, it is the one in which the model gains most on the best offset.",
+        "Lines between two copies of a function's tokens; the edges are in the CSV file.",
+        "figure-5",
+        partial(figures.predictions, texts, edges),
+    )
+    return HeadExample(drawn, rows)

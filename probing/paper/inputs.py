@@ -81,27 +81,27 @@ class Inputs:
             named = ", ".join(model.name for model in models) or "baselines only"
             lines.append(f"{', '.join(self.configs(language))} from {self.sources[language]}: {named}")
             for config in self.configs(language):
-                functions, subtokens = self.read[config]
-                seconds += functions * _SECONDS_A_FUNCTION
-                size += functions * _DATASET_BYTES
-                for model in models:
-                    seconds += subtokens * _SECONDS_A_SUBTOKEN * model.weights / _WEIGHTS
-                    seconds += functions * _SECONDS_A_FUNCTION
-                    size += functions * _LEDGER_BYTES * model.heads
+                functions = self.read[config].functions
+                seconds += functions * _SECONDS_A_FUNCTION + self._seconds(config, models)
+                size += functions * (_DATASET_BYTES + _LEDGER_BYTES * sum(model.heads for model in models))
         lines += [f"{config}: left out, {why}" for config, why in self.missing.items()]
         return "\n".join([*lines, estimate(seconds, size)])
 
     def masking_text(self, config: str, copies: float, copy_bytes: int) -> str:
         """As `text`, for masking runs on `config` with `copies` masked copies of each function."""
-        functions, subtokens = self.read[config]
-        models, passes = self.models[config], functions * copies
-        seconds = passes * _SECONDS_A_FUNCTION * len(models)
-        seconds += sum(copies * subtokens * _SECONDS_A_SUBTOKEN * model.weights / _WEIGHTS for model in models)
-        named = ", ".join(model.name for model in models)
+        functions, models = self.read[config].functions, self.models[config]
+        named, passes = ", ".join(model.name for model in models), functions * copies
         line = (
             f"{config} from {self.sources[config]}: {named}; {functions:,} functions, about {passes:,.0f} masked copies"
         )
-        return f"{line}\n{estimate(seconds, passes * copy_bytes * len(models) + functions * _DATASET_BYTES)}"
+        size = passes * copy_bytes * len(models) + functions * _DATASET_BYTES
+        return f"{line}\n{estimate(copies * self._seconds(config, models), size)}"
+
+    def _seconds(self, config: str, models: Sequence[Model]) -> float:
+        """The time in which each of some models reads the functions of a config once."""
+        functions, subtokens = self.read[config]
+        weights = sum(model.weights for model in models) / _WEIGHTS
+        return functions * _SECONDS_A_FUNCTION * len(models) + subtokens * _SECONDS_A_SUBTOKEN * weights
 
 
 def estimate(seconds: float, size: float) -> str:

@@ -1,4 +1,5 @@
-"""SyntaxEval made again (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks, its estimator."""
+"""SyntaxEval made again (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks, its estimator; and
+the page with its tables and figures, the study's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -7,23 +8,46 @@ import io
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import atomic, corpus, syntaxeval
+from codesyntax_dataset import atomic, corpus, sources, syntaxeval
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
+from codesyntax_metric.ast_similarity.similarity import parse
 from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
-from probing.prediction.confounders import PUBLISHED, Confounders, confounders
-from probing.prediction.masking import PUBLISHED as PROTOCOL
+from probing.prediction.masking import PUBLISHED, walk
 from probing.prediction.result import SIMILARITIES, MaskResult
+from probing.report import figures
+from probing.report.document import (
+    CODE,
+    COLOURED,
+    COUNT,
+    EFFECT,
+    NAME,
+    ROUNDED,
+    SIGNED,
+    SIMILARITY,
+    Column,
+    Figure,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
 from probing.runs.data import read_functions
 
 CONFIG = syntaxeval.CONFIG
@@ -34,16 +58,83 @@ FUNCTIONS = 7501
 LENGTH = 509
 """The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's models."""
 
-SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PROTOCOL, "max_length": LENGTH}
+SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PUBLISHED, "max_length": LENGTH}
 """Of the masking runs; the others are the defaults of `mask`."""
 
-COPIES, COPY_BYTES = 118, 52
+COPIES = 118, 52
 """Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 """The folder of the functions as the study read them, and the file in it."""
 
 _TRIPLE_QUOTED = re.compile(r'"""(?:.|\n)*?"""|' + r"'''(?:.|\n)*?'''")
+
+
+TITLE = "SyntaxEval, made again"
+
+SHOWN = "jaccard"
+"""The similarity of the figures."""
+
+_PERCENTILES = np.arange(0, 101, 5)
+_ARMS = ("T1", "T0")
+
+COMMON_CAUSES = ("ast_levels", "words", "complexity", "nloc", "token_counts", "n_ast_nodes")
+"""The confounders in the model of the study."""
+
+
+class Confounders(NamedTuple):
+    """Sizes of one function: possible causes of both its masking and its loss.
+
+    They are named by what they are. The published `n_whitespaces_` is the number of words, and the published model left
+    out `n_ast_errors`. The procedure of the study is that of today with an older parser and lizard: with
+    tree-sitter-python 0.20 strings had no parts, so that functions had fewer nodes, and lizard 1.17 counted some
+    f-strings as one token less.
+
+    Of the tree: `n_ast_errors`, the nodes of type ERROR; `ast_levels`, the nodes on the longest path from the root, 0
+    where the root is alone; `n_ast_nodes`, all nodes but the root. Of the text: `words`, separated by white space. By
+    lizard: `complexity`, McCabe's cyclomatic complexity; `nloc`, lines that are neither empty nor comments;
+    `token_counts`, its tokens from its name on; these three are None where lizard finds no function.
+    """
+
+    n_ast_errors: int
+    ast_levels: int
+    n_ast_nodes: int
+    complexity: int | None
+    nloc: int | None
+    token_counts: int | None
+    words: int
+
+
+def confounders(code: str, language: str = "python") -> Confounders:
+    """The confounders of one function; of several, or of functions in functions, lizard's are those of the last to end.
+
+    Raises UnknownName for an unknown language, ArgumentError for one that lizard does not read, and CodeSyntaxError for
+    code without a UTF-8 form, or without an installed grammar.
+    """
+    try:
+        lizard, readers = import_module("lizard"), import_module("lizard_languages")
+    except ImportError as error:  # no dependency of this package: nothing else needs it
+        raise CodeSyntaxError(
+            "complexity is lizard's, which is not installed: pip install codesyntax[confounders]"
+        ) from error
+    if language not in LANGUAGES:
+        raise UnknownName("language", language, LANGUAGES)
+    file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
+    if readers.get_reader_for(file) is None:
+        raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
+    nodes = list(walk(parse(code, language)))
+    deepest = max(depth for _, depth in nodes)
+    functions = lizard.analyze_file.analyze_source_code(file, code).function_list
+    last = functions[-1] if functions else None
+    return Confounders(
+        n_ast_errors=sum(node.type == "ERROR" for node, _ in nodes),
+        ast_levels=deepest + (deepest > 0),
+        n_ast_nodes=len(nodes) - 1,
+        complexity=last and last.cyclomatic_complexity,
+        nloc=last and last.nloc,
+        token_counts=last and last.token_count,
+        words=len(code.split()),
+    )
 
 
 class Cell(NamedTuple):
@@ -57,6 +148,10 @@ class Cell(NamedTuple):
     study: float | None
     ours: PairedEffect
     unpaired: UnpairedEffect | None
+
+    @property
+    def functions(self) -> int:
+        return self.arms.shape[1]
 
 
 class StudyFunctions(NamedTuple):
@@ -123,11 +218,6 @@ def text(code: str) -> str:
     return _TRIPLE_QUOTED.sub("", first.lstrip() + newline + rest)
 
 
-def described(asked: Inputs) -> str:
-    """The steps to come, and their estimated time and disk, in words."""
-    return asked.masking_text(CONFIG, COPIES, COPY_BYTES)
-
-
 def prepare(
     asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
 ) -> StudyFunctions:
@@ -179,7 +269,7 @@ def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> Unpai
     known = np.array([None not in size for size in sizes])
     rows = {
         name: np.tile([getattr(size, name) for size, is_known in zip(sizes, known) if is_known], 2)
-        for name in PUBLISHED
+        for name in COMMON_CAUSES
     }
     treated = np.repeat([1, 0], known.sum())
     try:
@@ -188,3 +278,215 @@ def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> Unpai
         )  # the fewest: the page has none
     except ArgumentError:  # too few functions for six confounders
         return None
+
+
+# ------------------------------------------------------------------------------------------------------------- the page
+
+
+def sections(made: Study) -> list[Section]:
+    performance, effects = _performance(made), _effects(made)
+    return [
+        _summary(made, [*performance[1], *effects[1]]),
+        Section("similarities", "Similarities of syntax trees", [performance[0], *_boxes(made), _types(made)]),
+        Section("effects", "Causal effects", [*_effects_figure(made), effects[0]]),
+        Section("estimators", "Why the study's estimate is an artefact", [*_ARTEFACT, _estimators(made)]),
+        _provenance(made),
+    ]
+
+
+def _summary(made: Study, cells: list[Compared]) -> Section:
+    filled = sum(cell.here is not None for cell in cells)
+    source, labelled = len(made.prepared.sizes), len(made.prepared.places)
+    return Section(
+        "summary",
+        "What was made, and what compares",
+        [
+            f"{filled} of the {len(cells)} numbers of {syntaxeval.SOURCE} have one of ours beside them. None compares "
+            "exactly: the study parsed with the Python grammar of June 2022, and today's gives other trees. For a "
+            "small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) on average. A row "
+            f"says what else differs. The study analysed {FUNCTIONS:,} functions.",
+            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {source:,} functions, of which {labelled:,} parse "
+            f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
+            "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
+            "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
+        ],
+    )
+
+
+def _performance(made: Study) -> tuple[Table, list[Compared]]:
+    """Mean and standard deviation over all pairs of a function and a node type."""
+    rows = []
+    for name in made.names:
+        standing, given = made.standing(name), made.given(name)
+        for similarity in SIMILARITIES:
+            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(_ARMS)
+            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(_ARMS)
+            numbers = zip(chain(*here), chain(*theirs))
+            row = [Compared(ours, published, standing, 2) for ours, published in numbers]
+            rows.append([name, _title(similarity), standing, *row])
+    columns = [Column("model", NAME), Column("similarity"), Column("comparable")]
+    for arm in _ARMS:
+        for what in ("mean", "deviation"):
+            columns += Compared.columns(f"{arm} {what}", ROUNDED, SIGNED, "study")
+    notes = "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study."
+    return compared("performance", "Similarities by model", columns, rows, notes)
+
+
+def _pooled(by_type: dict[str, Cell]) -> list[tuple[float, float]]:
+    pooled = np.concatenate([cell.arms for cell in by_type.values()], axis=1)
+    return [(float(values.mean()), _deviation(values)) for values in pooled]
+
+
+def _deviation(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _types(made: Study) -> Table:
+    rows = []
+    for labels, cell in _labelled(made):
+        means, deviations = cell.arms.mean(axis=1).tolist(), map(_deviation, cell.arms)
+        rows.append([*labels, cell.functions, *chain(*zip(means, deviations))])
+    columns = [*_LABELS, Column("functions", COUNT)]
+    columns += [Column(what, SIMILARITY, arm) for arm in _ARMS for what in ("mean", "deviation")]
+    return Table("types", "Similarities by node type", columns, rows, filters=1)
+
+
+def _effects(made: Study) -> tuple[Table, list[Compared]]:
+    rows = []
+    for similarity in SIMILARITIES:
+        theirs = syntaxeval.effects(similarity)
+        for name in made.names:
+            standing, given = made.standing(name), made.given(name)
+            here = made.cells[given][similarity] if given else {}
+            for kind in sorted({*here, *(theirs if name in syntaxeval.MODELS else ())}):
+                cell = here.get(kind)
+                numbers = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
+                ours = cell and [*cell.ours.effect, cell.ours.p_holm]
+                rows.append([_title(similarity), name, kind, standing, numbers, ours])
+    columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
+    columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
+    notes = (
+        "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
+        f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
+    )
+    return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
+
+
+_ARTEFACT = (
+    "The study matches treated rows (T1) with control rows (T0) by propensity. But every function is in both arms with "
+    "the same confounders, so all propensities are exactly a half, all distances tie, and the search for the nearest "
+    "neighbour returns the second function for every row. What is left is half the mean difference plus half the "
+    "difference of the second function, whichever it is: another order of the data gives another effect.",
+    "The other estimators ask the same of the same rows. Where confounders are balanced by design, weighting and the "
+    "doubly robust estimate give the plain difference of means, and so does pairing, which needs no confounders.",
+)
+
+
+def _estimators(made: Study) -> Table:
+    rows = []
+    for labels, cell in _labelled(made):
+        second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
+        adjusted: list[float | None] = [None] * 5
+        if (one := cell.unpaired) is not None:
+            overlap = [*one.overlap.treated, *one.overlap.control]
+            estimates = [effect.estimate for effect in (one.naive, one.weighted, one.doubly_robust)]
+            adjusted = [*estimates, min(overlap), max(overlap)]
+        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate, *adjusted])
+    columns = [
+        *(*_LABELS, Column("functions", COUNT)),
+        *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
+        *Column.each(SIGNED, "paired", "plain", "weighted", "doubly robust", group="T1 − T0"),
+        *Column.each(SIMILARITY, "lowest", "highest", group="propensity"),
+    ]
+    unknown = sum(None in size for size in made.prepared.sizes)
+    notes = (
+        f"Plain, weighted and doubly robust use the functions in which lizard finds a function (all but {unknown:,}), "
+        "and are empty where these are too few for six confounders."
+    )
+    return Table("estimators", "Five estimators on the same rows", columns, rows, notes, filters=1)
+
+
+def _boxes(made: Study) -> list[Figure]:
+    kinds = _kinds(made)
+    if not kinds:
+        return []
+    panels: dict[str, list[ArmPercentiles | None]] = {}
+    for number, name in enumerate(made.results):
+        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+        panels[name] = [_percentiles(by_type[kind].arms, colour) if kind in by_type else None for kind in kinds]
+    title = (
+        "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
+        "third quartile with the median, lines to the 5th and 95th percentile."
+    )
+    alt = f"Box plots of {', '.join(kinds)}; means and deviations are in the table."
+    return [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
+
+
+def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
+    t1, t0 = np.percentile(arms, _PERCENTILES, axis=1).T
+    return ArmPercentiles(t1, t0, colour)
+
+
+def _effects_figure(made: Study) -> list[Figure]:
+    kinds = _kinds(made)
+    series = []
+    for number, name in enumerate(made.results):
+        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+        ours = [by_type[kind].ours.effect if kind in by_type else (np.nan,) * 3 for kind in kinds]
+        filled = [kind in by_type and separated(by_type[kind].ours.p_holm) for kind in kinds]
+        study = [by_type[kind].study if kind in by_type else None for kind in kinds]
+        series += [
+            Dots(f"{name}, paired", np.array(ours, float).T, colour, filled),
+            Dots(f"{name}, study's estimator", _points(study), FAINT, [False] * len(kinds)),
+        ]
+    published = syntaxeval.effects(SHOWN)
+    for number, name in enumerate(syntaxeval.MODELS):
+        points = _points([published.get(kind, {}).get(name) for kind in kinds])
+        series.append(Dots(f"{name}, published", points, COLOURS[-1 - number], [True] * len(kinds)))
+    title = (
+        "Effect of masking a node type on the Jaccard similarity: ours with 95 % intervals (filled: corrected p below "
+        "0.05), the same rows by the study's estimator, and the study's numbers."
+    )
+    alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
+    label = "T1 − T0, Jaccard similarity"
+    return [Figure("effects", title, alt, "effects", lambda: figures.effects(kinds, series, label))] if kinds else []
+
+
+def _points(values: list[float | None]) -> np.ndarray:
+    """Effects without intervals, (3, rows)."""
+    estimates = np.array(values, float)
+    return np.stack([estimates, estimates, estimates])
+
+
+def _kinds(made: Study) -> list[str]:
+    return sorted({kind for by_similarity in made.cells.values() for kind in by_similarity[SHOWN]})
+
+
+_LABELS = (Column("similarity"), Column("model", NAME), Column("node type", NAME))
+
+
+def _labelled(made: Study) -> Iterator[tuple[list[str], Cell]]:
+    """Similarity, model and node type of every cell, and the cell."""
+    for similarity in SIMILARITIES:
+        for name, by_similarity in made.cells.items():
+            for kind, cell in sorted(by_similarity[similarity].items()):
+                yield [_title(similarity), name, kind], cell
+
+
+def _title(similarity: str) -> str:
+    return similarity.replace("_", "-").title()
+
+
+def _provenance(made: Study) -> Section:
+    rows: list[list[Any]] = []
+    for name, result in made.results.items():
+        skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
+        rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
+    columns = [
+        *(Column("model", NAME), Column("masked", COUNT, "functions"), Column("too long", COUNT, "functions")),
+        *(Column("pairs without a mask", COUNT), Column("copies", COUNT), Column("signature", CODE)),
+    ]
+    notes = "Pairs without a mask: a function and a node type that it does not have, or that no sub-token is in."
+    return Section(
+        "provenance", "Results and signatures", [Table("results", "The results of this page", columns, rows, notes)]
+    )

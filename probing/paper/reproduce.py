@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import filelock
-
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import TEMPORARY_FOLDERS, os_errors_as_ledger_errors
+from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
-from probing.paper import inputs, masking_page, masking_study, page
-from probing.paper.attention import HeadExample, example
-from probing.paper.cells import Made
+from probing.paper import inputs, masking_study, page
+from probing.paper.cells import HeadExample, Made, Measured, measure
+from probing.paper.figures import example
 from probing.paper.inputs import CODE, CONFIGS
-from probing.paper.measured import Measured, measure
 from probing.prediction.mask import mask
 from probing.prediction.result import MaskResult
 from probing.report import folder, statistics
 from probing.report.document import Section
-from probing.runs.experiment import CONTINUES
+from probing.runs.experiment import CONTINUES, only_one
 
 T = TypeVar("T")
 
@@ -89,7 +86,7 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(asked.text() if study == CODESYNTAX else masking_study.described(asked))
+    tell(asked.text() if study == CODESYNTAX else asked.masking_text(masking_study.CONFIG, *masking_study.COPIES))
     with _alone_in(output):
         title, sections = make()
         tell("writing the page")
@@ -150,7 +147,7 @@ class _Run:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
             masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
-        return masking_page.TITLE, masking_page.sections(masking_study.Study(self.asked, prepared, masked))
+        return masking_study.TITLE, masking_study.sections(masking_study.Study(self.asked, prepared, masked))
 
 
 def _whole(result: T | None) -> T:
@@ -169,26 +166,20 @@ def _check_ours(output: Path, command: str) -> None:
 def _alone_in(output: Path) -> Iterator[None]:
     """Let only one run write to `output`, and remove what a run that was killed could not: files not yet renamed."""
     lock = output / ".lock"
-    with os_errors_as_ledger_errors(output):
-        output.mkdir(parents=True, exist_ok=True)
+    with only_one(lock, f"another run is writing to {output}"):
         try:
-            held = filelock.FileLock(lock, timeout=0).acquire()
-        except filelock.Timeout:
-            raise LedgerError(f"another run is writing to {output}: wait for it, or choose another output") from None
-    try:
-        _remove(output, f"**/{TEMPORARY_FOLDERS}")
-        yield
-        _remove(output, f"{RESULTS}/.*.parts")
-    except KeyboardInterrupt as stop:
-        stop.args = (CONTINUES,)
-        raise
-    finally:
-        lock.unlink(missing_ok=True)
-        held.lock.release()
+            _remove(output, f"**/{TEMPORARY_FOLDERS}")
+            yield
+            _remove(output, f"{RESULTS}/.*.parts")
+        except KeyboardInterrupt as stop:
+            stop.args = (CONTINUES,)
+            raise
+        finally:
+            lock.unlink(missing_ok=True)
 
 
-def _remove(output: Path, *patterns: str) -> None:
-    for path in [path for pattern in patterns for path in output.glob(pattern)]:
+def _remove(output: Path, pattern: str) -> None:
+    for path in [*output.glob(pattern)]:
         if path.is_dir():
             shutil.rmtree(path)
         else:

@@ -11,8 +11,9 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -22,11 +23,11 @@ from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages.grammar import parse
 from codesyntax_metric.ast_similarity.similarity import Similarity
-from probing.prediction.copies import Restoration, masked_copies
-from probing.prediction.masking import CURRENT
+from probing.prediction.masking import CURRENT, masked_copies, walk
+from probing.prediction.restore import Part, Restoration
 from probing.prediction.result import HITS, SIMILARITIES, MaskResult
 from probing.runs import records
-from probing.runs.data import Functions
+from probing.runs.data import Functions, rows
 from probing.runs.records import Number, Record, Texts, explain, listed
 
 logger = logging.getLogger(__name__)
@@ -37,15 +38,6 @@ LINES, CHARACTERS = 15, 500
 Place = Literal["lowest", "median", "highest"]
 
 _LARGEST = 2**20  # bytes of the file, many times the usual size
-
-
-class Stretch(Record):
-    """A stretch of a function, as `restore.Part` describes it."""
-
-    source: str
-    text: str
-    masked: Number
-    right: Number
 
 
 class RestoredExample(Record):
@@ -59,7 +51,7 @@ class RestoredExample(Record):
     function: Number
     id: int
     node_type: str
-    parts: Annotated[tuple[Stretch, ...], listed]
+    parts: Annotated[tuple[Part, ...], listed]
     tree: Annotated[Texts, Field(min_length=1)]
     restored_tree: Annotated[Texts, Field(min_length=1)]
 
@@ -100,21 +92,17 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
             f"{path} does not hold the examples of a masking result ({reason}): run `codesyntax mask` again to write "
             "them, or remove the file"
         ) from error
-    rows = [_row(result, example) for example in found.examples]
-    worked = [
-        Worked(example, Similarity(*(float(row[name]) for name in SIMILARITIES)))
-        for example, row in zip(found.examples, rows)
-        if row is not None
-    ]
-    if found.ledger != result.ledger.digest() or None in rows:
+    shown = [_row(result, example) for example in found.examples]
+    if found.ledger != result.ledger.digest() or None in shown:
         raise LedgerError(
             f"{path} does not belong to the result beside it: run `codesyntax mask` again to replace it, or remove "
             "the file"
         )
-    return worked
+    similarities = [Similarity(*(float(row[name]) for name in SIMILARITIES)) for row in shown]
+    return [*map(Worked, found.examples, similarities)]
 
 
-def _row(result: MaskResult, example: RestoredExample) -> np.void | None:
+def _row(result: MaskResult, example: RestoredExample) -> Any:
     """The row of the ledger that an example shows; None if the ledger does not have it."""
     ledger, parts = result.ledger, example.parts
     if example.node_type not in ledger.node_types:
@@ -149,36 +137,22 @@ def save(result: MaskResult, functions: Functions, folder: Path, restoration: Ca
 def _made(result: MaskResult, functions: Functions, restoration: Restoration) -> Examples | None:
     """The examples; None if the model restores them otherwise than in the run, as on another machine."""
     settings, ledger, masker = result.settings, result.ledger, restoration.masker
-    chosen = list(_chosen(result, functions))
-    names = [ledger.node_types[row["node_type"]] for _, row, _, _ in chosen]
-    read = list(masker.read([code for *_, code in chosen]))
-    copies = [
-        masked_copies(
-            function,
-            int(row["function"]),
-            [name],
-            rate=settings.rate,
-            control=settings.control,
-            draws=0,
-            seed=settings.seed,
-        )[0]
-        for function, name, (_, row, _, _) in zip(read, names, chosen)
-    ]
     made = []
-    restored = restoration.each(list(zip(read, copies)))
-    for (place, row, id, code), name, function, pairs, (one,) in zip(chosen, names, read, copies, restored):
-        if (one.filled.hits[0], *one.similarity) != tuple(row[name] for name in (HITS[0], *SIMILARITIES)):
+    for place, row, id, code in _chosen(result, functions):
+        index, name = int(row["function"]), ledger.node_types[row["node_type"]]
+        (function,) = masker.read([code])
+        copies, *_ = masked_copies(function, index, [name], 0, settings.seed, settings.rate, settings.control)
+        ((one,),) = restoration.each([(function, copies)])
+        if (one.filled.hits[0], *one.similarity) != tuple(row[column] for column in (HITS[0], *SIMILARITIES)):
             logger.warning("no examples are written: the model now restores other sub-tokens than the ledger says")
             return None
-        parts = restoration.restorer.parts(function, pairs[0].copies[0].positions, one.filled.predicted)
-        stretches = tuple(Stretch(**part._asdict()) for part in parts)
         made.append(
             RestoredExample(
                 place=place,
-                function=int(row["function"]),
+                function=index,
                 id=id,
                 node_type=name,
-                parts=stretches,
+                parts=tuple(restoration.restorer.parts(function, one.copy.positions, one.filled.predicted)),
                 tree=_outline(code, masker.language),
                 restored_tree=_outline(one.text, masker.language),
             )
@@ -191,15 +165,13 @@ def _chosen(result: MaskResult, functions: Functions) -> Iterator[tuple[Place, n
 
     Of equal similarities, that of fewer masked sub-tokens counts as lower, then that of the earlier function.
     """
-    rows = result.ledger.rows
-    first = rows[(rows["copy"] == 0) & ~np.isnan(rows[SIMILARITIES[0]])]
-    short: dict[int, tuple[int, str]] = {}
-    index = -1
-    for batch in functions.dataset.select_columns(["id", "code"]).with_format(None).iter(batch_size=1000):
-        for id, code in zip(batch["id"], batch["code"]):
-            index += 1
-            if len(code) <= CHARACTERS and len(code.splitlines()) <= LINES:
-                short[index] = id, code
+    copies = result.ledger.rows
+    first = copies[(copies["copy"] == 0) & ~np.isnan(copies[SIMILARITIES[0]])]
+    short = {
+        row["place"]: (row["id"], row["code"])
+        for row in chain.from_iterable(rows(functions.dataset, functions.limit))
+        if len(row["code"]) <= CHARACTERS and len(row["code"].splitlines()) <= LINES
+    }
     first = first[np.isin(first["function"], list(short))]
     order = np.lexsort((first["node_type"], first["function"], first["masked"], first[SIMILARITIES[0]]))
     last = len(order) - 1
@@ -212,14 +184,4 @@ def _chosen(result: MaskResult, functions: Functions) -> Iterator[tuple[Place, n
 
 def _outline(code: str, language: str) -> tuple[str, ...]:
     """The types of the named nodes of a tree, indented."""
-    cursor = parse(code, language).walk()
-    lines: list[str] = []
-    while True:
-        node = cursor.node
-        assert node is not None  # a cursor always stands on one
-        if node.is_named:
-            lines.append("  " * cursor.depth + node.type)
-        if not cursor.goto_first_child():
-            while not cursor.goto_next_sibling():
-                if not cursor.goto_parent():
-                    return tuple(lines)
+    return tuple("  " * depth + node.type for node, depth in walk(parse(code, language)) if node.is_named)

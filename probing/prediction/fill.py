@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from itertools import chain
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -45,75 +48,111 @@ class Filled(NamedTuple):
     unsure: int
 
 
-class Filler(Batches):
+class Positioned(Protocol):
+    """A text of sub-tokens `ids` (S,), of which some `positions` (M,) count: a named tuple."""
+
+    @property
+    def ids(self) -> np.ndarray: ...
+
+    @property
+    def positions(self) -> np.ndarray: ...
+
+
+P = TypeVar("P", bound=Positioned)
+
+
+class Passes(Batches, ABC, Generic[P]):
+    """Runs forward passes in batches, equal ones once: as they come, or if LONGEST_FIRST says so the longest first."""
+
+    LONGEST_FIRST: ClassVar[bool] = False
+
+    def __init__(self, model: Any, batch_tokens: int | None = None):
+        super().__init__(model, batch_tokens)
+        self.model = model
+
+    @abstractmethod
+    def work(self, batch: Sequence[P], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """What is found at all positions of a batch: (M,) or (M, numbers)."""
+
+    def passes(self, text: P) -> Iterable[P]:
+        """The passes that a text takes: by default itself. What they find, one after the other, is of its positions."""
+        return [text]
+
+    def find(self, groups: Sequence[Sequence[P]], bar: tqdm) -> list[list[np.ndarray]]:
+        """What is found at the positions of each text of each group, such as a function; the bar counts groups."""
+        distinct: dict[Hashable, P] = {}
+        asked, new = [], []
+        for group in groups:
+            before = len(distinct)
+            asked.append([[(key_of(one), one) for one in self.passes(text)] for text in group])
+            for key, one in chain.from_iterable(asked[-1]):
+                distinct.setdefault(key, one)
+            new.append(len(distinct) - before)
+        if self.LONGEST_FIRST:
+            distinct = dict(sorted(distinct.items(), key=lambda item: -len(item[1].ids)))
+        found = self.each([*distinct.values()], FunctionsBar(bar, new), self.work)
+        ends = np.cumsum([len(one.positions) for one in distinct.values()])
+        of_pass = dict(zip(distinct, np.split(torch.cat(found).numpy(), ends[:-1]) if found else []))
+        return [[np.concatenate([of_pass[key] for key, _ in text]) for text in group] for group in asked]
+
+    def alone(self, text: P) -> np.ndarray:
+        """What is found at the positions of a text, one pass after the other."""
+        each = [self.work([one], self.model.inputs([one.ids])) for one in self.passes(text)]
+        return torch.cat(each).cpu().numpy()
+
+    def places(self, batch: Sequence[P]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's device."""
+        rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
+        columns = np.concatenate([one.positions for one in batch])
+        return send(rows, self.model.device), send(columns.astype(np.int64), self.model.device)
+
+
+def key_of(one: Any) -> Hashable:
+    """What equal passes share."""
+    return tuple(sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in one)
+
+
+class Filler(Passes[Copy]):
     """Restores copies in batches, longest first. What it finds does not depend on the batches, in float32.
 
     Rounding differs between batches, by far less than NEAR. The texts of a copy in which it could decide anything are
     run again, alone; `reruns` counts these.
     """
 
-    def __init__(self, model: RestoringModel, batch_tokens: int | None = None):
-        super().__init__(model, batch_tokens)
-        self.model, self.reruns = model, 0
+    LONGEST_FIRST = True
 
-    def fill(self, copies: Sequence[Copy], bar: tqdm | None = None) -> list[Filled]:
-        """The predictions in each copy, in order; equal texts are run once. The bar counts copies."""
-        texts = [[Copy(*text) for text in self.model.texts(*copy)] for copy in copies]
-        numbers: dict[tuple[bytes, bytes], int] = {}
-        same = [
-            [numbers.setdefault((text.ids.tobytes(), text.positions.tobytes()), len(numbers)) for text in of]
-            for of in texts
-        ]
-        first = {number: text for of, each in zip(texts, same) for number, text in zip(each, of)}
-        order = sorted(first, key=lambda number: (-len(first[number].ids), number))
-        counted = FunctionsBar(tqdm(disable=True) if bar is None else bar, [*map(len, texts)])
-        counted.update(sum(map(len, texts)) - len(order))
-        batches = self.each([first[number] for number in order], counted, self._scores)
-        scores = np.concatenate([batch.numpy() for batch in batches]) if batches else np.empty((0, 4))
-        ends = np.cumsum([len(first[number].positions) for number in order])
-        found = dict(zip(order, np.split(scores, ends[:-1])))
-        alone: dict[int, np.ndarray] = {}
-        filled = []
-        for each in same:
-            part = np.concatenate([found[number] for number in each])
-            if NEAR[self.model.dtype] and _unsure(part):
-                for number in set(each) - alone.keys():
-                    self.reruns += 1
-                    text = first[number]
-                    alone[number] = self._scores([text], self.model.inputs([text.ids])).cpu().numpy()
-                part = np.concatenate([alone[number] for number in each])
-            filled.append(_filled(part))
-        return filled
+    model: RestoringModel
+    reruns = 0
 
-    def _scores(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.scores(inputs, *places_of(batch, self.model.device))
+    def passes(self, text: Copy) -> list[Copy]:
+        return [Copy(*one) for one in self.model.texts(*text)]
 
+    def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.model.scores(inputs, *self.places(batch))
 
-class Positioned(Protocol):
-    """A text of a batch, of which some `positions` (M,) count."""
+    def fill(self, groups: Sequence[Sequence[Copy]], bar: tqdm | None = None) -> list[list[Filled]]:
+        """The predictions in each copy of each group, such as a function; the bar counts groups."""
+        found = self.find(groups, tqdm(disable=True) if bar is None else bar)
+        return [[self._sure(*one) for one in zip(*of_group)] for of_group in zip(groups, found)]
 
-    @property
-    def positions(self) -> np.ndarray: ...
-
-
-def places_of(batch: Sequence[Positioned], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows and the columns of all positions of a batch, int64 (M,) each, on a device."""
-    rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
-    columns = np.concatenate([one.positions for one in batch])
-    return send(rows, device), send(columns.astype(np.int64), device)
+    def _sure(self, copy: Copy, scores: np.ndarray) -> Filled:
+        if NEAR[self.model.dtype] and _unsure(scores):
+            self.reruns += len(self.passes(copy))
+            scores = self.alone(copy)
+        return _filled(scores)
 
 
 class FunctionsBar(tqdm):
-    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
+    """Counts passes, in the order of groups, and tells a bar of groups when all those of one are finished."""
 
-    def __init__(self, bar: tqdm, copies: Sequence[int]):
+    def __init__(self, bar: tqdm, passes: Sequence[int]):
         super().__init__(disable=True)
-        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
+        self._bar, self._ends, self._passes, self._groups = bar, np.cumsum(passes), 0, 0
 
     def update(self, n: float | None = 1) -> bool | None:
-        self._copies += int(n or 0)
-        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
-        self._functions, new = functions, functions - self._functions
+        self._passes += int(n or 0)
+        groups = int(np.searchsorted(self._ends, self._passes, side="right"))
+        self._groups, new = groups, groups - self._groups
         return self._bar.update(new)
 
 

@@ -1,7 +1,6 @@
 """SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
 
-Copies of a function are masked by `masking`, restored by `fill`, put back into text by
-`restore`, and compared by `codesyntax_metric.ast_similarity`, all of it in `copies`.
+Copies of a function are masked by `masking`, restored by `fill`, and put back into text and compared by `restore`.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
-from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.models.cache_dir import versions
 from probing.prediction import examples
-from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.masking import (
     CONTROLS,
     CURRENT,
@@ -35,21 +32,12 @@ from probing.prediction.masking import (
     SPANS,
     SUB_TOKENS,
     Maskable,
+    MaskedCopy,
     Masker,
+    masked_copies,
 )
-from probing.prediction.result import (
-    DROPPED,
-    FILLED,
-    HITS,
-    ROW,
-    SIMILARITIES,
-    VERSION,
-    MaskingLedger,
-    MaskProvenance,
-    MaskResult,
-    MaskRun,
-    MaskSettings,
-)
+from probing.prediction.restore import Restoration, RestoredCopy
+from probing.prediction.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
@@ -111,7 +99,8 @@ def mask(
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
     chosen = chosen_types(language_of(config).name, node_types)
-    masking = Masking(session, functions, chosen, protocol, rate, control, random_weights, draws, seed, batch_tokens)
+    asked = protocol, float(rate), control, random_weights, draws, seed
+    masking = Masking(session, functions, chosen, *asked, batch_tokens)
     result = run(masking, output, shard)
     if result is not None and output is not None:
         examples.save(result, functions, Path(output), lambda: masking.restoration)
@@ -134,6 +123,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     RESULT = MaskResult
     VERB = "masking with"
+    ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
 
     node_types: Sequence[str]
     protocol: str = CURRENT
@@ -146,20 +136,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     @property
     def asked(self) -> Mapping[str, object]:
-        parser = parser_version(language_of(self.data.config).name)  # the cache knows no versions of parsers by itself
-        return {"parser": parser, **self._chosen, "rate": float(self.rate)}
+        return {**super().asked, "parser": self._parser}  # the cache knows no versions of parsers by itself
 
     @property
-    def _chosen(self) -> dict[str, Any]:
-        names = ("protocol", "control", "random_weights", "draws", "seed")
-        return {"node_types": tuple(self.node_types), **{name: getattr(self, name) for name in names}}
-
-    @classmethod
-    def again(cls, made: MaskProvenance, session: Session, data: Any) -> Masking:
-        settings = made.settings
-        functions = read_functions(data, settings.config, settings.split, limit=settings.limit)
-        names = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
-        return cls(session, functions, **{name: getattr(settings, name) for name in names})
+    def _parser(self) -> str:
+        return parser_version(language_of(self.data.config).name)
 
     @cached_property
     def model(self) -> RestoringModel:
@@ -189,61 +170,53 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one"
             )
         data, model, masker = self.data, self.model, self.masker
-        chosen = {**self._chosen, "protocol": self.protocol_of_model}
-        settings = MaskSettings(**self.shared(model), **chosen, rate=float(self.rate))
         functions: list[MaskedFunction] = []
-        skips: Counter[str] = Counter()
-        dropped: Counter[str] = Counter()
+        skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
         placed: Counter[tuple[str, bool]] = Counter()
         masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
         read = 0
         for batch in rows(data.dataset, data.limit):
             for row, function in zip(batch, masker.read([row["code"] for row in batch])):
-                index = row["place"]
                 if len(function.ids) > model.longest:
                     skips[f"more than {model.longest} sub-tokens"] += 1
                     continue
                 read += 1
-                pairs, without, of_nodes = copies_of(function, index, settings)
-                dropped += without
+                copies, without, of_nodes = self.copies(function, row["place"])
+                dropped.update(without)
                 placed += of_nodes
-                for kind, of_type in pairs:
-                    for number, copy in enumerate(of_type):
-                        arm = masked.setdefault((kind, number > 0), Counter())
-                        arm.update(function.ids[copy.positions].tolist())
-                if pairs:
-                    copies = sum(len(pair.copies) for pair in pairs)
-                    functions.append(MaskedFunction(index, function.code, function.ids, copies))
-        if not functions:
-            raise LedgerError(
-                f"no function of {data.name}/{data.config}/{data.split} has a node to mask of "
-                f"{', '.join(self.node_types)}; functions skipped: {dict(skips) or 'none'}"
-            )
-        functions.sort(key=lambda function: (-len(function.ids), function.index))
-        provenance = MaskProvenance(
-            settings=settings,
-            version=VERSION,
+                for copy in copies:
+                    arm = masked.setdefault((copy.node_type, copy.number > 0), Counter())
+                    arm.update(function.ids[copy.positions].tolist())
+                if copies:
+                    functions.append(MaskedFunction(row["place"], function.code, function.ids, len(copies)))
+        return self.prepared(
+            model,
+            functions,
+            skips,
+            f"has a node to mask of {', '.join(self.node_types)}",
+            settings={"protocol": self.protocol_of_model},
+            run={
+                "output_layer": "all positions" if model.why else "masked positions",
+                "parser": self._parser,
+            },
             functions=read,
-            skips=dict(sorted(skips.items())),
-            dropped={reason: dropped[reason] for reason in DROPPED},
+            dropped=dropped,
             without_place={
                 name: (placed[name, False], placed[name, False] + placed[name, True])
-                for name in settings.node_types
-                if self.control == SPANS and placed[name, False] + placed[name, True]
+                for name in self.node_types
+                if placed[name, False] + placed[name, True]
             },
             commonest={
-                settings.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
+                self.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
                 for kind in sorted({kind for kind, _ in masked})
             },
-            run=MaskRun(
-                family=model.family,
-                device=model.device.type,
-                output_layer="all positions" if model.why else "masked positions",
-                parser=parser_version(masker.language),
-            ),
-            versions=versions(),
         )
-        return Prepared(provenance, functions)
+
+    def copies(
+        self, function: Maskable, index: int
+    ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
+        """The masked copies of the function at this place in the split, as of `masked_copies`."""
+        return masked_copies(function, index, self.node_types, self.draws, self.seed, self.rate, self.control)
 
     @cached_property
     def restoration(self) -> Restoration:
@@ -260,29 +233,25 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
         """The rows of some functions, in their order, and the number of unsure positions of each row."""
-        settings = self.settings
         texts = zip(part, self.masker.read([function.code for function in part]))
-        functions = [(text, copies_of(text, function.index, settings)[0]) for function, text in texts]
-        tables, unsure = [], []
-        for function, (_, pairs), restored in zip(part, functions, self.restoration.each(functions, bar)):
-            tables.append(_rows(function, pairs, restored, self._commonest))
-            unsure += [copy.filled.unsure for copy in restored]
-        return MaskingLedger(list(settings.node_types), np.concatenate(tables), self.made), np.array(unsure)
+        functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
+        cells, unsure = [], []
+        for function, restored in zip(part, self.restoration.each(functions, bar)):
+            for one in restored:
+                cells.append(self._row(function, one))
+                unsure.append(one.filled.unsure)
+        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(unsure)
 
-
-def copies_of(
-    function: Maskable, index: int, settings: MaskSettings
-) -> tuple[list[TypeCopies], Counter[str], Counter[tuple[str, bool]]]:
-    """`masked_copies` of a run with these settings."""
-    return masked_copies(
-        function,
-        index,
-        settings.node_types,
-        rate=settings.rate,
-        control=settings.control,
-        draws=settings.draws,
-        seed=settings.seed,
-    )
+    def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
+        """The row of the ledger of a copy of a function."""
+        copy, filled, _, similarity, floors = restored
+        commonest = self._commonest[copy.node_type][copy.number > 0]
+        return (
+            *(function.index, copy.node_type, copy.number, copy.seed),
+            *(len(copy.positions), *filled.hits, filled.log_probability),
+            int((function.ids[copy.positions] == commonest).sum()),
+            *chain(similarity, *floors),
+        )
 
 
 def _commonest(numbers: Counter[int]) -> int:
@@ -290,30 +259,8 @@ def _commonest(numbers: Counter[int]) -> int:
     return min(numbers, key=lambda number: (-numbers[number], number))
 
 
-def _rows(
-    function: MaskedFunction,
-    pairs: Sequence[TypeCopies],
-    restored: Sequence[RestoredCopy],
-    commonest: Mapping[int, tuple[int, int]],
-) -> np.ndarray:
-    """The rows of a function, from what the model restored in its copies, in order."""
-    rows = np.zeros(len(restored), ROW)
-    rows["function"] = function.index
-    copies = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
-    for row, (node_type, number, copy), result in zip(rows, copies, restored):
-        row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
-        row["masked"], row["log_probability"] = len(copy.positions), result.filled.log_probability
-        row["commonest"] = (function.ids[copy.positions] == commonest[node_type][number > 0]).sum()
-        similarities = chain(result.similarity, *result.floors)
-        for name, value in zip((*HITS, *SIMILARITIES, *FILLED), (*result.filled.hits, *similarities)):
-            row[name] = value
-    return rows
-
-
 def chosen_types(language: str, names: Sequence[str] | None) -> list[str]:
     """The node types of these names; `all` stands for all named ones of the grammar."""
-    from codesyntax_dataset.languages import grammar
-
     if names is not None and not names:
         raise ArgumentError("no node type to mask: name some of the language's grammar, or all")
     if names is not None and list(names) == ["all"]:

@@ -1,4 +1,4 @@
-"""Which sub-tokens are masked: those of the nodes of one type, and as many random ones (Velasco et al. 2024).
+"""Which sub-tokens are masked: those of the nodes of one type, T1, and as many random ones, T0 (Velasco et al. 2024).
 
 Three protocols. `published` is the procedure of the study, bugs included (shared by all who compare with it): bytes of
 a line count as characters, cut at the line's end; special tokens are masked where they touch a node, and by controls;
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
@@ -25,6 +26,7 @@ from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
 from probing.models.subtokens import check_language, encode, tells_characters
+from probing.prediction.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 
 CURRENT, PUBLISHED, INFILLING = "current", "published", "infilling"
 PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
@@ -285,23 +287,83 @@ def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
+class MaskedCopy(NamedTuple):
+    """A copy of a function in which `positions` (M,) are masked, that follow from `seed`.
+
+    `node_type`: by its index among those asked for; `number`: 0 for T1, from 1 for its controls.
+    """
+
+    node_type: int
+    number: int
+    seed: int
+    positions: np.ndarray
+
+
+def masked_copies(
+    function: Maskable,
+    index: int,
+    node_types: Sequence[str],
+    draws: int,
+    seed: int,
+    rate: float = 1.0,
+    control: str = SUB_TOKENS,
+) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
+    """The masked copies of a function, of each node type T1 and then its controls, and why there are none for the other
+    types; and for the control `spans`, the number of nodes of each type that have a place for a control beside them
+    (True), or have none.
+
+    `index`: the function's place in the split, from which the seeds of its copies follow; the rest as of `mask`.
+    """
+    copies: list[MaskedCopy] = []
+    dropped: Counter[str] = Counter()
+    placed: Counter[tuple[str, bool]] = Counter()
+    for place, name in enumerate(node_types):
+        first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))
+        masked = function.mask(name, rate, seed=first)
+        if not len(function.nodes(name)):
+            dropped[NO_NODE] += 1
+        elif not len(masked.positions):
+            dropped[NOTHING_MASKED] += 1
+        elif masked.controls > len(function.eligible):
+            dropped[TOO_MANY] += 1
+        else:
+            positions = masked.positions
+            if control == SPANS:
+                positions, spans = function.comparable(name, masked.positions, first)
+                controls = [function.control_spans(name, positions, spans, seed) for seed in seeds]
+                nodes, with_place = (function.nodes_at(name, at) for at in (masked.positions, positions))
+                placed.update({(name, True): with_place, (name, False): nodes - with_place})
+            else:
+                controls = [function.control(masked.controls, seed) for seed in seeds]
+            if len(positions):
+                arms = enumerate(zip([first, *seeds], [positions, *controls]))
+                copies += [MaskedCopy(place, number, seed, where) for number, (seed, where) in arms]
+            else:
+                dropped[NO_PLACE] += 1
+    return copies, dropped, placed
+
+
+def walk(tree: tree_sitter.Tree) -> Iterator[tuple[tree_sitter.Node, int]]:
+    """Every node before its children, and the number of nodes above it."""
+    cursor, more = tree.walk(), True
+    while more:
+        assert cursor.node is not None  # a cursor always stands on one
+        yield cursor.node, cursor.depth
+        more = cursor.goto_first_child() or cursor.goto_next_sibling()
+        while not more and cursor.goto_parent():
+            more = cursor.goto_next_sibling()
+
+
 def outermost(tree: tree_sitter.Tree, node_types: Iterable[str]) -> dict[str, list[tree_sitter.Node]]:
     """The nodes of each type that are in no other of that type, depth first, among all nodes, the root included."""
     nodes: dict[str, list[tree_sitter.Node]] = {kind: [] for kind in node_types}
-    cursor, above = tree.walk(), []  # the types of the nodes above the cursor's
-    while True:
-        node = cursor.node
-        assert node is not None
-        kind = node.type
-        if kind in nodes and kind not in above:
-            nodes[kind].append(node)
-        if cursor.goto_first_child():
-            above.append(kind)
-            continue
-        while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return nodes
-            above.pop()
+    above: list[str] = []  # the types of the nodes above
+    for node, depth in walk(tree):
+        del above[depth:]
+        if node.type in nodes and node.type not in above:
+            nodes[node.type].append(node)
+        above.append(node.type)
+    return nodes
 
 
 def _leaves(tree: tree_sitter.Tree, place: Callable[[tree_sitter.Node], Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -16,29 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
-from probing.models.cache_dir import versions
 from probing.models.subtokens import check_language
-from probing.prediction.fill import Copy, FunctionsBar, places_of
-from probing.prediction.preference_result import (
-    DECIMALS,
-    VERSION,
-    PreferenceLedger,
-    PreferenceProvenance,
-    PreferenceResult,
-    PreferenceRun,
-    PreferenceSettings,
-)
-from probing.runs.batches import Batches
+from probing.prediction.fill import Copy, Passes
+from probing.prediction.preference_result import DECIMALS, PreferenceLedger, PreferenceResult
 from probing.runs.data import pairs, read_functions
 from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import Session
@@ -122,18 +112,6 @@ class Scoring(Experiment[F, R]):
 
     batch_tokens: int | None = None
 
-    @property
-    def asked(self) -> Mapping[str, object]:
-        return {}
-
-    @classmethod
-    def again(cls, made: Any, session: Session, data: Any) -> Self:
-        one = made.settings
-        return cls(
-            session,
-            read_functions(data, one.config, one.split, limit=one.limit, control=one.control, seed=one.seed or 0),
-        )
-
     @cached_property
     def model(self) -> ScoringModel:
         return self.session.scoring_model(None if self.data.control is None else self.data.seed)
@@ -160,28 +138,16 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
         self.phenomena, self.relations = (sorted({row[name] for row in rows}) for name in ("phenomenon", "relation"))
-        encoded, skips = [*self._encoded(rows)], Counter[str]()
-        kept = [pair for pair in encoded if len(pair.ids) <= model.longest]
-        if len(kept) < len(encoded):
-            skips[f"more than {model.longest} sub-tokens"] = len(encoded) - len(kept)
-        if not kept:
-            raise LedgerError(
-                f"no pair of {data.name}/{data.config}/{data.split} can be scored; skipped: {dict(skips)}"
-            )
-        kept.sort(key=lambda pair: (-len(pair.ids), pair.index))
-        provenance = PreferenceProvenance(
-            settings=PreferenceSettings(**self.shared(model)),
-            version=VERSION,
+        encoded, longest = [*self._encoded(rows)], model.longest
+        kept = [pair for pair in encoded if len(pair.ids) <= longest]
+        return self.prepared(
+            model,
+            kept,
+            Counter({f"more than {longest} sub-tokens": len(encoded) - len(kept)}),
+            "can be scored",
+            run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
             relations=self.relations,
-            skips=dict(skips),
-            run=PreferenceRun(
-                family=model.family,
-                device=model.device.type,
-                scores="log-probability" if model.mask is None else "pseudo-log-likelihood",
-            ),
-            versions=versions(),
         )
-        return Prepared(provenance, kept)
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         phenomenon, relation = ({name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations))
@@ -200,9 +166,9 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
         near, cells = NEAR[self.model.dtype], []
-        for pair, scores in zip(part, self.scorer.score([(pair.good, pair.bad) for pair in part], bar)):
+        for pair, scores in zip(part, self.scorer.find([(pair.good, pair.bad) for pair in part], bar)):
             if near and (np.abs(np.subtract(*_sums(pair, scores))) < near).any():
-                scores = self.scorer.alone([pair.good, pair.bad])
+                scores = [self.scorer.alone(text) for text in (pair.good, pair.bad)]
             tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
             cells.append((pair.index, *pair.about, *tokens, *np.concatenate(_sums(pair, scores)).round(DECIMALS)))
         return PreferenceLedger(self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made).sorted()
@@ -234,42 +200,15 @@ def _alike(one: np.ndarray, other: np.ndarray) -> int:
     return int(np.append(one != other, True).argmax())
 
 
-class Scorer(Batches):
-    """Runs the model over texts in batches; a masked language model over each text once for each of its sub-tokens."""
+class Scorer(Passes[Copy]):
+    """Finds log-probabilities; a masked language model runs over a text once for each of its sub-tokens."""
 
-    def __init__(self, model: ScoringModel, batch_tokens: int | None = None):
-        super().__init__(model, batch_tokens)
-        self.model = model
+    model: ScoringModel
 
-    def score(self, groups: Sequence[Sequence[Copy]], bar: tqdm) -> list[list[np.ndarray]]:
-        """The log-probabilities (M,) at the positions of each text, of groups of which the bar counts the finished.
-
-        A text of several groups, as the valid one of a function is, is scored once.
-        """
-        texts: dict[bytes, Copy] = {}
-        passes = []
-        for group in groups:
-            new = {text.ids.tobytes(): text for text in group if text.ids.tobytes() not in texts}
-            passes.append([one for text in new.values() for one in self._passes(text)])
-            texts |= new
-        of_groups = FunctionsBar(bar, [*map(len, passes)])
-        found = torch.cat(self.each([*chain.from_iterable(passes)], of_groups, self._log_probabilities)).numpy()
-        ends = np.cumsum([len(text.positions) for text in texts.values()])
-        of_texts = dict(zip(texts, np.split(found, ends[:-1])))
-        return [[of_texts[text.ids.tobytes()] for text in group] for group in groups]
-
-    def alone(self, texts: Sequence[Copy]) -> list[np.ndarray]:
-        """The same of each text, one forward pass after the other."""
-        each = [
-            [self._log_probabilities([one], self.model.inputs([one.ids])) for one in self._passes(text)]
-            for text in texts
-        ]
-        return [torch.cat(passes).cpu().numpy() for passes in each]
-
-    def _passes(self, text: Copy) -> list[Copy]:
+    def passes(self, text: Copy) -> list[Copy]:
         if self.model.mask is None:
             return [text]
         return [Copy(text.ids, text.positions[at : at + 1]) for at in range(len(text.positions))]
 
-    def _log_probabilities(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.log_probabilities(inputs, *places_of(batch, self.model.device))
+    def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.model.log_probabilities(inputs, *self.places(batch))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record
-from probing.runs.row_ledger import RowLedger
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import ControlledSettings, Signature
+from probing.runs.settings import ControlledSettings
 
 LEAST_PAIRS = 25
 """A phenomenon with fewer pairs is in no mean."""
@@ -56,21 +56,22 @@ class PreferenceLedger(RowLedger):
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
     REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
+    BOUNDS: ClassVar = {
+        "counted": (0, 2),
+        "relation": (0, np.inf),
+        **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
+        **{f"{text}_{of}": LOG_PROBABILITY for text in ("good", "bad") for of in SCORES},
+    }
 
     def __repr__(self) -> str:
         return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
-        if ((rows["counted"] < 0) | (rows["counted"] > 2) | (rows["relation"] < 0)).any():
-            raise ValueError("pairs that cannot be")
+        super().check(rows)
         for text in ("good", "bad"):
-            whole, place = (rows[f"{text}_{of}_tokens"] for of in SCORES)
-            if (place < 0).any() or (place > whole).any():
+            if (rows[f"{text}_place_tokens"] > rows[f"{text}_whole_tokens"]).any():
                 raise ValueError("sub-tokens that cannot be")
-            scores = np.stack([rows[f"{text}_{of}"] for of in SCORES])
-            if not np.isfinite(scores).all() or (scores > 0).any():
-                raise ValueError("log-probabilities that cannot be")
 
     def preferred(self) -> np.ndarray:
         """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
@@ -100,6 +101,7 @@ class PreferenceProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
     VERSION = VERSION
+    SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
     version: int
@@ -160,18 +162,12 @@ class PreferenceResult(Result[PreferenceLedger]):
             ledger,
             data_folder,
             made,
-            signature_of(made.settings, len(ledger)),
+            made.signature(pairs=len(ledger)),
             functions=len(ledger),
             accuracy=_accuracy(ledger.rows, preferred),
             mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
             **groups,
         )
-
-    @property
-    def title(self) -> str:
-        settings = self.settings
-        control = [] if settings.control is None else [f"{settings.control} {settings.seed}"]
-        return self._titled(settings.model, *control)
 
     def __repr__(self) -> str:
         lines = [f"PreferenceResult: {self.title}", "percent of pairs, by whole text and by changed place:"]
@@ -182,10 +178,9 @@ class PreferenceResult(Result[PreferenceLedger]):
 def groups_of(ledger: PreferenceLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
     """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,)."""
     rows = ledger.rows
-    phenomena = ((name, rows["phenomenon"] == at) for at, name in enumerate(ledger.names))
     relations = ((name, rows["relation"] == at) for at, name in enumerate(ledger.settings["relations"]) if name)
     return {
-        "phenomena": sorted((name, chosen) for name, chosen in phenomena if chosen.any()),
+        "phenomena": sorted(ledger.named().items()),
         "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
         "distances": [*bins(rows["distance"], DISTANCES)],
         "depths": [*bins(rows["depth"], DEPTHS)],
@@ -198,19 +193,6 @@ def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.
         chosen = (values >= low) if end is None else (values >= low) & (values < end)
         if chosen.any():
             yield f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}", chosen
-
-
-def signature_of(settings: PreferenceSettings, pairs: int) -> Signature:
-    """The signature of a run over so many pairs."""
-    return Signature.of(
-        "prefer",
-        settings,
-        max_length=settings.max_length,
-        dtype=settings.dtype,
-        pairs=pairs,
-        version=VERSION,
-        control=settings.control and f"{settings.control}/{settings.seed}",
-    )
 
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:

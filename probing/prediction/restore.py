@@ -1,19 +1,30 @@
-"""The text of a function in which a model restored masked sub-tokens."""
+"""What a model restores in masked copies of functions: their texts, and how similar the trees are to the sources'."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
-from probing.prediction.masking import PUBLISHED, Maskable
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
+from probing.prediction.masking import PUBLISHED, Maskable, MaskedCopy, Masker
+from probing.prediction.result import FILLERS
+from probing.runs.records import Number, Record
+
+if TYPE_CHECKING:
+    from probing.models.infilling import RestoringModel
+    from probing.prediction.fill import Filled
+
+_UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
 
 _SAMPLE = "def f(x):\n\tif x:\n        return [x,  x]\n"
 
 
-class Part(NamedTuple):
+class Part(Record):
     """A stretch of a function, and the text that stands there when it is restored.
 
     `masked`: how many of its sub-tokens were masked, 0 between masks; `right`: how many of these are predicted exactly.
@@ -21,8 +32,8 @@ class Part(NamedTuple):
 
     source: str
     text: str
-    masked: int
-    right: int
+    masked: Number
+    right: Number
 
 
 class Restorer:
@@ -78,7 +89,8 @@ class Restorer:
                 sources, texts, groups = [function.code[first:last]], [text], [run]
             for source, text, group in zip(sources, texts, groups):
                 hidden = [place for place in group if place in masked]
-                parts.append(Part(source, text, len(hidden), int(same[hidden].sum())))
+                right = int(same[hidden].sum())
+                parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
         return parts
 
     def _spliced(
@@ -150,6 +162,79 @@ class Restorer:
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
+class RestoredCopy(NamedTuple):
+    """A `copy` as a model restored it: what it `filled` in, the `text`, and the `similarity` of its tree and the
+    source's; `floors`: that of FILLERS. NaN if a tree could not be compared.
+    """
+
+    copy: MaskedCopy
+    filled: Filled
+    text: str
+    similarity: Similarity
+    floors: list[Similarity]
+
+
+class Restoration:
+    """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of `mask`."""
+
+    def __init__(self, model: RestoringModel, masker: Masker, batch_tokens: int | None = None):
+        from probing.prediction.fill import Filler  # transformers takes seconds to import
+
+        self.restorer = Restorer(masker.tokenizer)
+        self.masker, self._filler = masker, Filler(model, batch_tokens)
+
+    def each(
+        self, functions: Sequence[tuple[Maskable, Sequence[MaskedCopy]]], bar: tqdm | None = None
+    ) -> Iterator[list[RestoredCopy]]:
+        """The restored copies of each function, in order. The bar counts functions."""
+        from probing.prediction.fill import Copy
+
+        asked = [[Copy(function.ids, copy.positions) for copy in copies] for function, copies in functions]
+        for (function, copies), filled in zip(functions, self._filler.fill(asked, bar)):
+            compared = _comparison(function.code, self.masker.language)
+            restored = []
+            for copy, one in zip(copies, filled):
+                text = self.restorer.text(function, copy.positions, one.predicted)
+                texts = [text, *(filled_with(filler, function, copy.positions) for filler in FILLERS.values())]
+                of_model, *of_fillers = map(compared, texts)
+                if _UNCOMPARED in (of_model, *of_fillers):
+                    of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)
+                restored.append(RestoredCopy(copy, one, text, of_model, of_fillers))
+            yield restored
+
+    def similarity(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> Similarity:
+        """That of a function with these predictions (M,) at its `positions`, and the source."""
+        text = self.restorer.text(function, positions, predicted)
+        return _comparison(function.code, self.masker.language)(text)
+
+
+def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
+    """The text of a function with a filler in place of the characters of each sub-token at `positions` (M,), sorted.
+
+    Spaces around words stay; a character of several sub-tokens is replaced once.
+    """
+    parts, at = [], 0
+    for start, end in function.place[positions].tolist():
+        if at <= start < end:
+            parts += [function.code[at:start], filler]
+            at = end
+    return "".join([*parts, function.code[at:]])
+
+
+def _comparison(code: str, language: str) -> Callable[[str], Similarity]:
+    """Compares texts with the source; each text once."""
+    types = node_types(code, language)
+
+    @functools.cache
+    def similarity(text: str) -> Similarity:
+        try:
+            return compare(types, node_types(text, language))
+        except CodeSyntaxError:  # counted as failed, never as unlike
+            return _UNCOMPARED
+
+    return similarity
 
 
 def _runs(extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool) -> list[list[int]]:

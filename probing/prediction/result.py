@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.runs import ledger_file
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
-from probing.runs.row_ledger import RowLedger
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RunSettings, Signature
+from probing.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas
@@ -67,6 +67,7 @@ class MaskingLedger(RowLedger):
     INSTRUMENT = ledger_file.MASKING
     COMMAND = "mask"
     REPEATED = ("node_type", "function", "copy", "masked")
+    BOUNDS: ClassVar = {"masked": (1, np.inf), HITS[0]: (0, np.inf), "log_probability": LOG_PROBABILITY}
 
     @property
     def node_types(self) -> list[str]:
@@ -77,17 +78,16 @@ class MaskingLedger(RowLedger):
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
+        super().check(rows)
         hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
         similarities = np.stack([rows[name] for name in (*SIMILARITIES, *FILLED)])
         failed = np.isnan(similarities)
-        if (rows["masked"] < 1).any() or (np.diff(hits, axis=0) > 0).any() or (hits < 0).any():
+        if (np.diff(hits, axis=0) > 0).any():
             raise ValueError("hits that cannot be")
         if ((rows["commonest"] < 0) | (rows["commonest"] > rows["masked"])).any():
             raise ValueError("numbers of the commonest sub-token that cannot be")
         if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
             raise ValueError("similarities that cannot be")
-        if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
-            raise ValueError("log-probabilities that cannot be")
 
 
 OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
@@ -137,6 +137,11 @@ class MaskProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
     VERSION = VERSION
+    SIGNED = (
+        "mask",
+        ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
+        + ("max_length", "functions", "copies", "parser", "version"),
+    )
 
     settings: MaskSettings
     version: int
@@ -151,27 +156,6 @@ class MaskProvenance(Provenance):
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
-
-
-def signature_of(made: MaskProvenance, copies: int) -> Signature:
-    """The signature of a masking run with so many copies."""
-    settings = made.settings
-    return Signature.of(
-        "mask",
-        settings,
-        protocol=settings.protocol,
-        node_types=",".join(settings.node_types),
-        rate=settings.rate,
-        control=settings.control,
-        random_weights=settings.random_weights or None,
-        draws=settings.draws,
-        seed=settings.seed,
-        max_length=settings.max_length,
-        functions=made.functions,
-        copies=copies,
-        parser=made.run.parser,
-        version=VERSION,
-    )
 
 
 class Arm(Record):
@@ -237,16 +221,9 @@ class MaskResult(Result[MaskingLedger]):
             ledger,
             data_folder,
             provenance,
-            signature_of(provenance, len(ledger)),
-            functions=provenance.functions,
-            node_types={
-                name: _scores(ledger.rows[ledger.rows["node_type"] == place])
-                for place, name in enumerate(ledger.node_types)
-                if (ledger.rows["node_type"] == place).any()
-            },
+            provenance.signature(copies=len(ledger)),
+            node_types={name: _scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()},
             copies=len(ledger),
-            dropped=provenance.dropped,
-            without_place=provenance.without_place,
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
@@ -257,12 +234,8 @@ class MaskResult(Result[MaskingLedger]):
         """
         if outcome not in (known := (*OUTCOMES, *chain(*FLOORS.values()))):
             raise UnknownName("outcome", outcome, known)
-        found = {}
-        for place, name in enumerate(self.ledger.node_types):
-            rows = self.ledger.rows[self.ledger.rows["node_type"] == place]
-            if len(rows):
-                found[name] = OutcomeArms(*_by_function(rows, _outcome(rows, outcome)))
-        return found
+        of_types = {name: self.ledger.rows[chosen] for name, chosen in self.ledger.named().items()}
+        return {name: _by_function(rows, _outcome(rows, outcome)) for name, rows in of_types.items()}
 
     def to_pandas(self) -> pandas.DataFrame:
         """A table with one row per node type and arm, T1 and T0."""
@@ -304,17 +277,13 @@ def _arm(rows: np.ndarray, arm: int) -> Arm:
     def values(outcome: np.ndarray) -> np.ndarray:
         return _by_function(rows, outcome)[1 + arm]
 
-    restored, top5, top10 = (100 * float(values(rows[column] / rows["masked"]).mean()) for column in HITS)
-    jaccard, sorensen_dice, levenshtein = (_mean(values(rows[name])) for name in SIMILARITIES)
-    return Arm(
-        jaccard=jaccard,
-        sorensen_dice=sorensen_dice,
-        levenshtein=levenshtein,
-        restored=restored,
-        top5=top5,
-        top10=top10,
-        log_probability=float(values(rows["log_probability"]).mean()),
-    )
+    means: dict[str, Any] = {"log_probability": float(values(rows["log_probability"]).mean())}
+    for name in SIMILARITIES:
+        known = values(rows[name])
+        means[name] = float(known.mean()) if len(known) else None
+    for name, column in zip(("restored", "top5", "top10"), HITS):
+        means[name] = 100 * float(values(rows[column] / rows["masked"]).mean())
+    return Arm(**means)
 
 
 def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
@@ -322,18 +291,15 @@ def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
     return rows[counts[name]] / rows["masked"] if name in counts else rows[name]
 
 
-def _by_function(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The functions of rows of one node type, their value in T1, and the mean of those in T0.
+def _by_function(rows: np.ndarray, values: np.ndarray) -> OutcomeArms:
+    """The values of rows of one node type by function: that of T1, and the mean of those of T0.
 
     Functions of which a copy has no number, in either arm, are left out.
     """
-    by_function = values.reshape((rows["copy"] == 0).sum(), -1)  # T1, then its controls
+    first = rows["copy"] == 0
+    by_function = values.reshape(first.sum(), -1)  # T1, then its controls
     known = ~np.isnan(by_function).any(axis=1)
-    return rows["function"][rows["copy"] == 0][known], by_function[known, 0], by_function[known, 1:].mean(axis=1)
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
+    return OutcomeArms(rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1))
 
 
 def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:

@@ -19,12 +19,10 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.probe import Probing, default_direction
 from probing.attention.ranking import EncodedFunction
-from probing.models.cache_dir import versions
-from probing.prediction.fill import FunctionsBar, places_of
+from probing.prediction.fill import Passes, key_of
 from probing.prediction.silencing_result import (
     DECIMALS,
     DEPENDENTS,
@@ -33,15 +31,11 @@ from probing.prediction.silencing_result import (
     NO_SUB_TOKEN,
     NOT_AFTER,
     READING_END,
-    VERSION,
     Chosen,
     SilencingLedger,
     SilencingProvenance,
     SilencingResult,
-    SilencingRun,
-    SilencingSettings,
 )
-from probing.runs.batches import Batches
 from probing.runs.experiment import Experiment, Prepared
 
 if TYPE_CHECKING:
@@ -90,6 +84,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
 
     RESULT = SilencingResult
     VERB = "silencing heads of"
+    ASKED = ("draws", "seed", "restored")
 
     validation: Probing
     probing: Probing
@@ -102,11 +97,9 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     @property
     def asked(self) -> Mapping[str, object]:
         return {
+            **super().asked,
             "chosen_on": self.validation.data.labels,
             "direction": self.probing.direction,
-            "restored": self.restored,
-            "draws": self.draws,
-            "seed": self.seed,
         }
 
     @cached_property
@@ -124,55 +117,43 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         return self.session.processes.share(self.choose(self))
 
     def prepare(self) -> Prepared[SilencedFunction]:
-        data, model = self.data, self.model  # it may be refused, before anything is probed
+        model = self.model  # it may be refused, before anything is probed
         heads = self.heads
         encoded, relations, skips = self.probing.encoded
         left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
         masked = model.mask is not None
-        direction = self.probing.direction or default_direction(model, data.config)
+        direction = self.probing.direction or default_direction(model, self.data.config)
         restored = self.restored if masked and direction == HEAD_TO_DEPENDENT else DEPENDENTS
         functions = [
             SilencedFunction(function.index, function.ids, targets)
             for function in encoded
             if (targets := _targets(function, relations, heads, masked, restored, left_out))
         ]
-        if not functions:
-            raise LedgerError(
-                f"no function of {data.name}/{data.config}/{data.split} has a dependent to predict: skipped "
-                f"{dict(skips) or 'none'}, edges left out {dict(left_out)}"
-            )
-        functions.sort(key=lambda function: (-len(function.ids), function.index))
-        settings = SilencingSettings(
-            **{**self.shared(model), "revision": model.with_head},
-            weights=model.weights,
-            chosen_on=self.validation.data.labels,
-            direction=direction,
-            restored=restored,
-            draws=self.draws,
-            seed=self.seed,
-            reference=len(self.reference),
-        )
         names = {targets.relation for function in functions for targets in function.targets}
-        provenance = SilencingProvenance(
+        passes = sum(len({*map(key_of, passes_of(function, heads, masked))}) for function in functions)
+        settings = {
+            "revision": model.with_head,
+            "weights": model.weights,
+            "chosen_on": self.validation.data.labels,
+            "direction": direction,
+            "restored": restored,
+            "reference": len(self.reference),
+        }
+        prepared = self.prepared(
+            model,
+            functions,
+            skips,
+            f"has a dependent to predict, edges left out {dict(left_out)}",
             settings=settings,
-            version=VERSION,
+            run={"predicts": "masked" if masked else "next", "layers": model.layers, "heads": model.heads},
             functions=len(functions),
-            passes=len(self.reference) + sum(len(passes_of(function, heads, masked)) for function in functions),
-            skips=dict(sorted(skips.items())),
-            left_out={reason: left_out[reason] for reason in LEFT_OUT},
+            passes=len(self.reference) + passes,
+            left_out=left_out,
             heads={name: heads[name] for name in sorted(names)},
-            run=SilencingRun(
-                family=model.family,
-                predicts="masked" if masked else "next",
-                layers=model.layers,
-                heads=model.heads,
-                device=model.device.type,
-            ),
-            versions=versions(),
         )
         if self.session.processes.main:
-            self.tell(_cost(provenance))
-        return Prepared(provenance, functions)
+            self.tell(_cost(prepared.provenance))
+        return prepared
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -182,14 +163,20 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         if not self.model.means:
             self.model.learn_means(self.reference)
         heads, masked = self.provenance.heads, self.model.mask is not None
-        names, passes = list(heads), [passes_of(function, heads, masked) for function in part]
-        every_pass = [every for by_key in passes for every in by_key.values()]
-        predictions = iter(self._predictor.predict(every_pass, passes, bar))
-        tables = []
-        for function, by_key in zip(part, passes):
-            predicted = {key: (every.positions, next(predictions)) for key, every in by_key.items()}
-            tables.append(_rows(function, predicted, heads, names, masked))
-        return SilencingLedger(names, np.concatenate(tables), self.made).sorted()
+        passes = [passes_of(function, heads, masked) for function in part]
+        names, cells = list(heads), []
+        for function, each, found in zip(part, passes, self._predictor.find(passes, bar)):
+            asked = [
+                (targets, number)
+                for targets in function.targets
+                for number in range(len(heads[targets.relation].silenced))
+            ]
+            for (targets, number), one, log_probabilities in zip(asked, each, found):
+                mean = log_probabilities[np.searchsorted(one.positions, targets.positions)].mean()
+                place = function.index, names.index(targets.relation), number, len(one.silenced)
+                counts = targets.edges, len(targets.positions), len(function.ids)
+                cells.append((*place, *counts, round(float(mean), DECIMALS)))
+        return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
 
 
 def _cost(made: SilencingProvenance) -> str:
@@ -202,61 +189,28 @@ def _cost(made: SilencingProvenance) -> str:
     )
 
 
-class Predictor(Batches):
-    """Runs passes in batches, each of one function, so that nothing is padded and no result depends on the others."""
+class Predictor(Passes[Pass]):
+    """Finds log-probabilities, in batches of one function: nothing is padded, and no result depends on the others."""
 
-    def __init__(self, model: LanguageModel):
-        super().__init__(model)
-        self.model = model
-
-    def predict(self, passes: Sequence[Pass], by_function: Sequence[Mapping], bar: tqdm) -> list[np.ndarray]:
-        """The log-probabilities (M,) of each pass, in order; the bar counts functions."""
-        functions_bar = FunctionsBar(bar, list(map(len, by_function)))
-        log_probabilities = torch.cat(self.each(passes, functions_bar, self._log_probabilities)).numpy()
-        return np.split(log_probabilities, np.cumsum([len(every.positions) for every in passes])[:-1])
+    model: LanguageModel
 
     def batch(self, functions: Sequence[Any], start: int) -> Sequence[Any]:
         batch = super().batch(functions, start)
         return [one for one in batch if one.function == batch[0].function]
 
-    def _log_probabilities(self, batch: Sequence[Pass], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        places = places_of(batch, self.model.device)
-        return self.model.log_probabilities(inputs, *places, [one.silenced for one in batch])
+    def work(self, batch: Sequence[Pass], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.model.log_probabilities(inputs, *self.places(batch), [one.silenced for one in batch])
 
 
-def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> dict[tuple, Pass]:
-    """The forward passes of a function, each once, by `_key`. In each, a decoder predicts all that is asked for."""
-    passes: dict[tuple, Pass] = {}
+def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> list[Pass]:
+    """The forward pass of each relation of a function and each set of silenced heads, some of them equal. In each, a
+    decoder predicts all that is asked for."""
     everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
-    for targets in function.targets:
-        positions = targets.positions if masked else everything
-        for silenced in heads[targets.relation].silenced:
-            key = _key(targets, silenced, masked)
-            passes.setdefault(key, Pass(function.index, function.ids, positions, silenced))
-    return passes
-
-
-def _key(targets: Targets, silenced: Sequence[AttentionHead], masked: bool) -> tuple:
-    return targets.positions.tobytes() if masked else b"", silenced
-
-
-def _rows(
-    function: SilencedFunction,
-    predicted: Mapping[tuple, tuple[np.ndarray, np.ndarray]],
-    heads: Mapping[str, Chosen],
-    relations: list[str],
-    masked: bool,
-) -> np.ndarray:
-    """The rows of a function, from the positions and log-probabilities of each of its passes."""
-    cells = []
-    for targets in function.targets:
-        for number, silenced in enumerate(heads[targets.relation].silenced):
-            positions, log_probabilities = predicted[_key(targets, silenced, masked)]
-            mean = log_probabilities[np.searchsorted(positions, targets.positions)].mean()
-            counts = targets.edges, len(targets.positions), len(function.ids)
-            places = function.index, relations.index(targets.relation), number, len(silenced)
-            cells.append((*places, *counts, round(float(mean), DECIMALS)))
-    return np.array(cells, SilencingLedger.ROW)
+    return [
+        Pass(function.index, function.ids, targets.positions if masked else everything, silenced)
+        for targets in function.targets
+        for silenced in heads[targets.relation].silenced
+    ]
 
 
 def _targets(

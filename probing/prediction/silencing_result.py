@@ -9,7 +9,7 @@ heads together and as many others, then the best ten.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -17,9 +17,9 @@ from pydantic import Field
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.row_ledger import RowLedger
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RankingSettings, Signature
+from probing.runs.settings import RankingSettings
 
 WHOLE = 0
 """Where nothing is silenced."""
@@ -52,6 +52,11 @@ class SilencingLedger(RowLedger):
     INSTRUMENT = ledger_file.SILENCING
     COMMAND = "ablate"
     REPEATED = ("function", "relation", "silenced", "heads", "edges", "sub_tokens", "length")
+    BOUNDS: ClassVar = {
+        **dict.fromkeys(("edges", "sub_tokens", "length"), (1, np.inf)),
+        "heads": (0, np.inf),
+        "log_probability": LOG_PROBABILITY,
+    }
 
     @property
     def relations(self) -> list[str]:
@@ -63,13 +68,11 @@ class SilencingLedger(RowLedger):
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
-        counts = np.stack([rows[name] for name in ("edges", "sub_tokens", "length")])
-        if (counts < 1).any() or (rows["sub_tokens"] > rows["length"]).any():
-            raise ValueError("counts that cannot be")
-        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any() or (rows["heads"] < 0).any():
+        super().check(rows)
+        if (rows["sub_tokens"] > rows["length"]).any():
+            raise ValueError("sub-tokens that cannot be")
+        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any():
             raise ValueError("heads that cannot be")
-        if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
-            raise ValueError("log-probabilities that cannot be")
 
 
 VERSION = 3
@@ -149,6 +152,11 @@ class SilencingProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
     VERSION = VERSION
+    SIGNED = (
+        "silence",
+        ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
+        + ("weights", "max_length", "functions", "edges", "version"),
+    )
 
     settings: SilencingSettings
     version: int
@@ -161,27 +169,6 @@ class SilencingProvenance(Provenance):
     heads: dict[str, Chosen]
     """Relation -> its best head."""
     run: SilencingRun
-
-
-def signature_of(made: SilencingProvenance, edges: int) -> Signature:
-    """The signature of a silencing run that asks for so many edges."""
-    settings = made.settings
-    return Signature.of(
-        "silence",
-        settings,
-        chosen_on=settings.chosen_on,
-        direction=settings.direction,
-        predicts=made.run.predicts,
-        restored=settings.restored,
-        draws=settings.draws,
-        seed=settings.seed,
-        reference=settings.reference,
-        weights=settings.other_weights,
-        max_length=settings.max_length,
-        functions=made.functions,
-        edges=edges,
-        version=VERSION,
-    )
 
 
 class RelationCosts(Record):
@@ -243,14 +230,10 @@ class SilencingResult(Result[SilencingLedger]):
             ledger,
             data_folder,
             provenance,
-            signature_of(provenance, int(whole["edges"].sum())),
-            functions=provenance.functions,
+            provenance.signature(edges=int(whole["edges"].sum())),
             relations={
                 name: _summary(*_costs(ledger, name, provenance.heads[name])) for name in sorted(provenance.heads)
             },
-            heads=provenance.heads,
-            passes=provenance.passes,
-            left_out=provenance.left_out,
         )
 
     def costs(self) -> dict[str, Costs]:
@@ -274,7 +257,7 @@ class SilencingResult(Result[SilencingLedger]):
 
 def _costs(ledger: SilencingLedger, relation: str, chosen: Chosen) -> tuple[np.ndarray, Costs]:
     """The rows of a relation in which nothing is silenced, and the costs in its functions."""
-    rows = ledger.rows[ledger.rows["relation"] == ledger.relations.index(relation)]
+    rows = ledger.rows[ledger.named()[relation]]
     whole = rows[rows["silenced"] == WHOLE]
     lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1)
     together, start = {}, 1

@@ -7,7 +7,7 @@ their controls: means over them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Record, Texts
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import ControlledSettings, Signature
+from probing.runs.settings import ControlledSettings
 
 ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
 """Which tokens of a node: the one with which it begins, the one with which it ends if it has several, and all."""
@@ -37,7 +37,7 @@ DISTANCES = (0, 2, 4, 8, 16, 32, 64, 128)
 DECIMALS = 6
 
 MOST = 1e6
-"""More than any bits of a token."""
+"""More than the bits of any token."""
 
 VERSION = 1
 """Of what is measured: raised whenever the same settings give other numbers."""
@@ -57,12 +57,10 @@ class SurprisalLedger(RowLedger):
     INSTRUMENT = ledger_file.SURPRISAL
     COMMAND = "surprise"
     REPEATED = ("node_type", "function", "role", "depth", "distance")
-
-    @classmethod
-    def check(cls, rows: np.ndarray) -> None:
-        measured = np.stack([rows[of + name] for of in ("", "control_") for name in MEASURED])
-        if not ((measured >= 0) & (measured < MOST)).all() or (rows["role"] >= len(ROLES)).any():
-            raise ValueError("surprisal that cannot be")
+    BOUNDS: ClassVar = {
+        "role": (0, len(ROLES) - 1),
+        **{of + name: (0, MOST) for of in ("", "control_") for name in MEASURED},
+    }
 
     def of(self, role: str) -> SurprisalLedger:
         """The rows of a role."""
@@ -91,6 +89,7 @@ class SurprisalProvenance(Provenance):
     """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
 
     RUN, WHAT, AGAIN, VERSION = "a run over nodes", "surprisal", "run `codesyntax surprise` again", VERSION
+    SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
 
     settings: SurprisalSettings
     run: SurprisalRun
@@ -123,38 +122,20 @@ class SurprisalResult(Result[SurprisalLedger]):
     @classmethod
     def from_ledger(cls, ledger: SurprisalLedger, data_folder: Path | None = None) -> SurprisalResult:
         made = SurprisalProvenance.of(ledger)
-        settings = made.settings
-        signature = Signature.of(
-            "surprise",
-            settings,
-            node_types=",".join(settings.node_types),
-            max_length=settings.max_length,
-            dtype=settings.dtype,
-            rows=len(ledger),
-            version=VERSION,
-            control=settings.control and f"{settings.control}/{settings.seed}",
-        )
         groups: dict[str, dict[str, dict[str, Surprisal]]] = {by: {} for by in ("node_types", "depths", "distances")}
         for role in ROLES:
             part = ledger.of(role)
             for by, of in groups_of(part).items():
                 groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in of}
         functions = len(np.unique(ledger.rows["function"]))
-        return cls._of(ledger, data_folder, made, signature, functions=functions, unmatched=made.unmatched, **groups)
-
-    @property
-    def title(self) -> str:
-        settings = self.settings
-        control = [] if settings.control is None else [f"{settings.control} {settings.seed}"]
-        return self._titled(settings.model, *control)
+        return cls._of(ledger, data_folder, made, made.signature(rows=len(ledger)), functions=functions, **groups)
 
 
 def groups_of(ledger: SurprisalLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
     """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,)."""
     rows = ledger.rows
-    kinds = ((name, rows["node_type"] == at) for at, name in enumerate(ledger.names))
     return {
-        "node_types": [(name, chosen) for name, chosen in kinds if chosen.any()],
+        "node_types": [*ledger.named().items()],
         "depths": [*bins(rows["depth"], DEPTHS)],
         "distances": [*bins(rows["distance"], DISTANCES)],
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import LedgerError, ModelError, ParseError, UnknownName
+from codesyntax_dataset.errors import ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.pairs.code import Code
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.attention.align import align
-from probing.models.cache_dir import versions
 from probing.models.subtokens import exact_offsets
 from probing.prediction.fill import Copy
 from probing.prediction.mask import chosen_types
@@ -37,12 +36,8 @@ from probing.prediction.surprisal_result import (
     DECIMALS,
     FIRST,
     ROLES,
-    VERSION,
     SurprisalLedger,
-    SurprisalProvenance,
     SurprisalResult,
-    SurprisalRun,
-    SurprisalSettings,
 )
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Prepared, run
@@ -121,23 +116,20 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     RESULT = SurprisalResult
     VERB = "reading with"
+    ASKED = ("node_types",)
 
     node_types: Sequence[str] = ()
 
     @property
     def asked(self) -> Mapping[str, object]:
-        return {"node_types": tuple(self.node_types), "parser": self._parser}
+        return {**super().asked, "parser": self._parser}
 
     @property
     def _parser(self) -> str:
         return parser_version(language_of(self.data.config).name)
 
-    @classmethod
-    def again(cls, made: SurprisalProvenance, session: Session, data: Any) -> Surprising:
-        return replace(super().again(made, session, data), node_types=made.settings.node_types)
-
     def prepare(self) -> Prepared[TokenizedFunction]:
-        data, model = self.data, self.model
+        model = self.model
         if model.mask is not None:
             raise ModelError(f"{model.name} sees later sub-tokens, too: surprisal is that of decoders")
         skips, unmatched = Counter[str](), {role: Counter[str]() for role in ROLES}
@@ -147,18 +139,14 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             _match(function, self.node_types, unmatched)
         kept = [function for function in functions if function.asked]
         skips["no node with a control"] = len(functions) - len(kept)
-        if not kept:
-            raise LedgerError(f"no node of {data.name}/{data.config}/{data.split} can be compared: {dict(+skips)}")
-        kept.sort(key=lambda function: (-len(function.ids), function.index))
-        provenance = SurprisalProvenance(
-            settings=SurprisalSettings(**self.shared(model), node_types=tuple(self.node_types)),
-            version=VERSION,
+        return self.prepared(
+            model,
+            kept,
+            skips,
+            "has a node that can be compared",
+            run={"parser": self._parser},
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
-            skips=dict(+skips),
-            run=SurprisalRun(family=model.family, device=model.device.type, parser=self._parser),
-            versions=versions(),
         )
-        return Prepared(provenance, kept)
 
     def _read(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
         model, language = self.model, language_of(self.data.config).name
@@ -188,7 +176,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
         cells: list[tuple[float, ...]] = []
-        for function, (scores,) in zip(part, self.scorer.score([[function.text] for function in part], bar)):
+        for function, (scores,) in zip(part, self.scorer.find([[function.text] for function in part], bar)):
             before = np.append(0, np.cumsum(-scores / np.log(2)))
             bits = before[function.last + 1] - before[function.first]
             measured = np.column_stack([bits, function.like])

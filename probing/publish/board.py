@@ -20,25 +20,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.atomic import temporary_folder, write
-from codesyntax_dataset.errors import ArgumentError, EntryError
+from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, HubError, LedgerError
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.checks import ACCEPTED, REJECTED
 from probing.evidence.entry import LARGEST, Entry, load
 from probing.evidence.statistics_cache import caching
-from probing.publish.leaderboard import HubResult, hub_results
-from probing.publish.tables import BoardTable, LeftOut, group, rows_of
+from probing.publish.tables import BoardRow, BoardTable, LeftOut, group, rows_of, task_values
 from probing.publish.verified import Checker, ledger_file
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,33 @@ LARGEST_LEDGER = 2 * 2**30
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
 """The most JSON files that a board reads, and their most bytes in total."""
+
+
+MOST_LISTED = 10_000
+"""The most results of the Hub's own list, and the most benchmarks, that are read."""
+
+_LONGEST_LIST = 300  # seconds
+_ROUNDED = 0.005
+
+
+class HubResult(NamedTuple):
+    """A result of `model` that the Hub lists: `value` as somebody sent it; `badge`: whether the Hub's own jobs computed
+    it; `notes`: ours begin with a signature; `row`: the model's row of the board with that signature, None without
+    one."""
+
+    rank: int
+    model: str
+    value: float
+    badge: bool
+    notes: str
+    row: BoardRow | None
+
+    @property
+    def agrees(self) -> bool:
+        """True if the row sends this value as the result of a task."""
+        return self.row is not None and any(
+            abs(value - self.value) < _ROUNDED for value in task_values(self.row.scores)
+        )
 
 
 @dataclass
@@ -144,13 +173,11 @@ def _verified(
     checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str
 ) -> tuple[int, int] | None:
     """The check of an entry by running it again, None if it could not be; raises EntryError if it is refuted."""
-    found = checker.again(entry, ledger)
-    if found.verdict == REJECTED:
-        raise EntryError(f"refuted: {found.reason}")
-    if found.verdict == ACCEPTED:
-        return found.functions, found.of
-    logger.warning("%s could not be checked: %s", name, printable(found.reason))
-    return None
+    try:
+        return checker.again(entry, ledger)
+    except (LedgerError, DatasetError) as error:
+        logger.warning("%s could not be checked: %s", name, printable(str(error)))
+        return None
 
 
 class _Source(NamedTuple):
@@ -185,18 +212,14 @@ def _opened(source: str) -> Iterator[_Source]:
 
 def _downloaded(source: str, folder: Path) -> _Source:
     """The JSON files of a results repository at one commit; ledgers are downloaded when they are asked for."""
-    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-    from codesyntax_dataset.network import limit_waiting, within
-    from probing.publish.client import check_repo, fetch, plain_errors
+    from probing.publish.client import fetch
 
     repo, _, revision = source.partition("@")
-    check_repo(repo)
-    limit_waiting()
-    with plain_errors(repo), within(_LONGEST):
-        commit = str(HfApi().dataset_info(repo, revision=revision or None).sha)
-        tree = HfApi().list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
+    with _reading(repo, _LONGEST) as api:
+        commit = str(api.dataset_info(repo, revision=revision or None).sha)
+        tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
         sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
         found = {name: size for name, size in sizes.items() if name.endswith(".json")}
         if any(name.startswith("entries/") for name in found):
@@ -211,10 +234,24 @@ def _downloaded(source: str, folder: Path) -> _Source:
         name = ledger_file(digest)
         if sizes.get(name, LARGEST_LEDGER + 1) > LARGEST_LEDGER:
             return None
-        with plain_errors(repo), within(_LONGEST):
+        with _reading(repo, _LONGEST):
             return write(folder / name, fetch(repo, name, commit, sizes[name]))
 
     return _Source(folder, source, [LeftOut(printable(f"{source}/{name}"), of) for name, of in refused.items()], ledger)
+
+
+@contextlib.contextmanager
+def _reading(repo: str, seconds: float) -> Iterator[HfApi]:
+    """A Hub client without a token, which reads a repository for so many seconds at most."""
+    from huggingface_hub import HfApi
+
+    from codesyntax_dataset.network import limit_waiting, within
+    from probing.publish.client import check_repo, plain_errors
+
+    check_repo(repo)
+    limit_waiting()
+    with plain_errors(repo), within(seconds):
+        yield HfApi()
 
 
 def _refused(name: str, size: int) -> str | None:
@@ -250,3 +287,36 @@ def _check_amount(source: str, files: int, size: int) -> None:
             f"too much to read with {source}: {files:,} files of {size:,} bytes together, expected at most "
             f"{MOST_FILES:,} files and {MOST_BYTES:,} bytes; make a board of some of them"
         )
+
+
+def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
+    """The results that the Hub lists for `dataset`, in its order, beside the `rows` of a board.
+
+    Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot be reached.
+    """
+    known = {(row.model.lower(), row.entry.signature): row for row in rows}
+    with _reading(dataset, _LONGEST_LIST) as api:
+        benchmarks = {info.id for info in islice(api.list_datasets(benchmark=True), MOST_LISTED)}
+        if dataset not in benchmarks:
+            raise HubError(
+                f"the Hub does not list {dataset} among its {len(benchmarks)} benchmarks, so it has no leaderboard: "
+                "leave out --benchmark, or ask the Hub to list it"
+            )
+        listed = api.get_dataset_leaderboard(dataset, base_model_only=False)[:MOST_LISTED]
+        return [
+            HubResult(
+                int(one.rank),
+                printable(str(one.model_id)),
+                _value(dataset, one.value),
+                one.verified is True,
+                printable(notes := str(one.notes or "")),
+                known.get((str(one.model_id).lower(), notes.partition(";")[0])),
+            )
+            for one in listed
+        ]
+
+
+def _value(dataset: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise HubError(f"the Hub lists {printable(str(value))[:40]!r} as a result on {dataset}, expected a number")
+    return float(value)

@@ -7,12 +7,21 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from huggingface_hub import HfApi, constants, get_token, hf_hub_url
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    constants,
+    get_token,
+    hf_hub_url,
+)
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -92,6 +101,26 @@ def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
             print(f"the Hub received too many requests and asks to wait {wait} seconds", file=sys.stderr)
             time.sleep(wait)
             waited += wait
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A planned commit to the `kind` (model, dataset or space) `repo`: `files`, path in the repository -> content."""
+
+    repo: str
+    kind: str
+    files: Mapping[str, str | bytes]
+
+    def commit(self, api: HfApi, message: str, stale: Iterable[str] = (), **more: Any) -> CommitInfo:
+        """Commit the files, and delete `stale` ones; `more`: as of `create_commit`."""
+        contents = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [
+            *(CommitOperationAdd(path, content) for path, content in contents.items()),
+            *map(CommitOperationDelete, sorted(stale)),
+        ]
+        return retry_when_rate_limited(
+            lambda: api.create_commit(self.repo, operations, commit_message=message, repo_type=self.kind, **more)
+        )
 
 
 def fetch(repo: str, path: str, revision: str, size: int) -> bytes:

@@ -1,19 +1,25 @@
-"""Publish the dataset and the metrics: everything is checked first, then uploaded in one commit or not at all."""
+"""Publish the dataset and the metrics: everything is checked first, then uploaded in one commit or not at all.
+
+With a dataset go tasks of lm-eval (https://github.com/EleutherAI/lm-evaluation-harness) for its minimal pairs. A task
+has the two texts of a pair as choices, after an empty context. lm-eval puts the beginning-of-text token, or else the
+end-of-text token, in place of an empty context, as `codesyntax prefer` does, so that its `acc` is the accuracy over all
+pairs by whole texts, if none is too long. Of two texts that tie it takes the first, the good one.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+import yaml
 
 import codesyntax_metric
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
-from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
+from codesyntax_dataset.languages import CONFIGS, variant_of
+from probing.publish.client import Upload, check_repo, client, plain_errors, retry_when_rate_limited
 
 METRICS = {
     "codesyntax_metric": frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"}),
@@ -23,15 +29,12 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Push:
-    """A planned upload of `files` (path in the repository -> content) to the `kind` (dataset or space) `repo`.
+class Push(Upload):
+    """A planned upload to the `kind` (dataset or space) `repo`.
 
     `ours`: all paths that any push may have published there; those that are no longer in `files` are deleted.
     """
 
-    repo: str
-    kind: Literal["dataset", "space"]
-    files: Mapping[str, bytes]
     ours: frozenset[str]
 
     def text(self) -> str:
@@ -62,16 +65,7 @@ class Push:
                     f"{self.repo} already exists and is public: make it private on its page, or leave out --private"
                 )
             stale = {file.rfilename for file in getattr(info, "siblings", None) or ()} & self.ours - set(self.files)
-            operations: list[CommitOperationAdd | CommitOperationDelete] = [
-                *(CommitOperationAdd(name, content) for name, content in self.files.items()),
-                *(CommitOperationDelete(name) for name in sorted(stale)),
-            ]
-            message = "Publish with codesyntax push"
-            commit = retry_when_rate_limited(
-                lambda: api.create_commit(
-                    self.repo, operations, commit_message=message, repo_type=self.kind, create_pr=create_pr
-                )
-            )
+            commit = self.commit(api, "Publish with codesyntax push", stale, create_pr=create_pr)
             return commit.pr_url or commit.commit_url
 
 
@@ -84,11 +78,10 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
     """
     from codesyntax_dataset import metadata
     from codesyntax_dataset.check import checked_files
-    from probing.publish import harness
 
     check_repo(repo)
     files = checked_files(folder)
-    return Push(repo, "dataset", {**files, **harness.tasks(repo, files)}, metadata.files() | harness.files())
+    return Push(repo, "dataset", {**files, **lm_eval_tasks(repo, files)}, metadata.files() | lm_eval_files())
 
 
 @checked
@@ -106,3 +99,41 @@ def push_metric(repo: str) -> Push:
     if name != codesyntax_metric.__name__:
         folder /= name
     return Push(repo, "space", {file: (folder / file).read_bytes() for file in sorted(METRICS[name])}, METRICS[name])
+
+
+def lm_eval_tasks(repo: str, files: Iterable[str]) -> dict[str, bytes]:
+    """Path -> content of the task of each config of minimal pairs that has a split `test` among the files of a dataset,
+    which is published as `repo`."""
+    configs = {name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")}
+    return {_path(config): _task(repo, config) for config in _of_pairs() if config in configs}
+
+
+def lm_eval_files() -> frozenset[str]:
+    """The path of every task that a dataset may have."""
+    return frozenset(map(_path, _of_pairs()))
+
+
+def _of_pairs() -> list[str]:
+    return [config for config in sorted(CONFIGS) if variant_of(config).pairs]
+
+
+def _path(config: str) -> str:
+    return f"lm_eval/codesyntax_{config}.yaml"
+
+
+def _task(repo: str, config: str) -> bytes:
+    task = {
+        "task": f"codesyntax_{config}",
+        "dataset_path": repo,
+        "dataset_name": config,
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "",
+        "doc_to_choice": "{{[good, bad]}}",
+        "doc_to_target": 0,
+        "target_delimiter": "",  # by default a space, which would stand before the text
+        "num_fewshot": 0,
+        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
+        "metadata": {"version": 1},
+    }
+    return yaml.safe_dump(task, sort_keys=False).encode()

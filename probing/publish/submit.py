@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import (
-    CommitOperationAdd,
     EvalResult,
     EvalResultEntry,
     HfApi,
@@ -41,15 +40,15 @@ from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import Probed, by_instrument, entry_of, find
+from probing.evidence.gather import by_instrument, find
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
 from probing.information.result import InformationResult
 from probing.models.load import load, load_restoring, load_scoring
 from probing.prediction.preference_result import PreferenceResult, PreferenceSettings
 from probing.prediction.result import MaskResult, MaskSettings
-from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
-from probing.publish.verified import ledger_file
+from probing.publish.client import Upload, check_repo, client, plain_errors
+from probing.publish.verified import entry_of_results, ledger_file
 from probing.runs.data import label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION
 from probing.runs.settings import ControlledSettings, Settings
@@ -84,25 +83,26 @@ class Headline(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """Checked results of one model on one config: the `files` that are run again, and what was `read`."""
+    """Checked results of one model on one config, by split: the `files` that are run again, and what was `read`."""
 
-    files: list[Path]
-    read: list[AnyResult]
-    probed: Probed | None
+    files: dict[str, Path]
+    read: dict[str, AnyResult]
 
     @property
     def settings(self) -> AnySettings:
-        return self.read[0].settings
+        return self.read["test"].settings
+
+    @property
+    def both(self) -> list[tuple[Path, AnyResult]]:
+        """The files, each with its result."""
+        return [(self.files[split], result) for split, result in self.read.items()]
 
 
 @dataclass(frozen=True)
-class PullRequest:
-    """A planned pull request on the `kind` (model or dataset) `repo`: `files`, path in the repository -> content."""
+class PullRequest(Upload):
+    """A planned pull request on the `kind` (model or dataset) `repo`."""
 
-    repo: str
-    kind: str
     title: str
-    files: dict[str, str | bytes]
 
     def text(self) -> str:
         """Its repository and title, and its texts in full."""
@@ -121,18 +121,7 @@ class PullRequest:
             api = client()
             if already := _opened(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
-            files = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
-            operations = [CommitOperationAdd(path, content) for path, content in files.items()]
-            made = retry_when_rate_limited(
-                lambda: api.create_commit(
-                    self.repo,
-                    operations,
-                    commit_message=self.title,
-                    commit_description=_DESCRIPTION,
-                    repo_type=self.kind,
-                    create_pr=True,
-                )
-            )
+            made = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
             assert made.pr_url  # a pull request was asked for
             return made.pr_url
 
@@ -168,9 +157,9 @@ def submission(
     found = _complete(results, model)
     commit, data = _dataset_on_the_hub(dataset)
     for one in found:
-        for result in one.read:
+        for result in one.read.values():
             _check_labels(result, dataset, data)
-    entries = [_entry(one, data) for one in found]
+    entries = [entry_of_results(one.read, one.files, data) for one in found]
     known, headlines = _tasks_of(dataset, data), _headlines(entries)
     tasks = {task: headline for task, headline in headlines.items() if task in known}
     if not tasks and not board:
@@ -181,7 +170,7 @@ def submission(
         )
     for place, one in enumerate(found):
         where = _model_on_the_hub(one.settings, model)
-        again = [_run_again(file, result, where, data, device) for file, result in zip(one.files, one.read)]
+        again = [_run_again(file, result, where, data, device) for file, result in one.both]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
         entries[place] = entries[place].model_copy(update={"verified": verified})
     title = _title(model, found)
@@ -214,7 +203,7 @@ def submission(
     if board:
         with plain_errors(board):
             files = {f"entries/{entry.file_name}": entry.to_json() for entry in entries}
-            files |= {ledger_file(of.ledger.digest()): _content(of.ledger) for one in found for of in one.read}
+            files |= {ledger_file(of.ledger.digest()): _content(of.ledger) for one in found for of in one.read.values()}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -248,11 +237,11 @@ def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Resul
     others = by_instrument(results)
     left = others.pop(ATTENTION)
     probed = find(left) if left or not any(others.values()) else []
-    found = [_Result(list(one.files.values()), [one.test, one.validation], one) for one in probed]
+    found = [_Result(one.files, {"test": one.test, "validation": one.validation}) for one in probed]
     for name, files in others.items():
         if files and name not in MAKERS:
             raise LedgerError(f"{files[0]} is of {name}, of which there are no entries: leave it out")
-        found += [_Result([file], [RESULTS[name].load(file)], None) for file in files]
+        found += [_Result({"test": file}, {"test": RESULTS[name].load(file)}) for file in files]
     names = sorted({one.settings.model for one in found})
     if len(names) < 2:
         return found
@@ -271,24 +260,21 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     found = _found(results, model)
     seen: dict[str, Path] = {}
     for one in found:
-        for file, result in zip(one.files, one.read):
+        for file, result in one.both:
             settings = result.settings
-            if not isinstance(settings, MaskSettings) and settings.instead:
+            if settings.instead:
                 raise LedgerError(
                     f"{file} is a result of {' and '.join(settings.instead)}, expected one of the attention weights of "
                     "the model itself: name that"
                 )
             if settings.limit is not None:
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")
-            if isinstance(settings, MaskSettings):
-                _check_masks(file, settings)
-            else:
-                _check_functions(file, settings)
+            _check_settings(file, settings)
             _check_skips(file, result.skips)
         task = _first_task(one.settings)
         if task in seen:
-            raise LedgerError(f"{seen[task]} and {one.files[0]} are both for {task}: name one of them")
-        seen[task] = one.files[0]
+            raise LedgerError(f"{seen[task]} and {one.files['test']} are both for {task}: name one of them")
+        seen[task] = one.files["test"]
     precisions = {one.settings.dtype for one in found if not isinstance(one.settings, MaskSettings)}
     if len(precisions) > 1:
         raise LedgerError(
@@ -306,14 +292,6 @@ def _first_task(settings: AnySettings) -> str:
     return f"{settings.KIND[0]}.{settings.config}"
 
 
-def _entry(one: _Result, data: Path) -> Entry:
-    """The entry as a board would read it; raises EntryError for what it would reject."""
-    if one.probed is not None:
-        return entry_of(one.probed, data)
-    (result,) = one.read
-    return MAKERS[result.ledger.INSTRUMENT](result, data)
-
-
 def _content(ledger: Any) -> bytes:
     """The file of a ledger that was read, not the one that may be in its place now."""
     with temporary_folder(Path(tempfile.gettempdir())) as folder:
@@ -321,27 +299,18 @@ def _content(ledger: Any) -> bytes:
         return (folder / "ledger.parquet").read_bytes()
 
 
-def _check_functions(file: Path, settings: ControlledSettings) -> None:
-    """Raise LedgerError unless a probe was asked for all functions of a task: those within the paper's length limit."""
-    length, others = settings.max_length, settings.also_fits if isinstance(settings, Settings) else ()
-    if length != PAPER_LENGTH or others:
-        made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
-        raise LedgerError(
-            f"{file} was probed with {' '.join(made)}, but a task scores all functions of at most {PAPER_LENGTH} "
-            "sub-tokens: probe without these options"
-        )
-
-
-def _check_masks(file: Path, settings: MaskSettings) -> None:
-    """Raise LedgerError unless functions were masked as for a task."""
-    expected = {**MASK_SETTINGS, "node_types": language_of(settings.config).node_types, "split": "test"}
+def _check_settings(file: Path, settings: AnySettings) -> None:
+    """Raise LedgerError unless a model was asked for all functions of a task, those within the paper's length limit;
+    and unless functions were masked as for a task."""
+    expected: dict[str, Any] = {"max_length": PAPER_LENGTH, "also_fits": ()}
+    if isinstance(settings, MaskSettings):
+        expected = {**MASK_SETTINGS, "node_types": language_of(settings.config).node_types, "split": "test"}
     for name, value in expected.items():
-        if (made := getattr(settings, name)) != value:
+        if (made := getattr(settings, name, value)) != value:
             option = f"--{name.replace('_', '-')}"
             told, asked = (" ".join(of) if isinstance(of, tuple) else str(of) for of in (made, value))
-            raise LedgerError(
-                f"{file} was masked with {option} {told}, but a task needs {option} {asked}: mask again with it"
-            )
+            needed = f"{option} {asked}" if asked else f"no {option}"
+            raise LedgerError(f"{file} was made with {option} {told}, but a task needs {needed}: run it again so")
 
 
 def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
@@ -483,9 +452,8 @@ def _revision(folder: str, settings: AnySettings) -> str:
 def _run_again(file: Path, result: AnyResult, model: str | None, data: Path, device: str | None) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted:
-        reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
         said = "was run again and gave other numbers" if verification.verdict == REJECTED else UNCHECKED
-        raise LedgerError(f"{file} {said} ({reasons})")
+        raise LedgerError(f"{file} {said} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
     return verification
@@ -496,7 +464,7 @@ def _run_again(file: Path, result: AnyResult, model: str | None, data: Path, dev
 
 def _title(model: str, found: list[_Result]) -> str:
     """The same for the same results, so that pull requests are found again."""
-    signatures = sorted(result.signature for one in found for result in one.read)
+    signatures = sorted(result.signature for one in found for result in one.read.values())
     return f"CodeSyntax results of {model} [{hashlib.sha256(''.join(signatures).encode()).hexdigest()[:8]}]"
 
 
@@ -519,7 +487,7 @@ def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str 
         return api.file_exists(repo, path, repo_type=kind)
 
     new = {path: content for path, content in files.items() if not there(path, content)}
-    return PullRequest(repo, kind, title, new)
+    return PullRequest(repo, kind, new, title)
 
 
 def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:

@@ -11,16 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
 from codesyntax_dataset.protocol import DIRECTIONS
-from probing.attention.result import ProbeResult
 from probing.evidence.baselines import Edges
-from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Verification
+from probing.evidence.checks import REJECTED, Verification
 from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry
 from probing.evidence.entry_attention import AttentionEntry
@@ -38,17 +37,6 @@ from probing.runs.data import read_functions
 def ledger_file(digest: str) -> str:
     """The path of a ledger in the repository of a board."""
     return f"ledgers/{digest}.parquet"
-
-
-class Checked(NamedTuple):
-    """The outcome for an entry: one of the verdicts of `verify`, the reason if not ACCEPTED, how many functions were
-    run again, and of how many.
-    """
-
-    verdict: str
-    reason: str = ""
-    functions: int = 0
-    of: int = 0
 
 
 class Checker:
@@ -74,11 +62,8 @@ class Checker:
             return False
 
     def _whole(self, entry: MaskedEntry) -> bool:
-        from probing.runs.data import label_digest, load_functions
-
         settings = entry.settings
-        functions, _ = load_functions(self.data, settings.config, settings.split)
-        if label_digest(functions) != settings.labels:
+        if read_functions(self.data, settings.config, settings.split).labels != settings.labels:
             return False
         key = settings.config, settings.node_types
         if key not in self._held:
@@ -91,29 +76,46 @@ class Checker:
                 raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
         return True
 
-    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> Checked:
-        """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any."""
+    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> tuple[int, int]:
+        """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any.
+
+        Returns how many functions were run again, and of how many. Raises EntryError if the entry is refuted,
+        LedgerError or DatasetError if it cannot be checked.
+        """
+        from probing.evidence.verify import verify_each  # it imports torch, which takes seconds
+
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             try:
                 read = {split: _read(entry, split, digest, ledger(digest)) for split, digest in entry.digests.items()}
                 files = {split: result.save(folder) for split, result in read.items()}
-                remade = self._remade(read, files)
-            except (LedgerError, DatasetError) as error:
-                return Checked(UNCHECKED, str(error))
+                remade = entry_of_results(read, files, self.data)
+            except (LedgerError, DatasetError):
+                raise
             except CodeSyntaxError as error:
-                return Checked(REJECTED, str(error))
+                raise EntryError(f"refuted: {error}") from error
             theirs, ours = (of.model_dump(mode="json", exclude={"verified"}) for of in (entry, remade))
             if other := [name for name in theirs if not same_numbers(theirs[name], ours[name])]:
-                return Checked(REJECTED, f"{other[0]} does not follow from its ledgers")
-            from probing.evidence.verify import verify_each  # it imports torch, which takes seconds
+                raise EntryError(f"refuted: {other[0]} does not follow from its ledgers")
+            found = []
+            for verification in verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed):
+                if isinstance(verification, LedgerError):
+                    raise verification
+                found.append(verification)
+        together = Verification([check for one in found for check in one.checks])
+        if together.verdict == REJECTED:
+            raise EntryError(f"refuted: {together.reason}")
+        if not together.accepted:
+            raise LedgerError(together.reason)
+        return sum(one.functions for one in found), sum(one.of for one in found)
 
-            return _sum(list(verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed)))
 
-    def _remade(self, read: Mapping[str, Any], files: dict[str, Path]) -> Entry:
-        if maker := MAKERS.get(read["test"].ledger.INSTRUMENT):
-            return maker(read["test"], self.data)
-        test: ProbeResult = read["test"]
-        return entry_of(Probed(test, read["validation"], files), self.data)
+def entry_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Entry:
+    """The entry of the results of a run, by split, in their files; `data`: the dataset. Raises EntryError for what no
+    board takes."""
+    test = read["test"]
+    if maker := MAKERS.get(test.ledger.INSTRUMENT):
+        return maker(test, data)
+    return entry_of(Probed(test, read["validation"], files), data)
 
 
 def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:
@@ -158,19 +160,3 @@ def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:
     if theirs != ours or result.settings.split != split:
         raise EntryError(f"the ledger {digest} is of {result.settings.model}, with other settings")
     return result
-
-
-def _sum(found: list[Verification | LedgerError]) -> Checked:
-    """The worst verdict of several results."""
-    functions = of = 0
-    for verification in found:
-        if isinstance(verification, LedgerError):
-            return Checked(UNCHECKED, str(verification))
-        functions, of = functions + verification.functions, of + verification.of
-    for verdict in (REJECTED, UNCHECKED):
-        for verification in found:
-            assert isinstance(verification, Verification)
-            if verification.verdict == verdict:
-                reasons = [f"{check.name}: {check.found}" for check in verification.checks if not check.passed]
-                return Checked(verdict, "; ".join(reasons))
-    return Checked(ACCEPTED, "", functions, of)

@@ -18,8 +18,7 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.entry import Entry, Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.publish.board import Board
-from probing.publish.leaderboard import HubResult
+from probing.publish.board import Board, HubResult
 from probing.publish.tables import BoardRow, BoardTable
 from probing.report import board_groups, folder
 from probing.report.board_groups import (

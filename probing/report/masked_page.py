@@ -16,9 +16,8 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import checked_node_types
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.load import load_restoring
-from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
-from probing.prediction.masking import Maskable, Masker
-from probing.prediction.restore import Part
+from probing.prediction.masking import Maskable, Masker, masked_copies
+from probing.prediction.restore import Part, Restoration, RestoredCopy
 from probing.report.pages import Page, environment, fill
 from probing.report.shown import check_length, shown
 
@@ -58,8 +57,8 @@ def show_masked(
     masker = Masker(loaded.tokenizer, language, dict.fromkeys([*names, *wanted]))
     (maskable,) = masker.read([function.code])
     check_length(function, len(maskable.ids), loaded.name, loaded.longest)
-    pairs, *_ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
-    present = [masker.node_types[pair.node_type] for pair in pairs]
+    copies, *_ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
+    present = [masker.node_types[copy.node_type] for copy in copies if copy.number == 0]
     if node_type is not None and node_type not in present:
         there = f"masked can be {', '.join(present)}" if present else "nor any of those that are masked by default"
         raise ArgumentError(f"{function.name} has nothing to mask of the node type {node_type}: {there}")
@@ -68,7 +67,7 @@ def show_masked(
             f"{function.name} has nothing to mask of {', '.join(names)}: name another node type of its grammar"
         )
     restoration = Restoration(loaded, masker)
-    (restored,) = restoration.each([(maskable, pairs)])
+    (restored,) = restoration.each([(maskable, copies)])
     return Page(
         "Masked syntax",
         fill(
@@ -79,7 +78,7 @@ def show_masked(
             dtype=loaded.dtype,
             seed=seed,
             parser=parser_version(language),
-            types=list(_types(present, maskable, pairs, restored, restoration)),
+            types=list(_types(present, maskable, restored, restoration)),
             page={"opened": node_type or present[0]},
         ),
     )
@@ -117,21 +116,17 @@ class _Type(NamedTuple):
 
 
 def _types(
-    names: Sequence[str],
-    function: Maskable,
-    pairs: Sequence[TypeCopies],
-    restored: Sequence[RestoredCopy],
-    restoration: Restoration,
+    names: Sequence[str], function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration
 ) -> Iterator[_Type]:
     rest = iter(restored)
-    for name, pair in zip(names, pairs):
+    for name in names:
         arms = []
-        for arm, copy, one in zip(("T1", "T0"), pair.copies, rest):
-            parts = restoration.restorer.parts(function, copy.positions, one.filled.predicted)
+        for arm, one in zip(("T1", "T0"), rest):
+            parts = restoration.restorer.parts(function, one.copy.positions, one.filled.predicted)
             arms.append(
                 _Arm(
                     arm,
-                    len(copy.positions),
+                    len(one.copy.positions),
                     one.filled.hits[0],
                     dict(zip(_TITLES, map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors))))),
                     _number(one.filled.log_probability),

@@ -11,40 +11,54 @@ import logging
 import os
 import shutil
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import filelock
+import numpy as np
 import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
+from probing.models.cache_dir import versions
 from probing.models.location import sha256
-from probing.runs.data import Functions
+from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes, useful_threads
 from probing.runs.progress import progress
-from probing.runs.saved import Provenance, Result, check_ours, paths_from
+from probing.runs.saved import Result, check_ours, paths_from
 from probing.runs.session import Session, found
+from probing.runs.settings import ControlledSettings
 
 logger = logging.getLogger(__name__)
 
 CONTINUES = "interrupted: run the same command again to continue"
 
-F = TypeVar("F")
+F = TypeVar("F", bound="MeasuredFunction")
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
+
+
+class MeasuredFunction(Protocol):
+    """What is measured: its place in the split, and its sub-tokens `ids` (S,)."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def ids(self) -> np.ndarray: ...
 
 
 class Prepared(NamedTuple, Generic[F]):
     """The origin of the ledger to come, and the functions to measure, longest first."""
 
-    provenance: Provenance
+    provenance: Any
     functions: list[F]
 
 
@@ -53,21 +67,23 @@ class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
     RESULT: what it gives; VERB: what it does, for the progress bar; PART: functions per part of the ledger, the most
-    that an interrupted run loses. `ran`: whether any part was run, and not read.
+    that an interrupted run loses; ASKED: the fields that are settings of the result, too. `ran`: whether any part was
+    run, and not read.
     """
 
     RESULT: ClassVar[type[Result]]
     VERB: ClassVar[str]
     PART: ClassVar[int] = 8
+    ASKED: ClassVar[tuple[str, ...]] = ()
 
     session: Session
     data: Functions
     ran: bool = field(default=False, init=False)
 
     @property
-    @abstractmethod
     def asked(self) -> Mapping[str, Any]:
         """Everything but the model and the data on which the ledger depends, as JSON: the cache finds a run by it."""
+        return {name: getattr(self, name) for name in self.ASKED}
 
     @abstractmethod
     def prepare(self) -> Prepared[F]:
@@ -78,9 +94,45 @@ class Experiment(ABC, Generic[F, R]):
         """The ledger of some functions; updates the bar by each finished one."""
 
     @classmethod
-    @abstractmethod
     def again(cls, made: Any, session: Session, data: Any) -> Self:
         """The experiment of a ledger that was `made` so, on data at this location."""
+        one = made.settings
+        controlled = isinstance(one, ControlledSettings)
+        control, seed = (one.control, one.seed or 0) if controlled else (None, 0)
+        functions = read_functions(data, one.config, one.split, limit=one.limit, control=control, seed=seed)
+        return cls(session, functions, **{name: getattr(one, name) for name in cls.ASKED})
+
+    def prepared(
+        self,
+        model: Any,
+        found: Sequence[F],
+        skips: Counter[str],
+        lacks: str,
+        *,
+        settings: Mapping[str, Any] = {},
+        run: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Prepared[F]:
+        """What `prepare` returns, with a loaded model; raises LedgerError if no function is `found`: none that `lacks`.
+
+        `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the provenance that other
+        instruments do not have, except ASKED.
+        """
+        data, made = self.data, self.RESULT.PROVENANCE
+        if not found:
+            raise LedgerError(
+                f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
+                f"{dict(skips) or 'none'}"
+            )
+        shared = {
+            "settings": {**self.shared(model), **{name: getattr(self, name) for name in self.ASKED}, **settings},
+            made.VERSIONED: made.VERSION,
+            "skips": dict(sorted((+skips).items())),
+            "run": {"family": model.family, "device": model.device.type, **run},
+            "versions": versions(),
+        }
+        longest_first = sorted(found, key=lambda function: (-len(function.ids), function.index))
+        return Prepared(made.model_validate({**shared, **more}), longest_first)
 
     @cached_property
     def _prepared(self) -> Prepared[F]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,6 +15,9 @@ import pyarrow as pa
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 
+LOG_PROBABILITY = (-np.inf, 0.0)
+"""The bounds of one, in nats."""
+
 
 @dataclass(eq=False)
 class RowLedger:
@@ -23,7 +25,7 @@ class RowLedger:
 
     `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
     asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
-    CLUSTER: the column of what is drawn for intervals.
+    CLUSTER: the column of what is drawn for intervals; BOUNDS: column -> its least and its largest value.
     """
 
     ROW: ClassVar[np.dtype]
@@ -33,15 +35,18 @@ class RowLedger:
     COMMAND: ClassVar[str]
     REPEATED: ClassVar[tuple[str, ...]]
     CLUSTER: ClassVar[str] = "function"
+    BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
 
     names: list[str]
     rows: np.ndarray
     settings: dict[str, Any]
 
     @classmethod
-    @abstractmethod
     def check(cls, rows: np.ndarray) -> None:
-        """Raise ValueError for rows that no run makes."""
+        """Raise ValueError for rows that no run makes: here, with numbers that are not finite or out of BOUNDS."""
+        for name, (least, largest) in cls.BOUNDS.items():
+            if not (np.isfinite(rows[name]) & (rows[name] >= least) & (rows[name] <= largest)).all():
+                raise ValueError(f"{name} that cannot be")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,6 +61,11 @@ class RowLedger:
         """SHA-256 over the content of the ledger, independent of the file format."""
         header = json.dumps({"settings": self.settings, f"{self.NAMED}s": self.names}, sort_keys=True).encode()
         return hashlib.sha256(len(header).to_bytes(8, "little") + header + self.rows.tobytes()).hexdigest()
+
+    def named(self) -> dict[str, np.ndarray]:
+        """Each of `names` that has any rows -> which rows, bool (N,)."""
+        found = {name: self.rows[self.NAMED] == place for place, name in enumerate(self.names)}
+        return {name: chosen for name, chosen in found.items() if chosen.any()}
 
     def only(self, functions: np.ndarray) -> Self:
         """The rows of some functions: places in the split, as in the column `function`."""

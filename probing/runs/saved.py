@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -16,7 +17,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.records import Count, Record, explain, parse
-from probing.runs.settings import Signature, extent
+from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,8 @@ class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
     RUN: what made it, in messages; WHAT: what has a VERSION, in the field VERSIONED, which is raised whenever the same
-    settings give other numbers; AGAIN: what to do with a ledger of another version.
+    settings give other numbers; AGAIN: what to do with a ledger of another version; SIGNED: the kind of its signature,
+    and the names of the parts that follow those of all runs.
     """
 
     RUN: ClassVar[str]
@@ -68,6 +70,7 @@ class Provenance(Record):
     VERSION: ClassVar[int]
     VERSIONED: ClassVar[str] = "version"
     AGAIN: ClassVar[str]
+    SIGNED: ClassVar[tuple[str, Sequence[str]]]
 
     settings: Any
     """Everything that determines the ledger."""
@@ -98,6 +101,17 @@ class Provenance(Record):
     def to_json(self) -> dict[str, Any]:
         """The record as read back from a ledger's file."""
         return self.model_dump(mode="json")
+
+    @classmethod
+    def signature_of(cls, settings: RunSettings, values: Mapping[str, Any]) -> Signature:
+        """The signature of a run with these settings. `values`: those of the parts that are no settings."""
+        kind, parts = cls.SIGNED
+        known = {**settings.signed(), cls.VERSIONED: cls.VERSION, **values}
+        return Signature.of(kind, settings, **{name: known[name] for name in parts})
+
+    def signature(self, **counts: int) -> Signature:
+        """The signature of the ledger, of which some counts are parts."""
+        return self.signature_of(self.settings, {**dict(self.run), **dict(self), **counts})
 
 
 class Result(Record, Generic[L]):
@@ -163,9 +177,10 @@ class Result(Record, Generic[L]):
 
     @classmethod
     def _of(cls, ledger: L, data_folder: Path | None, provenance: Any, signature: Signature, **numbers: Any) -> Self:
-        """The result of a ledger with this provenance."""
-        shared = {name: getattr(provenance, name) for name in ("settings", "run", "versions", "skips")}
-        result = cls(format=FORMAT, instrument=cls.LEDGER.INSTRUMENT, signature=str(signature), **shared, **numbers)
+        """The result of a ledger with this provenance, whose fields are also the result's unless `numbers` has them."""
+        shared = {name: value for name, value in provenance if name in cls.model_fields}
+        fields = {**shared, "instrument": cls.LEDGER.INSTRUMENT, "signature": str(signature), **numbers}
+        result = cls(format=FORMAT, **fields)
         result._ledger, result._data_folder = ledger, data_folder
         return result
 
@@ -200,8 +215,10 @@ class Result(Record, Generic[L]):
 
     @property
     def title(self) -> str:
-        """The model and the data, for the titles of tables."""
-        return self._titled(self.settings.model)
+        """The model, what was measured instead of it, and the data, for the titles of tables."""
+        settings = self.settings
+        control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
+        return self._titled(settings.model, *(f"{one} {seed}" if one == control else one for one in settings.instead))
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings

@@ -81,6 +81,10 @@ class RunSettings(Record):
         partial = [] if self.limit is None else ["partial"]
         return ".".join([model, *self.KIND, *self.instead, self.config, self.split, *partial, digest])
 
+    def signed(self) -> dict[str, Any]:
+        """The fields by name, as signatures have them."""
+        return dict(self)
+
 
 class RankingSettings(RunSettings):
     """Everything that determines a run that ranks by weights."""
@@ -96,6 +100,9 @@ class RankingSettings(RunSettings):
     def instead(self) -> list[str]:
         return [] if self.other_weights is None else [self.other_weights]
 
+    def signed(self) -> dict[str, Any]:
+        return {**super().signed(), "weights": self.other_weights}
+
 
 class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
@@ -109,6 +116,9 @@ class ControlledSettings(RankingSettings):
     def instead(self) -> list[str]:
         pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
         return [*super().instead, *pooled, *([] if self.control is None else [self.control])]
+
+    def signed(self) -> dict[str, Any]:
+        return {**super().signed(), "control": self.control and f"{self.control}/{self.seed}"}
 
     @property
     def pools(self) -> str:
@@ -146,14 +156,16 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, settings: Any, **parts: Any) -> Signature:
-        """The parts of all runs with some `settings`, and those of an instrument; None stands for no part."""
+        """The parts of all runs with some `settings`, and those of an instrument; None and False stand for no part."""
         shared = {
             "model": f"{settings.model}@{short(settings.revision)}",
             "data": f"{settings.data}/{settings.config}/{settings.split}",
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        return cls(kind, {name.replace("_", "-"): str(value) for name, value in named.items() if value is not None})
+        told = {name: value for name, value in named.items() if value is not None and value is not False}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in told.items()}
+        return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
 
     def __str__(self) -> str:
         return "|".join([self.kind, *(f"{name}:{value}" for name, value in self.parts.items())])

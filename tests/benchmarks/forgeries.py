@@ -37,14 +37,14 @@ from support.attacks import forgeries
 from support.evidence import reprobed
 
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import ablate, mask, probe
 from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.evidence import verify
-from probing.evidence.checks import ACCEPTED, draw
+from probing.evidence.checks import draw
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import find, gather
 from probing.models.location import embedded_model
@@ -200,8 +200,8 @@ def of_entries(data: Path, folder: Path, seeds: int) -> None:
             draws = seeds if gain > 0 else 1
             for seed in range(draws):
                 checker = Checker(str(data), "cpu", seed)
-                found = checker.again(forged, ledgers.get) if checker.from_data(forged) else None
-                accepted += found is not None and found.verdict == ACCEPTED
+                with contextlib.suppress(EntryError, LedgerError, DatasetError):
+                    accepted += checker.from_data(forged) and checker.again(forged, ledgers.get)[0] > 0
                 if not accepted:  # for a reason that no draw changes
                     break
         row("entries", change.__name__, gain, ", ".join(parts), accepted, draws)

@@ -83,7 +83,7 @@ def main() -> None:
         for batch in batches:
             generated(loaded, [texts[number] for number in batch])
         half = time.process_time()
-        ours = filler.fill(copies)
+        (ours,) = filler.fill([copies])
         ratios.append((time.process_time() - half) / (half - began))
     same = sum(generated(loaded, [text]) == [one.predicted.tolist()] for text, one in zip(texts, ours))
     print(f"{NODES} nodes of {sum(len(copy.positions) for copy in copies)} sub-tokens in {len(batches)} batches")

@@ -64,9 +64,8 @@ SHAPES = {"base": base, "embedded": lambda tokenizer: model_of(tokenizer, TINY, 
 def distinct(job: mask.Masking) -> list[Copy]:
     found = {}
     for function, source in zip(job.masker.read([source.code for source in job.functions]), job.functions):
-        for pair in mask.copies_of(function, source.index, job.settings)[0]:
-            for copy in pair.copies:
-                found[source.index, copy.positions.tobytes()] = Copy(function.ids, copy.positions)
+        for copy in job.copies(function, source.index)[0]:
+            found[source.index, copy.positions.tobytes()] = Copy(function.ids, copy.positions)
     return list(found.values())
 
 
@@ -110,9 +109,9 @@ def published(job: mask.Masking) -> tuple[float, int, Counter[str]]:
     for source in job.functions:
         reader = Masker(tokenizer, language, job.settings.node_types, protocol="published")
         (function,) = reader.read([source.code])
-        pairs, *_ = mask.copies_of(function, source.index, job.settings)
-        copies = [copy.positions for pair in pairs for copy in pair.copies]
-        absent = len(job.settings.node_types) - len(pairs)
+        copies, *_ = job.copies(function, source.index)
+        absent = len(job.settings.node_types) - sum(copy.number == 0 for copy in copies)
+        copies = [copy.positions for copy in copies]
         for positions in [*copies, *[[]] * (absent * job.settings.draws)]:
             ids = torch.tensor(step("aligning", aligned, tokenizer, source.code, language))
             ids[torch.as_tensor(positions, dtype=torch.long)] = tokenizer.mask_token_id

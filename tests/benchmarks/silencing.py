@@ -25,7 +25,7 @@ from probing.attention.probe import Probing
 from probing.evidence.ablate import choose
 from probing.models.silencing import LanguageModel
 from probing.prediction import silence
-from probing.prediction.fill import places_of
+from probing.prediction.fill import key_of
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
@@ -46,7 +46,7 @@ def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean:
             return torch.stack(
                 [
                     found.logsumexp(dim=1)[0]
-                    for _, found in model.scoring.logits(inputs, *places_of(batch, model.device))
+                    for found in model.scoring.logits(inputs, *silence.Predictor(model).places(batch))
                 ]
             )
         with torch.inference_mode():
@@ -82,11 +82,12 @@ def main() -> None:
     job = silence.Silencing(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
     before = (time.process_time() - started) * min(1, args.functions / len(job.functions))
     job.functions = job.functions[:: max(1, len(job.functions) // args.functions)][: args.functions]
-    passes = [
-        one
+    distinct = {
+        key_of(one): one
         for source in job.functions
-        for one in silence.passes_of(source, job.provenance.heads, model.mask is not None).values()
-    ]
+        for one in silence.passes_of(source, job.provenance.heads, model.mask is not None)
+    }
+    passes = list(distinct.values())
     job.reference = job.reference[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
     started = time.process_time()
     for part in job.parts:

@@ -143,7 +143,7 @@ def test_it_is_what_generate_writes(family):
     loaded = load_restoring(decoder(family))
     loaded._stops = np.union1d(loaded._stops, np.arange(5, 30))  # so that an untrained model stops, too
     copies, seen = holes(loaded), {"stopped": 0, "at its bound": 0, "of several": 0}
-    for copy, filled in zip(copies, Filler(loaded).fill(copies)):
+    for copy, filled in zip(copies, *Filler(loaded).fill([copies])):
         expected, chances, ranks = [], [], []
         for text, positions in loaded.texts(*copy):
             prompt = torch.tensor(text[: positions[0]])[None].long()
@@ -185,7 +185,7 @@ def test_what_is_written_replaces_the_hole_alone(monkeypatch):
         ["def f(ab):\n    x = cd\n"]
     )
     positions = function.mask("identifier").positions
-    (filled,) = Filler(loaded).fill([Copy(function.ids, positions)])
+    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
     text = Restorer(loaded.tokenizer).text(function, positions, filled.predicted)
     assert text == "def ~(~~):\n    ~ = ~~\n" and filled.hits == (0, 0, 0)
 
@@ -202,7 +202,7 @@ def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
     monkeypatch.setattr(loaded, "compared", compared)
     (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read(["a = bcdefgh\n"])
     positions = np.arange(5, 12)
-    (filled,) = Filler(loaded).fill([Copy(function.ids, positions)])
+    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
     assert Restorer(loaded.tokenizer).text(function, positions, filled.predicted) == "a = ~~\n"
 
 

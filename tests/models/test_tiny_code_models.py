@@ -54,7 +54,7 @@ def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
     assert diagnosis.path == "captured" and "which see no later sub-tokens" in diagnosis.summary
     assert filling.mask is scoring.mask is None and filling.longest == 511
     (ids, _, _), *_ = filling.encode(["def area(width, height):\n    return width * height\n"])
-    (filled,) = Filler(filling).fill([Copy(ids, np.array([3]))])
+    ((filled,),) = Filler(filling).fill([[Copy(ids, np.array([3]))]])
     assert filling.tokenizer.decode(filled.predicted) == filling.tokenizer.decode(ids[3:4]) == "("
 
 

@@ -164,7 +164,7 @@ def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
 def test_lizard_is_asked_for_before_anything_is_masked(named_model, tmp_path, monkeypatch):
     real = builtins.__import__
     monkeypatch.setattr(
-        "probing.prediction.confounders.import_module",
+        "probing.paper.masking_study.import_module",
         lambda name: (_ for _ in ()).throw(ImportError(name)) if name == "lizard" else real(name),
     )
     monkeypatch.setattr(module, "mask", lambda *_, **__: pytest.fail("masked"))

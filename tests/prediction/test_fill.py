@@ -64,7 +64,7 @@ def test_predictions_of_the_reference(masked, copies):
     """In batches, and every tenth alone."""
     ids = {function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"]) for function, _ in copies}
     asked = [Copy(ids[function["id"]], np.array(copy["positions"])) for function, copy in copies]
-    found = Filler(masked).fill(asked)
+    (found,) = Filler(masked).fill([asked])
     certain = 0
     for number, ((_, copy), one, filled) in enumerate(zip(copies, asked, found)):
         if copy["min_margin"] > 1e-4:
@@ -138,7 +138,7 @@ def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     rng = np.random.default_rng(0)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
     copies = [Copy(one, np.sort(rng.choice(len(one), 5 + draw, replace=False))) for one in ids for draw in range(4)]
-    found = Filler(masked).fill(copies)
+    (found,) = Filler(masked).fill([copies])
     for copy, filled in zip(copies, found):
         text = torch.tensor(copy.ids)[None]
         truth = text[0, copy.positions]
@@ -165,7 +165,7 @@ def test_a_head_that_cannot_be_called_alone_is_computed_everywhere():
     masked = load_restoring((stubborn, BYTES))
     assert "this head wants the text" in masked.why
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([2, 5, 9])) for code in CODES]
-    for ours, theirs in zip(Filler(masked).fill(copies), Filler(load_restoring((plain, BYTES))).fill(copies)):
+    for ours, theirs in zip(*Filler(masked).fill([copies]), *Filler(load_restoring((plain, BYTES))).fill([copies])):
         assert (ours.predicted.tolist(), *ours[1:]) == (theirs.predicted.tolist(), *theirs[1:])
 
 
@@ -181,16 +181,16 @@ def test_batches_change_nothing_and_equal_copies_run_once(monkeypatch):
     for batch_tokens in (1, 150, None):
         ran.clear()
         filler = Filler(masked, batch_tokens)
-        results.append(filler.fill(copies))
+        results += filler.fill([copies])
         assert sum(ran) == 60 + filler.reruns
     for one, *others in zip(*results):
         for other in others:
             assert one.predicted.tolist() == other.predicted.tolist()
             assert one[1:] == other[1:]
-    backwards = Filler(masked).fill(copies[::-1])[::-1]
+    backwards = Filler(masked).fill([copies[::-1]])[0][::-1]
     assert [filled[1:] for filled in backwards] == [filled[1:] for filled in results[0]]
     assert masked.model.forward == forward
-    assert Filler(masked).fill([]) == []
+    assert Filler(masked).fill([]) == [] and Filler(masked).fill([[], []]) == [[], []]
 
 
 def counted(forward, ran):
@@ -210,7 +210,7 @@ def test_what_rounding_could_decide_runs_again_alone():
         model.roberta.embeddings.word_embeddings.weight[40] = model.roberta.embeddings.word_embeddings.weight[41]
     filler = Filler(load_restoring((model, BYTES)))
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([1, 4])) for code in CODES]
-    found = filler.fill(copies)
+    (found,) = filler.fill([copies])
     assert [filled.predicted.tolist() for filled in found] == [[40, 40]] * 3
     assert filler.reruns == 3
     assert fill_masks(model, BYTES, *copies[0]).tolist() == [40, 40]
@@ -219,7 +219,7 @@ def test_what_rounding_could_decide_runs_again_alone():
 def test_the_model_comes_back_as_it_was():
     model = model_of("bert").train()
     masked = load_restoring((model, BYTES))
-    Filler(masked).fill([Copy(np.array(BYTES(CODES[0])["input_ids"]), np.array([1]))])
+    Filler(masked).fill([[Copy(np.array(BYTES(CODES[0])["input_ids"]), np.array([1]))]])
     fill_masks(model, BYTES, BYTES(CODES[0])["input_ids"], [1])
     assert all(part.training for part in model.modules())
     assert "forward" not in model.base_model.__dict__
@@ -305,7 +305,8 @@ def check_parts(tokenizer, function, positions, predicted, text):
 def test_parts_by_hand(code, changes, parts):
     (function,) = Masker(BYTES, "python", []).read([code])
     predicted = np.array([BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)])
-    assert Restorer(BYTES).parts(function, np.array(sorted(changes)), predicted) == parts
+    found = Restorer(BYTES).parts(function, np.array(sorted(changes)), predicted)
+    assert [tuple(part.model_dump().values()) for part in found] == parts
 
 
 def letter(byte: bytes) -> str:
@@ -343,7 +344,7 @@ def test_a_folder(saved):
     ids = BYTES(CODES[0])["input_ids"]
     positions = mask_positions(CODES[0], BYTES, "identifier")
     alone = fill_masks(masked.model, masked.tokenizer, ids, positions)
-    assert Filler(masked).fill([Copy(np.array(ids), positions)])[0].predicted.tolist() == alone.tolist()
+    assert Filler(masked).fill([[Copy(np.array(ids), positions)]])[0][0].predicted.tolist() == alone.tolist()
     assert masked.why == "" and len(masked.revision) == 64 + 1 + 64  # with its head
 
 

@@ -350,7 +350,7 @@ def test_another_seed_draws_other_controls(model, dataset_folder, result):
         (lambda rows: rows["hits_1"].__setitem__(0, rows["masked"][0] + 1), "hits that cannot be"),
         (lambda rows: rows["jaccard"].__setitem__(0, 1.5), "similarities that cannot be"),
         (lambda rows: rows["levenshtein"].__setitem__(3, np.nan), "similarities that cannot be"),
-        (lambda rows: rows["log_probability"].__setitem__(0, 0.5), "log-probabilities that cannot be"),
+        (lambda rows: rows["log_probability"].__setitem__(0, 0.5), "log_probability that cannot be"),
         (lambda rows: rows["copy"].__setitem__(1, 2), "out of order"),
         (lambda rows: rows["copy"].__setitem__(3, 9), "controls for every masked copy"),
         (lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1), "more or fewer sub-tokens"),

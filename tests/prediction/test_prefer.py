@@ -179,7 +179,7 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
         bar.update(len(groups))
         return [[np.full(len(text.positions), -1.0 / len(text.positions)) for text in group] for group in groups]
 
-    monkeypatch.setattr(module.Scorer, "score", score)
+    monkeypatch.setattr(module.Scorer, "find", score)
     monkeypatch.setattr(module, "NEAR", {"float32": 0})
     made = prefer(decoder, data).ledger
     rows = made.rows.copy()
@@ -249,10 +249,10 @@ def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
     """Three texts of 4, 4 and 3 bytes, in two pairs: a masked language model reads each once for each byte."""
     rows = [pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])]
     apart = [prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows for row in rows]
-    read, score = [], module.Scorer._log_probabilities
+    read, score = [], module.Scorer.work
     monkeypatch.setattr(
         module.Scorer,
-        "_log_probabilities",
+        "work",
         lambda self, batch, inputs: read.extend(batch) or score(self, batch, inputs),
     )
     together = prefer(str(masked), datasets.Dataset.from_list(rows)).ledger.rows
@@ -374,8 +374,8 @@ def test_verified(decoder, masked, folder, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("good_whole", 0.5, "log-probabilities"),
-        ("bad_place", np.nan, "log-probabilities"),
+        ("good_whole", 0.5, "good_whole that cannot be"),
+        ("bad_place", np.nan, "bad_place that cannot be"),
         ("good_place_tokens", 999, "sub-tokens"),
         ("function", 0, "out of order"),
     ],

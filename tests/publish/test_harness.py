@@ -17,7 +17,7 @@ from support.hub.loopback_hub import LoopbackHub
 from support.models.minimal_pairs import LONGEST, PAIRS, pairs_folder, tiny_decoder
 
 from probing import prefer
-from probing.publish.harness import files, tasks
+from probing.publish.push import lm_eval_files, lm_eval_tasks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -27,9 +27,9 @@ REPO, TASK = "user/codesyntax", "codesyntax_python_pairs"
 def test_tasks():
     """One for each config of pairs with a split `test`, from the fields of which lm-eval makes requests."""
     there = ["README.md", "python/test.parquet", "python_pairs/test.parquet", "java_pairs/validation.parquet"]
-    ((path, text),) = tasks(REPO, there).items()
+    ((path, text),) = lm_eval_tasks(REPO, there).items()
     task = yaml.safe_load(text)
-    assert path == f"lm_eval/{TASK}.yaml" and path in files() and task["task"] == TASK
+    assert path == f"lm_eval/{TASK}.yaml" and path in lm_eval_files() and task["task"] == TASK
     assert (task["dataset_path"], task["dataset_name"], task["test_split"]) == (REPO, "python_pairs", "test")
     assert (task["output_type"], task["doc_to_text"], task["target_delimiter"]) == ("multiple_choice", "", "")
     assert task["metric_list"] == [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}]
@@ -67,7 +67,7 @@ def test_lm_eval_finds_our_number(batch_size, tmp_path):
     """By the task as it is on a Hub, with a tiny decoder."""
     data, model = pairs_folder(tmp_path / "codesyntax"), tiny_decoder(tmp_path / "tiny")
     there = {path.relative_to(data).as_posix(): path.read_bytes() for path in data.rglob("*") if path.is_file()}
-    for path, text in tasks(REPO, there).items():
+    for path, text in lm_eval_tasks(REPO, there).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_bytes(text)
     with LoopbackHub() as hub:

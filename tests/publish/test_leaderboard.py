@@ -14,7 +14,7 @@ from support.hub.loopback_hub import LoopbackHub
 from codesyntax_dataset.errors import HubError
 from probing.cli import main
 from probing.evidence.entry import Interval, Score, load
-from probing.publish.leaderboard import HubResult, hub_results
+from probing.publish.board import HubResult, hub_results
 
 DATASET = "user/codesyntax"
 AUTHOR = {"type": "user", "name": "maker", "fullname": "Maker", "_id": "1", "avatarUrl": "", "isPro": False}

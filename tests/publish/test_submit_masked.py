@@ -141,7 +141,7 @@ def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"seed": 1}, "was masked with --seed 1, but a task needs --seed 0"),
+        ({"seed": 1}, "was made with --seed 1, but a task needs --seed 0"),
         ({"max_length": 510}, "--max-length 510, but a task needs --max-length 511"),
         ({"protocol": "published"}, "--protocol published, but a task needs --protocol current"),
         ({"control": "spans"}, "--control spans, but a task needs --control sub-tokens"),

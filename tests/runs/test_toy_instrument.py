@@ -25,7 +25,6 @@ from probing.evidence.entry_relations import RelationEntry
 from probing.evidence.merge import RESULTS
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.verify import VERIFIERS, verify
-from probing.models.cache_dir import versions
 from probing.publish.board import read as read_board
 from probing.report.board import save as save_board
 from probing.report.document import NAME, PERCENT, Column, Table
@@ -34,9 +33,9 @@ from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.row_ledger import RowLedger
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Provenance, Result
 from probing.runs.session import Session
-from probing.runs.settings import RunSettings, Signature
+from probing.runs.settings import RunSettings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -53,6 +52,7 @@ class CountProvenance(Provenance):
     """How a ledger of counts was made."""
 
     RUN, WHAT, AGAIN, VERSION = "a count", "counting", "count again", 1
+    SIGNED = "count", ("edges",)
 
     settings: CountSettings
     version: int
@@ -64,11 +64,7 @@ class CountLedger(RowLedger):
     ROW = np.dtype([("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")])
     ORDER = ("function", "relation")
     NAMED, INSTRUMENT, COMMAND, REPEATED = "relation", "counting", "count", ("relation", "function")
-
-    @classmethod
-    def check(cls, rows: np.ndarray) -> None:
-        if (rows["edges"] < 1).any():
-            raise ValueError("counts that cannot be")
+    BOUNDS: ClassVar = {"edges": (1, np.inf)}
 
 
 class CountResult(Result[CountLedger]):
@@ -84,13 +80,9 @@ class CountResult(Result[CountLedger]):
     @classmethod
     def from_ledger(cls, ledger: CountLedger, data_folder: Path | None = None) -> CountResult:
         made, rows = CountProvenance.of(ledger), ledger.rows
-        signature = Signature.of("count", made.settings, edges=int(rows["edges"].sum()))
-        attended = {
-            name: float(np.average(of["attended"], weights=of["edges"]))
-            for number, name in enumerate(ledger.names)
-            if len(of := rows[rows["relation"] == number])
-        }
-        functions = len(np.unique(rows["function"]))
+        of_relations = {name: rows[chosen] for name, chosen in ledger.named().items()}
+        attended = {name: float(np.average(of["attended"], weights=of["edges"])) for name, of in of_relations.items()}
+        signature, functions = made.signature(edges=int(rows["edges"].sum())), len(np.unique(rows["function"]))
         return cls._of(ledger, data_folder, made, signature, functions=functions, attended=attended)
 
 
@@ -100,22 +92,10 @@ class Counting(Experiment[EncodedFunction, CountResult]):
     RESULT = CountResult
     VERB = "counting with"
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def again(cls, made: CountProvenance, session: Session, data: Any) -> Counting:
-        settings = made.settings
-        return cls(session, read_functions(data, settings.config, settings.split, limit=settings.limit))
-
     def prepare(self) -> Prepared[EncodedFunction]:
         probing = Probing(self.session, self.data)
         self.encoder, (functions, self.relations, skips) = probing.encoder, probing.encoded
-        settings = CountSettings(**self.shared(self.encoder))
-        run = Circumstances(family=self.encoder.family, device=self.encoder.device.type)
-        made = CountProvenance(settings=settings, version=1, skips=dict(skips), run=run, versions=versions())
-        return Prepared(made, sorted(functions, key=lambda function: -len(function.ids)))
+        return self.prepared(self.encoder, functions, skips, "has edges")
 
     def run(self, part, bar) -> CountLedger:
         rows = []
@@ -152,7 +132,7 @@ class CountEntry(RelationEntry):
 
     @property
     def signature(self) -> str:
-        return str(Signature.of("count", self.settings, edges=int(self.stored("edges").sum())))
+        return str(CountProvenance.signature_of(self.settings, {"edges": int(self.stored("edges").sum())}))
 
 
 def entry_of(result: CountResult, _: Any) -> CountEntry:

@@ -688,13 +688,13 @@ def result_of_a_part(folder):
     recomputed(folder, with_settings(limit=20))
 
 
-@in_results("probed with --max-length 48, but a task scores all functions of at most 511 sub-tokens")
+@in_results("made with --max-length 48, but a task needs --max-length 511")
 def result_of_short_functions(folder):
     """Short functions are easy: real scores, but of another task."""
     recomputed(folder, with_settings(max_length=48))
 
 
-@in_results("probed with --also-fits short/context, but a task scores all functions")
+@in_results("made with --also-fits short/context, but a task needs no --also-fits")
 def result_of_functions_that_fit_another_model(folder):
     recomputed(folder, with_settings(also_fits=["short/context"]))
 

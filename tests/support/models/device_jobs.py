@@ -139,13 +139,12 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     ids = [function.ids for function in functions]
     places = [np.arange(2, len(one) - 1, 5) for one in ids]
     if masked is not None:
-        yield "masking", partial(Filler(masked, 200).fill, [Copy(one, at) for one, at in zip(ids, places)])
+        yield "masking", partial(Filler(masked, 200).fill, [[Copy(one, at) for one, at in zip(ids, places)]])
     if language is not None:
         heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
-        passes = [Pass(number, *one, head) for number, one in enumerate(zip(ids, places)) for head in heads]
+        passes = [[Pass(number, *one, head) for head in heads] for number, one in enumerate(zip(ids, places))]
         yield "means of heads", partial(means, language, ids)
-        by_function = [dict.fromkeys(heads, None)] * len(ids)
-        yield "silencing", lambda: Predictor(language).predict(passes, by_function, tqdm(disable=True))
+        yield "silencing", lambda: Predictor(language).find(passes, tqdm(disable=True))
 
 
 def encoded(encoder: Encoder) -> list[EncodedFunction]:

@@ -9,7 +9,7 @@ import pytest
 
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
-from probing.prediction.confounders import PUBLISHED, Confounders, confounders
+from probing.paper.masking_study import COMMON_CAUSES, Confounders, confounders
 
 NAMES = {name: "n_whitespaces_" if name == "words" else name for name in Confounders._fields}
 """Ours -> that of the reference and the study."""
@@ -90,7 +90,7 @@ def test_equals_the_reference(shared):
 
 def test_the_published_model_has_six(shared):
     causal = json.loads((shared / "data/syntaxeval/causal.json").read_bytes())
-    assert {f"z_{NAMES[name].rstrip('_')}" for name in (*PUBLISHED, "n_ast_errors")} == {
+    assert {f"z_{NAMES[name].rstrip('_')}" for name in (*COMMON_CAUSES, "n_ast_errors")} == {
         name for name in causal["columns"] | causal["datasets"]["twins"] if name.startswith("z_")
     }
-    assert {*PUBLISHED} == {*Confounders._fields} - {"n_ast_errors"}
+    assert {*COMMON_CAUSES} == {*Confounders._fields} - {"n_ast_errors"}
