@@ -128,6 +128,11 @@ class Outcomes:
             self, found=[Found.of(one.places, one.edges, one.columns[one.which[cells]]) for one in self.found]
         )
 
+    @property
+    def one_guess(self) -> Outcomes:
+        """The same with one guess, by the rule `first`."""
+        return self.at(RULES[:1], KS[:1])
+
 
 def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Outcomes:
     """Outcomes of hits (rules, k, F, R) on edges (F, R), whoever found them."""

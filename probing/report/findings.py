@@ -20,7 +20,7 @@ from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
-from probing.evidence.emergence import Emergence, emergence
+from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import (
     PUBLISHED_FIRST,
