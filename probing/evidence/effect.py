@@ -24,7 +24,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, paired_test, student
+from probing.evidence.statistics import (
+    FEW_FUNCTIONS,
+    NORMAL,
+    PERMUTATIONS,
+    RESAMPLES,
+    bootstrapped,
+    drawn_functions,
+    holm,
+    paired_test,
+    student,
+)
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""
@@ -34,9 +44,6 @@ POWER = 0.8
 
 PLACEBOS = 100
 """Random assignments of the placebo, as in the study."""
-
-_AT_ONCE = 100
-"""Resamples in memory at once."""
 
 
 class Effect(NamedTuple):
@@ -131,17 +138,9 @@ def _detectable(differences: np.ndarray, tests: int) -> float:
 
 def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:
     functions = len(differences)
-    mean = differences.mean()
-    low = high = np.nan
-    if functions >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        sizes = [min(_AT_ONCE, RESAMPLES - start) for start in range(0, RESAMPLES, _AT_ONCE)]
-        drawn = (rng.integers(functions, size=(size, functions)) for size in sizes)
-        resampled = np.concatenate([differences[rows].mean(axis=1) for rows in drawn])
-        left_out = (differences.sum() - differences) / (functions - 1)
-        (low,), (high,) = bca(mean[None], resampled[:, None], left_out[:, None])
-    p = paired_test(differences, PERMUTATIONS, seed)
-    return functions, Effect(float(mean), float(low), float(high)), float(p)
+    tables, draws = (np.ones(functions), differences), drawn_functions(functions, RESAMPLES, seed)
+    bounds = bootstrapped(lambda number, total: (total / number)[..., None], tables, draws)
+    return functions, Effect(*bounds[:, 0].tolist()), float(paired_test(differences, PERMUTATIONS, seed))
 
 
 def published(treated: ArrayLike, control: ArrayLike) -> float:

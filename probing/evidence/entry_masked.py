@@ -33,7 +33,7 @@ from probing.evidence.entry import (
 )
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.packing import packed, unpacked
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bca, paired_test
+from probing.evidence.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
 from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
 from probing.prediction.result import (
     DROPPED,
@@ -63,7 +63,6 @@ _MOST_PAIRS = 3 * 10**6
 _UNIT = 10**6
 _ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2.0**32 - 1  # in millionths
-_AT_ONCE = 100  # resamples
 _MISSED = -20.0  # the log-probability, in nats, of sub-tokens that are missed
 
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
@@ -355,27 +354,15 @@ def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed
     present[row, node_type] = 1
     values = np.zeros((size, types, *arms.shape[1:]))
     values[row, node_type] = arms
-    total, count = values.sum(axis=0), present.sum(axis=0)
-    mean = np.full((3, 3, arms.shape[2]), np.nan)
-    mean[:, 0] = _means(total[None], count[None])[0]
-    if size >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        resampled = []
-        for _ in range(0, RESAMPLES, _AT_ONCE):
-            drawn = [np.bincount(rng.integers(size, size=size), minlength=size) for _ in range(_AT_ONCE)]
-            weight = np.array(drawn, float)
-            sums = (weight @ values.reshape(size, -1)).reshape(_AT_ONCE, *total.shape)
-            resampled.append(_means(sums, weight @ present))
-        left_out = _means(total - values, count - present)
-        flat = mean[:, 0].reshape(-1)
-        bounds = bca(flat, np.concatenate(resampled).reshape(-1, flat.size), left_out.reshape(size, -1))
-        mean[:, 1:] = bounds.reshape(2, *mean[:, 0].shape).swapaxes(0, 1)
+    count, outcomes = present.sum(axis=0), arms.shape[2]
+    draws = drawn_functions(size, RESAMPLES, seed)
+    bounds = bootstrapped(_means, (present, values), draws).reshape(3, 3, outcomes)
     gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    return OverTypes(mean, paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
+    return OverTypes(bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
 
 
-def _means(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """T1, T0 and effect (B, 3, O) from sums (B, types, 2, O) and the numbers of functions (B, types)."""
-    of_type = sums / np.where(counts > 0, counts, np.nan)[..., None, None]
-    mean = np.nanmean(of_type, axis=1)
-    return np.concatenate([mean, mean[:, :1] - mean[:, 1:]], axis=1)
+def _means(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """T1, T0 and effect (..., 3 * O) from numbers of functions (..., types) and sums over these (..., types, 2, O)."""
+    mean = np.nanmean(sums / np.where(counts > 0, counts, np.nan)[..., None, None], axis=-3)
+    both = np.concatenate([mean, mean[..., :1, :] - mean[..., 1:, :]], axis=-2)
+    return both.reshape(*both.shape[:-2], -1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from probing.evidence.effect import Effect
-from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
+from probing.evidence.statistics import RESAMPLES, bootstrapped
 from probing.evidence.uncertainty import degrees_of
 from probing.information.result import InformationLedger, InformationResult
 from probing.runs.row_ledger import RowLedger
@@ -91,12 +91,6 @@ def effects(
 ) -> list[Effect]:
     """Each mean of `estimate`, over the edges (F, R) of F functions and sums over them (F, R, n), with its interval."""
     functions = len(edges)
-    found = estimate(edges.sum(axis=0), sums.sum(axis=0))
-    low = high = np.full(len(found), np.nan)
-    if functions >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        drawn = rng.multinomial(functions, np.full(functions, 1 / functions), size=resamples).astype(float)
-        resampled = estimate(drawn @ edges, np.tensordot(drawn, sums, 1))
-        left_out = estimate(edges.sum(axis=0) - edges, sums.sum(axis=0) - sums)
-        low, high = bca(found, resampled, left_out, degrees_of(edges))
+    draws = np.random.default_rng(seed).multinomial(functions, np.full(functions, 1 / functions), resamples)
+    found, low, high = bootstrapped(estimate, (edges, sums), [draws.astype(float)], degrees_of(edges))
     return [Effect(*map(float, bounds)) for bounds in zip(found, np.minimum(low, found), np.maximum(high, found))]
