@@ -1,6 +1,6 @@
 """Entries on attention: by function, how many edges of each relation the chosen heads and the baselines hit.
 
-Numbers of functions are text, as `probing.evidence.packing` says, for the k of tables: `places` (F,), positions in the
+Numbers of functions are text, as `probing.evidence.entry` says, for the k of tables: `places` (F,), positions in the
 split of all functions with edges; `edges` (R, F), of each relation of *published* in each function; `unread`, the
 places of the functions that the model could not read, where it has no hits. Of the hits by each protocol
 stand `heads` (rules, k, R), the model's chosen ones, layer * heads + head; `better` (rules, k, R), which of KINDS the
@@ -34,9 +34,19 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, Scores, digest_of
+from probing.evidence.entry import (
+    Entry,
+    EntryRun,
+    Interval,
+    ModelRun,
+    Number,
+    Score,
+    Scores,
+    digest_of,
+    packed,
+    unpacked,
+)
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
-from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
@@ -65,25 +75,20 @@ _MOST_EDGES = 10**6  # of a relation in a function
 Size = Annotated[int, Field(ge=1, le=1000)]
 
 
-class AttentionEntrySettings(CompleteRun, Settings):
+class AttentionEntrySettings(ModelRun, Settings):  # type: ignore[misc]  # whose control may be none
     """The settings of a probe of a model."""
 
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
-    dtype: entry.Dtype
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
-    control: Annotated[None, entry.none("a control is not a model")]
-    seed: None
     weights: Annotated[str, entry.one_of([ATTENTION])] = BY_ATTENTION
     pool: Literal["sum"] = BY_SUM
 
 
-class AttentionEntryRun(ProbeRun):
+class AttentionEntryRun(EntryRun, ProbeRun):
     """The circumstances of the probe."""
 
-    family: entry.Family = "unknown"
     attention: Literal["captured", "eager"]
     attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
-    device: entry.Device
 
 
 class ChosenOn(Record):
@@ -413,18 +418,14 @@ class AttentionEntry(Entry):
             counts[who] = counts[who].astype(np.int32)
         return CountedHits(list(hits.relations), functions, edges, chosen["heads"], chosen["better"], counts)
 
-    def _check(self) -> None:
-        for wrong, why in self._problems():
-            if wrong:
-                raise EntryError(why)
-        _check_heads(self.counted())
+    @property
+    def verifiable(self) -> tuple[int, int]:
+        functions = self.functions + self.chosen_on.functions
+        return functions, functions
 
-    def _problems(self) -> Iterator[tuple[bool, str]]:
-        """Yields what no probe of a model can give: whether it stands here, and the reason."""
-        of, verified, config = self.functions + self.chosen_on.functions, self.verified, self.settings.config
-        if verified:
-            wrong = not verified.functions <= verified.of == of
-            yield wrong, f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}"
+    def problems(self) -> Iterator[tuple[Any, str]]:
+        yield from super().problems()
+        config = self.settings.config
         counted = self.counted()
         published, held_out, hard = counted[PUBLISHED], counted[HELD_OUT], counted.get(BEYOND_OFFSET)
         language, variant = language_of(config), variant_of(config)
@@ -435,7 +436,7 @@ class AttentionEntry(Entry):
             yield hits.relations != sorted(set(hits.relations)), f"{at}.relations is not sorted, or has one twice"
             for kind in KINDS:
                 why = f"{at}.{kind} has fewer hits in a function than with one guess fewer"
-                yield bool((np.diff(hits.hits[kind], axis=1) < 0).any()), why
+                yield (np.diff(hits.hits[kind], axis=1) < 0).any(), why
         unread = self._unread()
         scored, why = sum(of for reason, of in self.skips.items() if reason != NO_RELATIONS), "but with edges"
         yield self.missed != scored, f"{self.missed} functions are missed, {scored} were skipped {why}"
@@ -449,12 +450,12 @@ class AttentionEntry(Entry):
         edges = published.edges
         each_has_one = edges.any(axis=0).all() and edges.any(axis=1).all()
         yield not each_has_one, "edges has a function or a relation without any"
-        yield bool((edges > _MOST_EDGES).any()), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
+        yield (edges > _MOST_EDGES).any(), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
         if hard is not None:
             for name, edges in zip(hard.relations, hard.edges):
                 functions, total, at = np.count_nonzero(edges), edges.sum(), f"{BEYOND_OFFSET}.edges"
                 why = f"{at} has {total} of {name} in {functions} functions, expected at least {LEAST_EDGES} in "
-                yield bool(functions < FEW_FUNCTIONS or total < LEAST_EDGES), f"{why}{FEW_FUNCTIONS}"
+                yield functions < FEW_FUNCTIONS or total < LEAST_EDGES, f"{why}{FEW_FUNCTIONS}"
                 yield name not in held_out.relations, f"{BEYOND_OFFSET}.relations has {name}, without held-out hits"
             none_in_mean = all(name in NOT_IN_MEAN for name in hard.relations)
             yield none_in_mean, f"{BEYOND_OFFSET}.relations has none of the mean, expected no such score then"
@@ -463,14 +464,14 @@ class AttentionEntry(Entry):
         first, any_, last = most
         offset, keyword = (published.total(kind) for kind in KINDS)
         combined = published.total(BEST_BASELINE)
-        yield bool((np.diff(most, axis=1) < 0).any()), "published.model has fewer hits than with one guess fewer"
-        yield bool((any_ < np.maximum(first, last)).any()), "published.model has fewer hits than by a stricter rule"
+        yield (np.diff(most, axis=1) < 0).any(), "published.model has fewer hits than with one guess fewer"
+        yield (any_ < np.maximum(first, last)).any(), "published.model has fewer hits than by a stricter rule"
         worse = bool((combined < np.maximum(offset, keyword)).any())
         yield worse, "published.better is a combined baseline that is not the better of offset and keyword"
         for at, hits in counted.items():
             best = most[..., [published.relations.index(name) for name in hits.relations]]
             for name, more in zip(hits.relations, np.moveaxis(hits.total("model") > best, -1, 0)):
-                yield bool(more.any()), f"{at}.model has more hits of {name} than the best head, which is published"
+                yield more.any(), f"{at}.model has more hits of {name} than the best head, which is published"
         names = held_out.relations
         copied = (held_out.total("model") == most[..., [published.relations.index(name) for name in names]]).all()
         yield (
@@ -478,11 +479,12 @@ class AttentionEntry(Entry):
             f"held-out has the hits of published for all {len(names)} relations, rules and k: it was copied, heads "
             "chosen on other data miss the best one somewhere",
         )
+        yield from _of_one_head(counted)
 
 
-def _check_heads(counted: dict[str, CountedHits]) -> None:
-    """Check that a head hits the same edges of a relation wherever named: no fewer with more guesses, most by rule
-    `any`, and what it hits in all has place among the hard and the other edges."""
+def _of_one_head(counted: dict[str, CountedHits]) -> Iterator[tuple[Any, str]]:
+    """Problems, as of `Entry.problems`: a head hits the same edges of a relation wherever named: no fewer with more
+    guesses, most by rule `any`, and what it hits in all has place among the hard and the other edges."""
     functions, hits_of = counted[PUBLISHED].functions, {at: of.by_relation("model") for at, of in counted.items()}
     for name in counted[PUBLISHED].relations:
         cells, heads, hits, edges = [], [], [], []
@@ -501,12 +503,10 @@ def _check_heads(counted: dict[str, CountedHits]) -> None:
         more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
         fewer, most = np.nonzero(more & (head[:, None] == head))
         others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
-        if (wrong := (hit[fewer] > hit[most] + others).any(axis=1)).any():
-            one, other = (" ".join(cells[at[wrong.argmax()]]) for at in (fewer, most))
-            raise EntryError(
-                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head "
-                "can do"
-            )
+        wrong = (hit[fewer] > hit[most] + others).any(axis=1)
+        one, other = (" ".join(cells[at[wrong.argmax()]]) for at in (fewer, most))
+        lacks = f"{one} has hits in a function that {other} lacks, which no head can do"
+        yield wrong.any(), f"{name}: of one and the same head, {lacks}"
 
 
 def _means(counted: dict[str, CountedHits], who: str) -> dict[str, Outcomes]:

@@ -1,7 +1,7 @@
 """Entries on masked syntax: what a masked language model restores, by function.
 
 There are N pairs of a node type and a function of the split that has nodes of it, sorted by node type and function.
-Their numbers are text, as `probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,),
+Their numbers are text, as `probing.evidence.entry` says: `places` (N,) of the functions in the split; `masked` (N,),
 sub-tokens in T1; and each of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign.
 What the model could not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
 """
@@ -15,24 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import FailFast, Field
 
-from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import (
-    CompleteRun,
-    FunctionShare,
-    GroupedEntry,
-    GroupScore,
-    GroupScores,
-    Interval,
-    Number,
-    Outcome,
-    Score,
-    Scores,
-    digest_of,
-)
+from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
-from probing.evidence.packing import packed, unpacked
 from probing.evidence.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
 from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
 from probing.prediction.result import (
@@ -68,7 +54,7 @@ _MISSED = -20.0  # the log-probability, in nats, of sub-tokens that are missed
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
 
-class MaskedEntrySettings(CompleteRun, MaskSettings):
+class MaskedEntrySettings(entry.CompleteRun, MaskSettings):
     """The settings of a masking run."""
 
     protocol: Annotated[str, entry.one_of(PROTOCOLS)]
@@ -125,7 +111,7 @@ class MaskedEntry(GroupedEntry):
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
-    compared: dict[NodeType, Number]
+    compared: dict[NodeType, entry.Number]
     places: str
     masked: str
     outcomes: Annotated[dict[str, str], exactly(OUTCOMES)]
@@ -164,7 +150,7 @@ class MaskedEntry(GroupedEntry):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
     def numbers(self) -> str:
-        return digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
+        return entry.digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
 
     def pairs(self) -> Pairs:
         """The values by function. Raises EntryError for text that does not have them."""
@@ -180,7 +166,7 @@ class MaskedEntry(GroupedEntry):
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
-    def scores(self, beside: Scores | None = None) -> GroupScores:
+    def scores(self, beside: entry.Scores | None = None) -> GroupScores:
         pairs = self.pairs()
         stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
         mean, p = over_types(pairs.node_type, pairs.places, stacked)
@@ -211,37 +197,42 @@ class MaskedEntry(GroupedEntry):
             scores[name] = GroupScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
         return scores
 
-    def by_function(self) -> Iterator[FunctionShare]:
+    def by_function(self) -> Iterator[entry.FunctionShare]:
         pairs = self.pairs()
         for group, place, share in zip(pairs.node_type, pairs.places, pairs.arms[self.SHARES][0]):
-            yield FunctionShare(pairs.node_types[group], int(place), float(share), 1)
+            yield entry.FunctionShare(pairs.node_types[group], int(place), float(share), 1)
 
-    def _check(self) -> None:
+    @property
+    def verifiable(self) -> tuple[int, int]:
+        pairs = self.pairs()
+        return len(np.unique(pairs.places[pairs.masked > 0])), self.functions
+
+    def problems(self) -> Iterator[tuple[Any, str]]:
         names = [name for name in self.settings.node_types if name in self.compared]
-        if not names or names != list(self.compared):
-            raise EntryError("compared does not have some of the node types of the settings, in their order")
-        rows = self.functions + sum(self.skips.values())
-        if (most := max(self.compared.values())) > rows or rows * len(names) > _MOST_PAIRS:
-            raise EntryError(
-                f"compared has {most} functions of a node type, expected at most {rows}, and at most "
-                f"{_MOST_PAIRS:,} pairs of a function and a node type"
-            )
+        in_order = names and names == list(self.compared)
+        yield not in_order, "compared does not have some of the node types of the settings, in their order"
+        rows, most = self.functions + sum(self.skips.values()), max(self.compared.values())
+        yield (
+            most > rows or rows * len(names) > _MOST_PAIRS,
+            f"compared has {most} functions of a node type, expected at most {rows}, and at most {_MOST_PAIRS:,} pairs "
+            "of a function and a node type",
+        )
         pairs = self.pairs()
         backwards = (np.diff(pairs.places) <= 0) & (np.diff(pairs.node_type) == 0)
-        if backwards.any() or pairs.places.max() >= rows:
-            raise EntryError(f"places are not those of functions in a split of {rows}, in order for each node type")
+        wrong = backwards.any() or pairs.places.max() >= rows
+        yield wrong, f"places are not those of functions in a split of {rows}, in order for each node type"
         masked = self.functions * len(self.settings.node_types) - sum(self.dropped.values())
         compared = int(np.count_nonzero(pairs.masked)) + sum(self.uncompared.values())
-        if compared != masked:
-            raise EntryError(
-                f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were "
-                "masked"
-            )
-        if self.verified:
-            again, of, least = self.verified.functions, self.verified.of, len(np.unique(pairs.places[pairs.masked > 0]))
-            if not (least <= of <= self.functions and again <= of):
-                raise EntryError(f"verified is {again} of {of} functions, expected of {least} to {self.functions}")
-        _check_possible(pairs, self.settings)
+        yield (
+            compared != masked,
+            f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were masked",
+        )
+        yield from super().problems()
+        for cells, why in _impossible(pairs, self.settings):
+            where = np.argwhere(np.atleast_2d(cells))
+            arm, pair = where[0].tolist() if where.size else (0, 0)
+            place = f"{self.ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
+            yield where.size, f"{why}, {place}"
 
 
 def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
@@ -301,8 +292,8 @@ def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
     }
 
 
-def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
-    """Refuse what no model can have, whatever it predicts."""
+def _impossible(pairs: Pairs, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:
+    """What no model can have, whatever it predicts: in which arms and pairs (2, N) it stands here, and the reason."""
     current = settings.protocol != PUBLISHED
     jaccard, sorensen_dice, levenshtein, restored = (pairs.arms[name] for name in OUTCOMES[:4])
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
@@ -314,21 +305,16 @@ def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
     likely = pairs.arms["log_probability"] > math.log(0.5) * (1 - restored) + 0.001
     missed = pairs.masked == 0
     nothing = np.all([pairs.arms[name] == (_MISSED if name == "log_probability" else 0) for name in OUTCOMES], axis=0)
-    for wrong, why in (
-        (missed & ~nothing, "nothing is masked, and yet restored"),
-        (pairs.masked > settings.max_length, "no function has so many masked sub-tokens"),
-        (np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"),
-        (broken, "the restored share is not one of its masked sub-tokens"),
-        (np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"),
-        (unlike, "Jaccard allows no such Sorensen-Dice"),
-        (levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"),
-        (likely & ~missed, "sub-tokens are too likely for so few that are restored"),
-        (current & (restored == 1) & (jaccard < 1), "every sub-token is restored, but the tree is another"),
-    ):
-        if (where := np.argwhere(np.atleast_2d(wrong))).size:
-            arm, pair = where[0].tolist()
-            name = pairs.node_types[pairs.node_type[pair]]
-            raise EntryError(f"{why}, {('T1', 'T0')[arm]} of {name} in function {pairs.places[pair]}")
+    yield missed & ~nothing, "nothing is masked, and yet restored"
+    yield pairs.masked > settings.max_length, "no function has so many masked sub-tokens"
+    yield np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"
+    yield broken, "the restored share is not one of its masked sub-tokens"
+    yield np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"
+    yield unlike, "Jaccard allows no such Sorensen-Dice"
+    yield levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"
+    yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
+    unchanged = current & (restored == 1) & (jaccard < 1)
+    yield unchanged, "every sub-token is restored, but the tree is another"
 
 
 class OverTypes(NamedTuple):

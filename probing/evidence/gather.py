@@ -31,10 +31,10 @@ from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
+from probing.evidence.entry import packed
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.packing import packed
 from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
 from probing.evidence.uncertainty import (
     Comparison,

@@ -14,7 +14,7 @@ from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import effect, entry, entry_masked
-from probing.evidence.packing import packed, unpacked
+from probing.evidence.entry import packed, unpacked
 from probing.evidence.statistics import skew_corrected
 from probing.prediction.result import OUTCOMES
 
