@@ -28,7 +28,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
-from probing.evidence import baselines
+from probing.evidence import baselines, uncertainty
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
 from probing.evidence.entry import packed
@@ -36,19 +36,7 @@ from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, Count
 from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
-from probing.evidence.uncertainty import (
-    Comparison,
-    Estimate,
-    MeanComparison,
-    Means,
-    Summary,
-    compare,
-    compare_means,
-    estimate,
-    mean_score,
-    means,
-    summary,
-)
+from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
 from probing.runs.controls import RELABELLED, check_control
 from probing.runs.data import find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
@@ -71,13 +59,6 @@ Differences = dict[str, dict[str, TestedDifference]]
 """Rule -> k -> difference, without the k that have none."""
 
 
-class BaselineScores(FieldsByName):
-    """The scores of a baseline: those of relations, relation -> rule -> k, without intervals."""
-
-    scores: Means
-    relations: dict[str, dict[str, dict[str, float | None]]]
-
-
 class SameRelations(FieldsByName):
     """The scores of *published* over the relations of *held-out*."""
 
@@ -90,7 +71,7 @@ class EvidenceScores(FieldsByName):
     """The numbers of tables by protocol; scores are percentages, intervals 95 % intervals."""
 
     protocols: dict[str, Summary]
-    baselines: dict[str, dict[str, BaselineScores]]
+    baselines: dict[str, dict[str, Summary]]
     """Protocol -> one of BASELINES -> scores."""
     differences: dict[str, Differences]
     same_relations: SameRelations
@@ -214,15 +195,16 @@ class Evidence:
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Protocol -> scores with intervals."""
-        return {protocol: estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
+        return {protocol: uncertainty.estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
         if self.probed.test.settings.control in RELABELLED:
             return {}
+        best = {protocol: of[BEST_BASELINE] for protocol, of in self.baselines.outcomes.items()}
         return {
-            protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE], relations_at=TABLE_PLACES)
+            protocol: uncertainty.compare(outcomes, best[protocol], relations_at=TABLE_PLACES)
             for protocol, outcomes in self.outcomes.items()
         }
 
@@ -230,14 +212,14 @@ class Evidence:
     def same_relations(self) -> tuple[np.ndarray, MeanComparison | None]:
         """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
         with the best baseline."""
-        published, compared = self.outcomes["published"], self.comparisons.get("published")
-        relations = self.outcomes["held-out"].relations
-        if relations == published.relations:
-            same = None if compared is None else MeanComparison(compared.difference.mean, compared.p_mean)
-            return self.estimates["published"].mean, same
-        best = self.baselines.outcomes["published"][BEST_BASELINE]
-        outcomes = published.only(relations)
-        return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if compared else None
+        outcomes, relations = self.outcomes[PUBLISHED], self.outcomes[HELD_OUT].relations
+        published = outcomes.only(relations)
+        all_of_them = relations == outcomes.relations
+        mean = self.estimates[PUBLISHED].mean if all_of_them else uncertainty.mean_score(published)
+        if PUBLISHED not in self.comparisons:
+            return mean, None
+        best = self.baselines.outcomes[PUBLISHED][BEST_BASELINE]
+        return mean, uncertainty.compare_means([published, best], [(0, 1)])[0]
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
@@ -264,17 +246,14 @@ class Evidence:
     def scores(self) -> EvidenceScores:
         same, compared = self.same_relations
         return EvidenceScores(
-            protocols={name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
-            baselines={
-                protocol: {kind: _without_heads(summed) for kind, summed in summaries.items()}
-                for protocol, summaries in self.baselines.summaries.items()
-            },
+            protocols={at: uncertainty.summary(self.outcomes[at], self.estimates[at]) for at in PUBLISHED_FIRST},
+            baselines=self.baselines.summaries,
             differences={
                 protocol: _differences(comparison.difference.mean, comparison.p_mean)
                 for protocol, comparison in self.comparisons.items()
             },
             same_relations=SameRelations(
-                scores=means(same),
+                scores=uncertainty.means(same),
                 baselines=self.baselines.same_relations,
                 differences={} if compared is None else _differences(compared.mean, compared.p),
             ),
@@ -521,16 +500,8 @@ def _differences(difference: np.ndarray, p: np.ndarray) -> Differences:
             for k, cell in by_k.items()
             if cell is not None
         }
-        for number, (rule, by_k) in enumerate(means(difference).items())
+        for number, (rule, by_k) in enumerate(uncertainty.means(difference).items())
     }
-
-
-def _without_heads(summed: Summary) -> BaselineScores:
-    relations = {
-        name: {rule: {k: cell.score[0] for k, cell in entry[rule].items()} for rule in RULES}
-        for name, entry in summed.relations.items()
-    }
-    return BaselineScores(scores=summed.scores, relations=relations)
 
 
 def _results(folder: Path) -> list[Path]:

@@ -24,7 +24,6 @@ from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import (
     PUBLISHED_FIRST,
-    BaselineScores,
     Differences,
     Evidence,
     EvidenceScores,
@@ -41,7 +40,7 @@ from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
-from probing.evidence.uncertainty import Comparison, MeanComparison, Means, compare_means, mean_score, means
+from probing.evidence.uncertainty import Comparison, MeanComparison, Means, Summary, compare_means, mean_score, means
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -167,7 +166,7 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, dict[str, BaselineScores]]
+    baselines: dict[str, dict[str, Summary]]
     random_heads: int  # as many as the largest model has
     random: dict[str, Means]
     chance: dict[str, dict[str, dict[str, float | None]]]
