@@ -14,7 +14,6 @@ FEW_FUNCTIONS functions of it, or without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -217,11 +216,11 @@ def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_T
     The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of guesses.
     """
     offsets = best_offsets(validation, avoided)
-    chosen_on, scored = (_only_hard(edges, offsets) for edges in (validation, test))
+    chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
     if not (len(chosen_on) and len(scored)):
         return None
-    picks = baselines.pick(chosen_on, direction).filled(chosen_on, useless=offsets)
-    return Rivals(baselines.held_out_outcomes(chosen_on, scored, picks), guesses(chosen_on, scored, direction))
+    _, outcomes = baselines.chosen_on(chosen_on, scored, direction, useless=offsets)
+    return Rivals(outcomes, guesses(chosen_on, scored, direction))
 
 
 def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
@@ -264,10 +263,3 @@ def _share(outcomes: Outcomes, name: str) -> np.ndarray:
     """Percent of the edges of a relation: (rules, k)."""
     found = outcomes.found[outcomes.relations.index(name)]
     return 100 * found.total / found.edges.sum()
-
-
-def _only_hard(edges: Edges, offsets: Offsets) -> Edges:
-    """The hard ones of some edges, with the tokens of all functions, where keywords are looked for."""
-    hard = is_hard(edges, offsets)
-    columns = {name: column[hard] for name, column in edges.columns.items()}
-    return dataclasses.replace(edges, **columns, begin=edges.begin[hard])

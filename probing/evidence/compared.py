@@ -205,8 +205,7 @@ def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) 
         baselines.read_edges(place, settings.config, split, functions)
         for split, functions in (("validation", validation), (settings.split, test))
     )
-    picks = baselines.pick(chosen_on, settings.direction).filled(chosen_on)
-    rivals = baselines.held_out_outcomes(chosen_on, scored, picks)
+    _, rivals = baselines.chosen_on(chosen_on, scored, settings.direction)
     heads = held_out(probed.validation.ledger, probed.test.ledger)
     outcomes = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
     return {who: one.one_guess for who, one in outcomes.items()}

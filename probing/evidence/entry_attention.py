@@ -256,25 +256,24 @@ class AttentionEntry(Entry):
     beyond_offset: HardHits | None = None
 
     @property
-    def signatures(self) -> tuple[Signature, Signature]:
-        """Those of the probes of `test` and of `validation`."""
-        validation = self.settings.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
+    def _signature(self) -> Signature:
         read = ~np.isin(self._places(), self._unread())
-        return (
-            signature_of(self.settings, self.functions, int(self._edges()[:, read].sum())),
-            signature_of(validation, self.chosen_on.functions, self.chosen_on.edges),
-        )
+        return signature_of(self.settings, self.functions, int(self._edges()[:, read].sum()))
 
     @property
     def signature(self) -> str:
-        return str(self.signatures[0])
+        return str(self._signature)
 
     @property
     def shared(self) -> dict[str, str]:
-        shared = {name: of for name, of in self.signatures[0].parts.items() if name not in ("model", "also-fits")}
-        shared |= {"functions": str(self.scored), "edges": str(self._edges().sum())}
-        shared |= {"labels chosen on": self.chosen_on.labels, "relations": ", ".join(self.published.relations)}
-        return {**shared, "functions of the split": str(self.functions + sum(self.skips.values()))}
+        parts = {name: of for name, of in self._signature.parts.items() if name not in ("model", "also-fits")}
+        return parts | {
+            "functions": str(self.scored),
+            "edges": str(self._edges().sum()),
+            "labels chosen on": self.chosen_on.labels,
+            "relations": ", ".join(self.published.relations),
+            "functions of the split": str(self.functions + sum(self.skips.values())),
+        }
 
     @property
     def scored(self) -> int:
@@ -299,36 +298,37 @@ class AttentionEntry(Entry):
 
     def beside(self, other: Entry) -> AttentionEntry:
         assert isinstance(other, AttentionEntry)
-        texts = {"better", *KINDS}
-        found = {PUBLISHED: other.published, HELD_OUT: other.held_out, BEYOND_OFFSET: other.beyond_offset}
-        return self.against({at: hits.model_dump(include=texts) for at, hits in found.items() if hits is not None})
+        return self.against({at: hits.model_dump(include={"better", *KINDS}) for at, hits in other.protocols.items()})
 
     def against(self, baselines: Mapping[str, Mapping[str, str]]) -> Self:
         """The same with other baselines: one of PUBLISHED, HELD_OUT and BEYOND_OFFSET -> `better` and one of KINDS ->
         text."""
-        fields = ({at: getattr(self, at.replace("-", "_")).model_copy(update=of)} for at, of in baselines.items())
-        return self.model_copy(update={at.replace("-", "_"): hits for of in fields for at, hits in of.items()})
+        hits = {at: self.protocols[at].model_copy(update=of) for at, of in baselines.items()}
+        return self.model_copy(update={at.replace("-", "_"): of for at, of in hits.items()})
+
+    @property
+    def protocols(self) -> dict[str, ProtocolHits]:
+        """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits as text."""
+        hits = {PUBLISHED: self.published, HELD_OUT: self.held_out, BEYOND_OFFSET: self.beyond_offset}
+        return {at: of for at, of in hits.items() if of is not None}
 
     def counted(self) -> dict[str, CountedHits]:
-        """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits. Raises EntryError for text that
-        does not have them."""
-        names, edges, places = self.published.relations, self._edges(), self._places()
-        result = {PUBLISHED: self._counted(self.published, PUBLISHED, places, edges)}
-        for protocol, hits in ((HELD_OUT, self.held_out), (BEYOND_OFFSET, self.beyond_offset)):
-            if hits is None:
-                continue
+        """Each of `protocols` -> the hits. Raises EntryError for text that does not have them."""
+        names, all_edges, places = self.published.relations, self._edges(), self._places()
+        result = {}
+        for at, hits in self.protocols.items():
             if unknown := sorted(set(hits.relations) - set(names)):
-                raise EntryError(f"{protocol}.relations has {shown(unknown[0])}, which has no published hits")
-            of_protocol, functions = edges[[names.index(name) for name in hits.relations]], places
+                raise EntryError(f"{at}.relations has {shown(unknown[0])}, which has no published hits")
+            edges, functions = all_edges[[names.index(name) for name in hits.relations]], places
             if isinstance(hits, HardHits):
-                functions = unpacked(hits.places, f"{protocol}.places", hits.functions).astype(np.int64)
-                known = of_protocol[:, np.isin(places, functions)]
+                functions = unpacked(hits.places, f"{at}.places", hits.functions).astype(np.int64)
+                known = edges[:, np.isin(places, functions)]
                 if known.shape[1] != hits.functions or (np.diff(functions) <= 0).any():
-                    raise EntryError(f"{protocol}.places are not among places, in order")
-                of_protocol = unpacked(hits.edges, f"{protocol}.edges", known.size).reshape(known.shape)
-                if (of_protocol > known).any():
-                    raise EntryError(f"{protocol}.edges has more hard edges in a function than it has edges")
-            result[protocol] = self._counted(hits, protocol, functions, of_protocol)
+                    raise EntryError(f"{at}.places are not among places, in order")
+                edges = unpacked(hits.edges, f"{at}.edges", known.size).reshape(known.shape)
+                if (edges > known).any():
+                    raise EntryError(f"{at}.edges has more hard edges in a function than it has edges")
+            result[at] = self._counted(hits, at, functions, edges)
         return result
 
     def scores(self, beside: Scores | None = None) -> AttentionScores:

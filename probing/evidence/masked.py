@@ -85,8 +85,8 @@ class MaskedType(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked language model. `functions`, `copies`, `skips`, `dropped`, `without_place`, `run`, `versions`: as in
-    MaskResult, of all that was run; `ledger`: the digest of its ledger.
+    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`, `without_place`,
+    `run`: as in MaskResult, of all that was run.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
     type that were run, but are not in `node_types`}; `examples`: None if there are none beside the result.
@@ -103,8 +103,6 @@ class Masked(NamedTuple):
     uncompared: dict[str, int]
     without_place: dict[str, tuple[int, int]]
     run: MaskRun
-    versions: dict[str, str]
-    ledger: str
     examples: list[Worked] | None = None
 
 
@@ -203,20 +201,12 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
         )
     known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
+    of_result = ("settings", "signature", "functions", "copies", "skips", "dropped", "without_place", "run")
     return Masked(
-        settings=result.settings,
-        signature=result.signature,
+        **{name: getattr(result, name) for name in of_result},
         node_types=node_types,
-        functions=result.functions,
-        copies=result.copies,
         failed=sum(scores.failed for scores in result.node_types.values()),
-        skips=result.skips,
-        dropped=result.dropped,
         uncompared=uncompared,
-        without_place=result.without_place,
-        run=result.run,
-        versions=result.versions,
-        ledger=result.ledger.digest(),
     )
 
 

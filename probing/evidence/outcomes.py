@@ -134,15 +134,6 @@ class Outcomes:
         return self.at(RULES[:1], KS[:1])
 
 
-def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Outcomes:
-    """Outcomes of hits (rules, k, F, R) on edges (F, R), whoever found them."""
-    found = []
-    for column in range(len(relations)):
-        places = np.flatnonzero(edges[:, column])
-        found.append(Found.of(places, edges[places, column], hits[..., places, column]))
-    return Outcomes(relations, np.arange(len(edges)), edges, found, {}, {})
-
-
 def resampled(parts: Sequence[Found], functions: int, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Sums over functions drawn with replacement: of edges (B, R), and of counts (B, rules * k, R), both float32."""
     weight = _weights(functions, resamples, seed)

@@ -7,12 +7,12 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from support.evidence.hits import from_hits
 from support.simulations.interval_coverage import coverage, predictors
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
-from probing.evidence.outcomes import from_hits
 from probing.evidence.selection import apply, choose, held_out, published
 from probing.evidence.statistics import bca, holm, skew_corrected, student
 from probing.evidence.uncertainty import _sum, compare, estimate, summary
