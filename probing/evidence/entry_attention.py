@@ -34,18 +34,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import (
-    Entry,
-    EntryRun,
-    Interval,
-    ModelRun,
-    Number,
-    Score,
-    Scores,
-    digest_of,
-    packed,
-    unpacked,
-)
+from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
@@ -75,7 +64,7 @@ _MOST_EDGES = 10**6  # of a relation in a function
 Size = Annotated[int, Field(ge=1, le=1000)]
 
 
-class AttentionEntrySettings(ModelRun, Settings):  # type: ignore[misc]  # whose control may be none
+class AttentionEntrySettings(entry.ModelRun, Settings):  # type: ignore[misc]  # whose control may be none
     """The settings of a probe of a model."""
 
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
@@ -84,7 +73,7 @@ class AttentionEntrySettings(ModelRun, Settings):  # type: ignore[misc]  # whose
     pool: Literal["sum"] = BY_SUM
 
 
-class AttentionEntryRun(EntryRun, ProbeRun):
+class AttentionEntryRun(entry.EntryRun, ProbeRun):
     """The circumstances of the probe."""
 
     attention: Literal["captured", "eager"]
@@ -95,8 +84,8 @@ class ChosenOn(Record):
     """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
 
     labels: entry.Labels
-    functions: Number
-    edges: Number
+    functions: entry.Number
+    edges: entry.Number
 
 
 class Digests(Record):
@@ -120,7 +109,7 @@ class ProtocolHits(Record):
 class HardHits(ProtocolHits):
     """The same beyond offsets: of hard edges (R, F), in the functions that have any, of all relations."""
 
-    functions: Number
+    functions: entry.Number
     places: str
     edges: str
 
@@ -319,7 +308,9 @@ class AttentionEntry(Entry):
         for at, hits in self.protocols.items():
             if unknown := sorted(set(hits.relations) - set(names)):
                 raise EntryError(f"{at}.relations has {shown(unknown[0])}, which has no published hits")
-            edges, functions = all_edges[[names.index(name) for name in hits.relations]], places
+            edges, functions = all_edges, places
+            if hits.relations != names:
+                edges = all_edges[[names.index(name) for name in hits.relations]]
             if isinstance(hits, HardHits):
                 functions = unpacked(hits.places, f"{at}.places", hits.functions).astype(np.int64)
                 known = edges[:, np.isin(places, functions)]

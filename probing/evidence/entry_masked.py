@@ -20,19 +20,9 @@ from probing.evidence.effect import paired
 from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
+from probing.prediction import result as mask_result
 from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
-from probing.prediction.result import (
-    DROPPED,
-    OUTCOMES,
-    SIMILARITIES,
-    VERSION,
-    MaskProvenance,
-    MaskResult,
-    MaskRun,
-    MaskSettings,
-    OutcomeArms,
-    signature_of,
-)
+from probing.prediction.result import OUTCOMES, SIMILARITIES, MaskResult, MaskSettings
 from probing.runs import records
 from probing.runs.records import exactly, listed, matching
 from probing.runs.untrusted_json import PLAIN
@@ -66,7 +56,7 @@ class MaskedEntrySettings(entry.CompleteRun, MaskSettings):
     seed: Annotated[int, Field(ge=0, le=2**63)]
 
 
-class MaskedEntryRun(MaskRun):
+class MaskedEntryRun(mask_result.MaskRun):
     """The circumstances of the masking."""
 
     family: entry.Family
@@ -109,7 +99,7 @@ class MaskedEntry(GroupedEntry):
     version: Literal[2]
     settings: MaskedEntrySettings
     run: MaskedEntryRun
-    dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
+    dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
     compared: dict[NodeType, entry.Number]
     places: str
@@ -124,7 +114,7 @@ class MaskedEntry(GroupedEntry):
 
     @property
     def signature(self) -> str:
-        made = MaskProvenance(
+        made = mask_result.MaskProvenance(
             settings=self.settings,
             version=self.version,
             functions=self.functions,
@@ -135,7 +125,7 @@ class MaskedEntry(GroupedEntry):
             run=self.run,
             versions=self.versions,
         )
-        return str(signature_of(made, self.copies))
+        return str(mask_result.signature_of(made, self.copies))
 
     @property
     def shared(self) -> dict[str, str]:
@@ -248,14 +238,14 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
         uncompared += len(of_type) - len(known)
         masked.append(_filled(holding[name], known, of_type["masked"][np.isin(of_type["function"], known)], 0))
         for outcome, found in by_outcome.items():
-            both = found[name] if len(of_type) else OutcomeArms(known, np.empty(0), np.empty(0))
+            both = found[name] if len(of_type) else mask_result.OutcomeArms(known, np.empty(0), np.empty(0))
             kept, missed = np.isin(both.functions, known), _MISSED if outcome == "log_probability" else 0
             arms[outcome].append(
                 np.stack([_filled(holding[name], known, arm[kept], missed) for arm in (both.t1, both.t0)])
             )
     return MaskedEntry.of_result(
         result,
-        version=VERSION,
+        version=mask_result.VERSION,
         dropped=result.dropped,
         uncompared=dict(zip(UNCOMPARED, (uncompared, 0))),
         ledger=result.ledger.digest(),

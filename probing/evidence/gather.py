@@ -17,14 +17,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError, LedgerError
-from codesyntax_dataset.protocol import (
-    BASELINES,
-    BEST_BASELINE,
-    BEYOND_OFFSET,
-    HELD_OUT,
-    PROTOCOLS,
-    PUBLISHED,
-)
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load

@@ -24,16 +24,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import (
-    FEW_FUNCTIONS,
-    NORMAL,
-    PERMUTATIONS,
-    RESAMPLES,
-    as_far,
-    bca,
-    holm,
-    paired_p,
-)
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, as_far, bca, holm, paired_p
 from probing.evidence.statistics_cache import Arrays, cached
 from probing.runs.records import FieldsByName
 

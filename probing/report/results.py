@@ -16,10 +16,9 @@ from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.effect import paired
+from probing.evidence.effect import paired, silencing_effects
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
-from probing.evidence.silencing_effects import silencing_effects
 from probing.information.result import InformationResult
 from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import FLOORS, MaskResult
