@@ -227,34 +227,33 @@ class MaskedEntry(GroupedEntry):
 
 def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
     """The entry of a masking result; `holding`: as of `masked.holding`. Raises EntryError for what no board takes."""
-    rows = result.ledger.rows[result.ledger.rows["copy"] == 0]
+    first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     names = [name for name in result.settings.node_types if len(holding[name])]
-    by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
-    masked, uncompared = [], 0
-    arms: dict[str, list[np.ndarray]] = {outcome: [] for outcome in OUTCOMES}
+    places = np.concatenate([holding[name] for name in names])
+    masked = np.zeros(len(places))
+    arms = {name: np.full((2, len(places)), _MISSED if name == "log_probability" else 0) for name in OUTCOMES}
+    by_outcome, start = {outcome: result.arms(outcome) for outcome in OUTCOMES}, 0
     for name in names:
-        of_type = rows[rows["node_type"] == result.ledger.node_types.index(name)]
-        known = by_outcome[HEADLINE][name].functions if len(of_type) else of_type["function"]
-        uncompared += len(of_type) - len(known)
-        masked.append(_filled(holding[name], known, of_type["masked"][np.isin(of_type["function"], known)], 0))
-        for outcome, found in by_outcome.items():
-            both = found[name] if len(of_type) else mask_result.OutcomeArms(known, np.empty(0), np.empty(0))
-            kept, missed = np.isin(both.functions, known), _MISSED if outcome == "log_probability" else 0
-            arms[outcome].append(
-                np.stack([_filled(holding[name], known, arm[kept], missed) for arm in (both.t1, both.t0)])
-            )
+        if name in by_outcome[HEADLINE]:
+            known = by_outcome[HEADLINE][name].functions
+            at = start + np.searchsorted(holding[name], known)
+            of_type = first[first["node_type"] == result.ledger.node_types.index(name)]
+            masked[at] = of_type["masked"][np.isin(of_type["function"], known)]
+            for outcome, found in by_outcome.items():
+                kept = np.isin(found[name].functions, known)
+                arms[outcome][:, at] = found[name].t1[kept], found[name].t0[kept]
+        start += len(holding[name])
     return MaskedEntry.of_result(
         result,
         version=mask_result.VERSION,
         dropped=result.dropped,
-        uncompared=dict(zip(UNCOMPARED, (uncompared, 0))),
+        uncompared=dict(zip(UNCOMPARED, (len(first) - int(np.count_nonzero(masked)), 0))),
         ledger=result.ledger.digest(),
         compared={name: len(holding[name]) for name in names},
-        places=packed(np.concatenate([holding[name] for name in names])),
-        masked=packed(np.concatenate(masked)),
+        places=packed(places),
+        masked=packed(masked),
         outcomes={
-            name: packed(np.round(np.abs(np.clip(np.concatenate(of, axis=1), -_LOWEST / _UNIT, 1)) * _UNIT))
-            for name, of in arms.items()
+            name: packed(np.round(np.abs(np.clip(of, -_LOWEST / _UNIT, 1)) * _UNIT)) for name, of in arms.items()
         },
     )
 
@@ -262,13 +261,6 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
 def of_result(result: MaskResult, data: Any) -> MaskedEntry:
     """The entry of a masking result; `data`: the location of the dataset. Raises EntryError for what no board takes."""
     return make(result, holding(data, result.settings))
-
-
-def _filled(places: np.ndarray, known: np.ndarray, values: np.ndarray, missed: float) -> np.ndarray:
-    """The values of `known` places among all of them, and for the others that of what is missed."""
-    found = np.full(len(places), missed, float)
-    found[np.searchsorted(places, known)] = values
-    return found
 
 
 def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:

@@ -179,15 +179,10 @@ def gather(files: Sequence[Path]) -> list[Masked]:
 def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared: dict[str, np.ndarray]) -> Masked:
     names = [name for name in result.node_types if name in shared]
     kept = {column: {name: _only(by_type[name], shared[name]) for name in names} for column, by_type in arms.items()}
-    effects = {
-        outcome: paired(
-            {name: kept[outcome][name][0] for name in names},
-            {name: kept[outcome][name][1] for name in names},
-            outcomes=TESTED,
-        )
-        for outcome in OUTCOMES
-    }
-    over_fillers = {outcome: gains(kept, outcome) for outcome in FLOORS}
+    effects, over_fillers = {}, {outcome: gains(kept, outcome) for outcome in FLOORS}
+    for outcome in OUTCOMES:
+        t1, t0 = ({name: both[arm] for name, both in kept[outcome].items()} for arm in (0, 1))
+        effects[outcome] = paired(t1, t0, outcomes=TESTED)
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     node_types = {}
     for name in names:
@@ -196,8 +191,8 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
             places=shared[name],
             sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
             arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
-            effects={outcome: effects[outcome][name] for outcome in OUTCOMES},
-            gains={outcome: over_fillers[outcome][name] for outcome in FLOORS},
+            effects={outcome: of[name] for outcome, of in effects.items()},
+            gains={outcome: of[name] for outcome, of in over_fillers.items()},
         )
     known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
