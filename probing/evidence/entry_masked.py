@@ -231,7 +231,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
     names = [name for name in result.settings.node_types if len(holding[name])]
     places = np.concatenate([holding[name] for name in names])
     masked = np.zeros(len(places))
-    arms = {name: np.full((2, len(places)), _MISSED if name == "log_probability" else 0) for name in OUTCOMES}
+    arms = {name: np.full((2, len(places)), _MISSED if name == "log_probability" else 0.0) for name in OUTCOMES}
     by_outcome, start = {outcome: result.arms(outcome) for outcome in OUTCOMES}, 0
     for name in names:
         if name in by_outcome[HEADLINE]:
