@@ -255,7 +255,7 @@ class Emergence:
 def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     """The course of a training from the evidence on its checkpoints, which share their functions."""
     ordered = sorted(checkpoints, key=step_of)
-    first, rivals = ordered[0], ordered[0].rivals[AVOIDED[0]]
+    first, rivals = ordered[0], ordered[0].splits.rivals[AVOIDED[0]]
     beyond = [found for one in ordered if (found := one.beyond[AVOIDED[0]]) and found.in_mean]  # of all or of none
     hard, chance = None, float("nan")
     if rivals is not None and beyond:
@@ -264,7 +264,7 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     return Emergence(
         model=first.probed.test.settings.model,
         steps=[step_of(one) for one in ordered],
-        edges=_course([one.outcomes[HELD_OUT] for one in ordered], first.baselines.outcomes[HELD_OUT]["offset"]),
+        edges=_course([one.outcomes[HELD_OUT] for one in ordered], first.splits.baselines.outcomes[HELD_OUT]["offset"]),
         hard=hard,
         chance=chance,
     )

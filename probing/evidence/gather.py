@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -154,18 +154,42 @@ def _others() -> set[str]:
 
 
 @dataclass
-class Evidence:
-    """One model on one config, by both protocols, with the baselines on the same functions.
+class Splits:
+    """Functions on which models are compared, and what needs no model there.
 
-    `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored. `rivals`: number of
-    avoided offsets -> what needs no model beyond these. `whole`: makes the same of all functions of both splits, if
-    these are not all; `read`: in the latter, the probes of the functions that the model could read.
+    `edges`: of these functions, on `validation` and on `test`, the split that is scored; `avoided`: numbers of offsets
+    that hard edges may avoid.
+    """
+
+    edges: dict[str, Edges]
+    direction: str
+    avoided: tuple[int, ...] = AVOIDED
+
+    @cached_property
+    def baselines(self) -> BaselineResult:
+        return baselines.evaluate(self.edges["validation"], self.edges["test"], self.direction)
+
+    @cached_property
+    def rivals(self) -> dict[int, Rivals | None]:
+        """Number of avoided offsets -> what needs no model beyond these."""
+        edges = self.edges["validation"], self.edges["test"]
+        return {avoided: rivals(*edges, avoided, self.direction) for avoided in self.avoided}
+
+    def only(self, probed: Probed) -> Probed:
+        """Two probes, restricted to these functions."""
+        return probed.only(self.edges["test"].function, self.edges["validation"].function)
+
+
+@dataclass
+class Evidence:
+    """One model on one config, by both protocols, with the baselines on the functions of `splits`.
+
+    `whole`: makes the same of all functions of both splits, if these are not all; `read`: in the latter, the probes of
+    the functions that the model could read.
     """
 
     probed: Probed
-    baselines: BaselineResult
-    edges: dict[str, Edges]
-    rivals: dict[int, Rivals | None]
+    splits: Splits
     whole: Callable[[], Evidence] | None = None
     read: Probed | None = None
 
@@ -195,7 +219,7 @@ class Evidence:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
         if self.probed.test.settings.control in RELABELLED:
             return {}
-        best = {protocol: of[BEST_BASELINE] for protocol, of in self.baselines.outcomes.items()}
+        best = {protocol: of[BEST_BASELINE] for protocol, of in self.splits.baselines.outcomes.items()}
         return {
             protocol: uncertainty.compare(outcomes, best[protocol], relations_at=TABLE_PLACES)
             for protocol, outcomes in self.outcomes.items()
@@ -211,14 +235,14 @@ class Evidence:
         mean = self.estimates[PUBLISHED].mean if all_of_them else uncertainty.mean_score(published)
         if PUBLISHED not in self.comparisons:
             return mean, None
-        best = self.baselines.outcomes[PUBLISHED][BEST_BASELINE]
+        best = self.splits.baselines.outcomes[PUBLISHED][BEST_BASELINE]
         return mean, uncertainty.compare_means([published, best], [(0, 1)])[0]
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
-        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.rivals}
+        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.splits.rivals}
 
     @cached_property
     def strata(self) -> list[Stratum]:
@@ -232,7 +256,7 @@ class Evidence:
         same_edges = self.probed.test.settings.control not in RELABELLED
         return {
             avoided: rival.against(model) if same_edges and rival and (model := self.beyond[avoided]) else None
-            for avoided, rival in self.rivals.items()
+            for avoided, rival in self.splits.rivals.items()
         }
 
     @cached_property
@@ -240,14 +264,14 @@ class Evidence:
         same, compared = self.same_relations
         return EvidenceScores(
             protocols={at: uncertainty.summary(self.outcomes[at], self.estimates[at]) for at in PUBLISHED_FIRST},
-            baselines=self.baselines.summaries,
+            baselines=self.splits.baselines.summaries,
             differences={
                 protocol: _differences(comparison.difference.mean, comparison.p_mean)
                 for protocol, comparison in self.comparisons.items()
             },
             same_relations=SameRelations(
                 scores=uncertainty.means(same),
-                baselines=self.baselines.same_relations,
+                baselines=self.splits.baselines.same_relations,
                 differences={} if compared is None else _differences(compared.mean, compared.p),
             ),
         )
@@ -263,8 +287,8 @@ class Evidence:
     def _entry(self) -> AttentionEntry:
         read, avoided = self.read or self.probed, AVOIDED[0]
         test, validation = read.test, read.validation
-        model, rival = self.beyond[avoided], self.rivals[avoided]
-        published, kinds = self.outcomes[PUBLISHED], self.baselines.outcomes
+        model, rival = self.beyond[avoided], self.splits.rivals[avoided]
+        published, kinds = self.outcomes[PUBLISHED], self.splits.baselines.outcomes
         unread = np.setdiff1d(published.functions, test.ledger.function)
         fields: dict[str, Any] = {
             "scoring": SCORING_VERSION,
@@ -299,38 +323,26 @@ positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot
 (`choose_least`)."""
 
 
-class WholeSplits:
+class WholeSplits(Splits):
     """The functions on which the heads of entries are chosen, all SHORT ones of validation, and scored, all of test,
     whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
-        self._data, self._config, self._direction = data, config, direction
-
-    @cached_property
-    def edges(self) -> dict[str, Edges]:
-        short = np.flatnonzero(_characters(self._data, self._config, "validation") <= SHORT)
-        return {
-            "validation": baselines.read_edges(self._data, self._config, "validation", short),
-            "test": baselines.read_edges(self._data, self._config, "test"),
+        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT)
+        edges = {
+            "validation": baselines.read_edges(data, config, "validation", short),
+            "test": baselines.read_edges(data, config, "test"),
         }
-
-    @cached_property
-    def baselines(self) -> BaselineResult:
-        return baselines.evaluate(self.edges["validation"], self.edges["test"], self._direction)
-
-    @cached_property
-    def rivals(self) -> Rivals | None:
-        return rivals(self.edges["validation"], self.edges["test"], AVOIDED[0], self._direction)
+        super().__init__(edges, direction, AVOIDED[:1])
 
     def evidence(self, read: Probed) -> Evidence:
         """That on a model which could read a part of the functions: what it could not is missed by every head."""
-        read = read.only(self.edges["test"].function, self.edges["validation"].function)
+        read = self.only(read)
         test, validation = (
             ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
             for split in ("test", "validation")
         )
-        whole = Probed(test, validation, read.files)
-        return Evidence(whole, self.baselines, self.edges, {AVOIDED[0]: self.rivals}, read=read)
+        return Evidence(Probed(test, validation, read.files), self, read=read)
 
     def completed(self, ledger: RankLedger, split: str) -> RankLedger:
         """The ledger with the edges of these functions: those of functions that were not read have the worst rank."""
@@ -362,8 +374,8 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
         return False
     known: dict[str, Mapping[str, Outcomes]] = dict(whole.baselines.outcomes)
-    if whole.rivals is not None:
-        known[BEYOND_OFFSET] = whole.rivals.outcomes
+    if (rival := whole.rivals[AVOIDED[0]]) is not None:
+        known[BEYOND_OFFSET] = rival.outcomes
     fields = {}
     for at, hits in entry.counted().items():
         ours = known.get(at, {}).get(BEST_BASELINE)
@@ -391,20 +403,19 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     `data`: the location of the dataset, if not the one in the results. Raises LedgerError for results on different
     data, configs, splits or directions, or without common functions, and if the labels of the data differ.
     """
-    return _evidence(probed, *_read(probed, data))
+    splits, whole = _read(probed, data)
+    return [Evidence(splits.only(one), splits, of_all) for one, of_all in zip(probed, whole)]
 
 
 def entry_of(one: Probed, data: Any = None) -> AttentionEntry:
     """`Evidence.entry` of what `gather` makes of one model, without baselines on the functions that it could read."""
-    functions, edges, (whole,) = _read([one], data)
-    return (whole() if whole else _evidence([one], functions, edges, [None])[0])._entry()
+    splits, (whole,) = _read([one], data)
+    return (whole() if whole else Evidence(splits.only(one), splits))._entry()
 
 
-def _read(
-    probed: Sequence[Probed], data: Any
-) -> tuple[dict[str, np.ndarray], dict[str, Edges], list[Callable[[], Evidence] | None]]:
-    """The functions and edges on both splits that `gather` compares on, and what makes the evidence of each model on
-    all functions, None if these are all. Raises what `gather` does."""
+def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
+    """The functions that `gather` compares on, and what makes the evidence of each model on all functions, None if
+    these are all. Raises what `gather` does."""
     settings = [one.test.settings for one in probed]
     for name in ("data", "config", "split", "direction", "limit"):
         if len(values := {str(getattr(one, name)) for one in settings}) > 1:
@@ -426,34 +437,22 @@ def _read(
                     f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
                     "the data that was probed with --data"
                 )
-            if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
+            kept = getattr(one, part).ledger.only(part_edges.function)
+            if len(kept) != len(part_edges) or part_edges.settings.functions != len(functions[part]):
                 raise LedgerError(
                     f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
                     "ledger was altered, or belongs to other data"
                 )
-    splits = WholeSplits(data, first.config, first.direction)
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
-    return (
-        functions,
-        edges,
-        [None if _is_whole(one, *sizes, short) else partial(splits.evidence, one) for one in probed],
-    )
-
-
-def _evidence(
-    probed: Sequence[Probed],
-    functions: Mapping[str, np.ndarray],
-    edges: dict[str, Edges],
-    whole: Sequence[Callable[[], Evidence] | None],
-) -> list[Evidence]:
-    splits, direction = (edges["validation"], edges["test"]), probed[0].test.settings.direction
-    result = baselines.evaluate(*splits, direction)
-    further = {avoided: rivals(*splits, avoided, direction) for avoided in AVOIDED}
-    return [
-        Evidence(one.only(functions["test"], functions["validation"]), result, edges, further, of_all)
-        for one, of_all in zip(probed, whole)
+    whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
+    return Splits(edges, first.direction), [
+        None if _is_whole(one, *sizes, short) else partial(_on_whole, whole, one) for one in probed
     ]
+
+
+def _on_whole(whole: Callable[[], WholeSplits], one: Probed) -> Evidence:
+    return whole().evidence(one)
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:

@@ -127,7 +127,7 @@ class Mechanism(NamedTuple):
 def one_guess(evidence: Evidence) -> OneGuess:
     """Hits of the heads of a model and of the best baseline, both chosen on validation."""
     heads = evidence.outcomes[HELD_OUT]
-    baseline = evidence.baselines.outcomes[HELD_OUT][BEST_BASELINE].only(heads.relations)
+    baseline = evidence.splits.baselines.outcomes[HELD_OUT][BEST_BASELINE].only(heads.relations)
     hits = (side.one_guess.hits[0, 0] for side in (heads, baseline))
     return OneGuess(heads.relations, heads.functions, heads.edges, *hits)
 

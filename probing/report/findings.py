@@ -357,7 +357,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     evidence = [one for one in evidence if id(one) not in earlier]
     names = _names([one.probed.test for one in evidence])
     first = evidence[0]
-    validation, test = first.edges["validation"], first.edges["test"]
+    validation, test = first.splits.edges["validation"], first.splits.edges["test"]
     direction = first.probed.test.settings.direction
     subjects: list[Subject] = []
     for one, whole, label in zip(evidence, probed, names):
@@ -405,19 +405,19 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
         chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
-        picked={protocol: picks.picked for protocol, picks in first.baselines.picks.items()},
+        picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
         chosen={
             protocol: {
                 rule: {name: [KINDS[head] for _, head in heads_by_k] for name, heads_by_k in choice.items()}
                 for rule, choice in kinds[BEST_BASELINE].choice.items()
             }
-            for protocol, kinds in first.baselines.outcomes.items()
+            for protocol, kinds in first.splits.baselines.outcomes.items()
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
         guessed=guesses,
-        rivals=first.rivals,
+        rivals=first.splits.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
 

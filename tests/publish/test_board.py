@@ -575,7 +575,7 @@ def test_protocol_rule_and_k(large, page):
         shown = column(page, f"beyond-offset, {title}")[place].replace("−", "-")
         assert float(shown) == pytest.approx(numbers[0, 2, 19], abs=0.0501)
     shown = dict(zip(column(page, "name"), column(page, "beyond-offset, UAS")))
-    combined = mean_score(made.rivals[1].of("combined", hard), [20])[0, 2, 19]
+    combined = mean_score(made.splits.rivals[1].of("combined", hard), [20])[0, 2, 19]
     assert float(shown["combined baseline"]) == pytest.approx(combined, abs=0.0501)
     choose(page, columns="all", rule="first", k="1")
     alike = told["same_relations"]["scores"]["first"]["1"][0]
