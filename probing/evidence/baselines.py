@@ -307,15 +307,14 @@ def better(ledger: RankLedger) -> Choice:
     edges. If they are equal at k = 1, the offset is chosen.
     """
     counts = ledger.counts()
-    choice: Choice = {rule: {} for rule in RULES}
-    for rule, relations in choice.items():
-        for name in counts.counts:
+    choice: Choice = {name: np.zeros((len(RULES), len(KS), 2), int) for name in counts.counts}
+    for name, heads in choice.items():
+        for number, rule in enumerate(RULES):
             offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
             chosen = 0
-            relations[name] = []
-            for gained in (keyword - offset).tolist():
+            for place, gained in enumerate((keyword - offset).tolist()):
                 chosen = int(gained > 0) if gained else chosen
-                relations[name].append((0, chosen))
+                heads[number, place, 1] = chosen
     return choice
 
 

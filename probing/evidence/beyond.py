@@ -165,11 +165,10 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
 
     One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
     """
-    chosen = choice[RULES[0]]
-    cells = np.array([chosen[name][0] if name in chosen else (0, 0) for name in test.relations]).reshape(-1, 2).T
+    cells = np.array([choice[name][0, 0] if name in choice else (0, 0) for name in test.relations]).reshape(-1, 2).T
     hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
     guessed = ~is_hard(test, offsets)
-    counts = np.array([name in chosen and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
+    counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
     found = []
     for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
         names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]

@@ -122,7 +122,7 @@ def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict
 
     if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
         raise EntryError(f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset")
-    layer, head = np.moveaxis(_chosen(model, model.relations), -1, 0).swapaxes(-1, -2)
+    layer, head = np.moveaxis(_chosen(model, model.relations), -1, 0)
     return {
         "relations": model.relations,
         "heads": packed(layer * heads + head),
@@ -133,14 +133,14 @@ def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict
 
 def pack_baselines(baselines: Mapping[str, Outcomes], relations: list[str]) -> dict[str, str]:
     """The fields of ProtocolHits that are of the baselines."""
-    better = _chosen(baselines[BEST_BASELINE], relations)[..., 1].swapaxes(-1, -2)
+    better = _chosen(baselines[BEST_BASELINE], relations)[..., 1]
     return {"better": packed(better), **{kind: _packed_hits(baselines[kind].only(relations)) for kind in KINDS}}
 
 
 def _chosen(outcomes: Outcomes, relations: list[str]) -> np.ndarray:
-    """Layer and head: (rules, R, k, 2)."""
-    chosen = [[[outcomes.choice[rule][name][place] for place in TABLE_PLACES] for name in relations] for rule in RULES]
-    return np.array(chosen, np.int64).reshape(len(RULES), len(relations), len(TABLE_KS), 2)
+    """Layer and head: (rules, k, R, 2)."""
+    chosen = np.array([outcomes.choice[name][:, TABLE_PLACES] for name in relations], np.int64)
+    return np.moveaxis(chosen.reshape(len(relations), len(RULES), len(TABLE_KS), 2), 0, 2)
 
 
 def _packed_hits(outcomes: Outcomes) -> str:

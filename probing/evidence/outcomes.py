@@ -18,8 +18,8 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.statistics import unexchanged
 
-Choice = dict[str, dict[str, list[tuple[int, int]]]]
-"""Rule -> relation -> an attention head (layer, head) for each k of KS."""
+Choice = dict[str, np.ndarray]
+"""Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k, 2)."""
 
 TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 """Where the k of tables are among KS."""

@@ -244,8 +244,8 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> Summary:
             rule: {
                 str(k): HeadEstimate(
                     score=bounded(estimated.relations[:, number, place, column]),
-                    layer=outcomes.choice[rule][name][place][0],
-                    head=outcomes.choice[rule][name][place][1],
+                    layer=int(outcomes.choice[name][number, place, 0]),
+                    head=int(outcomes.choice[name][number, place, 1]),
                 )
                 for place, k in enumerate(KS)
             }

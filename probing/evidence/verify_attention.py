@@ -71,10 +71,6 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def chosen(self, rule: str, relation: str) -> list[tuple[int, int]]:
-        """The layer and head of each of TABLE_KS."""
-        return [self.choice[rule][relation][place] for place in TABLE_PLACES]
-
     def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
         """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
         outcomes = apply(self.edges(ledger), self.choice)
@@ -92,7 +88,7 @@ def means(test: RankLedger, validation: RankLedger | None, unread: Collection[in
     if validation is None:
         return found
     chosen = choose_least(validation, test, unread) if len(unread) else choose(validation)
-    found.append(_mean(HELD_OUT, chosen, None, test, [*chosen[RULES[0]]]))
+    found.append(_mean(HELD_OUT, chosen, None, test, [*chosen]))
     hard = beyond(validation, test, AVOIDED[0], unread)
     if hard is not None and hard.in_mean:
         left = test.take(is_hard(test, hard.offsets))
@@ -132,13 +128,13 @@ def on_validation(
     for mean in published[1:]:
         chosen_on, scored = mean.edges(validation), mean.edges(test)
         totals = scored.counts()
-        for rule in RULES:
+        for number, rule in enumerate(RULES):
             for name, functions, edges, hits in _by_relation(chosen_on, rule):
                 if name not in mean.weight:
                     continue
                 found = totals.hits(name, rule).reshape(-1, WORST_RANK)  # (heads, k)
                 lost = int(edges[np.isin(functions, list(unread))].sum())
-                for k, of_k, (layer, head) in zip(TABLE_KS, hits, mean.chosen(rule, name)):
+                for k, of_k, (layer, head) in zip(TABLE_KS, hits, mean.choice[name][number, TABLE_PLACES].tolist()):
                     best = layer * totals.heads + head
                     points = mean.weight[name] * _of_choice(edges, of_k, found[:, int(k) - 1], best, lost)
                     influence.add(f"{mean.protocol}: {rule}, k = {k}", functions, points)

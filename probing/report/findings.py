@@ -408,10 +408,11 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
         chosen={
             protocol: {
-                rule: {name: [KINDS[head] for _, head in heads_by_k] for name, heads_by_k in choice.items()}
-                for rule, choice in kinds[BEST_BASELINE].choice.items()
+                rule: {name: [KINDS[head] for head in heads[number, :, 1]] for name, heads in choice.items()}
+                for number, rule in enumerate(RULES)
             }
             for protocol, kinds in first.splits.baselines.outcomes.items()
+            for choice in [kinds[BEST_BASELINE].choice]
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
@@ -478,8 +479,9 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common
-        any_heads = {name: [(0, number % heads)] * len(KS) for number, name in enumerate(sorted(on_validation))}
-        of_published, of_held_out = apply_each(scored, [choose(scored), dict.fromkeys(RULES, any_heads)])
+        cells = np.zeros((len(RULES), len(KS), 2), int)
+        any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
+        of_published, of_held_out = apply_each(scored, [choose(scored), any_heads])
         scores = {PUBLISHED: mean_score(of_published), HELD_OUT: mean_score(of_held_out)}
         if of_published.relations == of_held_out.relations:
             return {**scores, SAME_RELATIONS: scores[PUBLISHED]}

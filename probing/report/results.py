@@ -151,7 +151,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     for column in sorted(range(len(names)), key=lambda column: -scores[0, column]):
         name = names[column]
         hard, edges = found.edges[name]
-        head = "-".join(map(str, found.outcomes.choice[_RULE][name][0]))
+        head = "-".join(map(str, found.outcomes.choice[name][rule, 0]))
         star = " *" if name in NOT_IN_MEAN else ""
         rows.append([name + star, edges, hard, head, *scores[ks, column].tolist()])
     columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("hard", COUNT)]

@@ -337,7 +337,7 @@ def test_more_guesses_find_no_less(both_splits):
 
 def test_of_two_that_find_as_much_the_offset_is_chosen():
     of_function = read_edges(dataset_of((["x", "if"], [("r", 0, 1, 1)])), "python", "test")
-    assert better(ledger(of_function, pick(of_function)))["first"]["r"] == [(0, 0)] * 20
+    assert not better(ledger(of_function, pick(of_function)))["r"][0].any()
 
 
 def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
