@@ -136,20 +136,19 @@ class HeadsVerifier(Verifier[Ablation]):
 
     def influence(self) -> Influence:
         """In hundredths of a nat: what functions contribute to the mean cost over relations, and to the difference."""
-        rows = self.ledger.rows
-        places = np.unique(rows["function"])
-        names = "cost: mean over relations", "cost beyond matched heads: mean over relations"
-        found, least, parts = np.zeros((2, len(places))), np.zeros(len(places)), []
+        places = self.places(self.ledger)
+        influence = Influence(places, {}, {}, np.zeros(len(places)))
         result = SilencingResult.from_ledger(self.ledger)
         for costs in result.costs().values():
-            of = np.searchsorted(places, costs.functions)
+            functions, share = costs.functions, 100 / len(costs.functions)
             both = np.stack([costs.best, costs.best - costs.matched.mean(axis=1)])
-            weight = 100 / len(of) / len(result.heads)
-            found[:, of] += weight * np.maximum(both, 0)
-            least[of] += weight * both.std(axis=1).max()  # what is claimed to be 0 may be less
-            parts.append(np.zeros(len(places)))
-            parts[-1][of] = 100 / len(of) * np.maximum(costs.best, 0)
-        return Influence(places, dict(zip(names, found)), {"cost: any relation": parts}, least)
+            weight = share / len(result.heads)
+            for name, raised in zip(("cost", "cost beyond matched heads"), np.maximum(both, 0)):
+                influence.add(f"{name}: mean over relations", functions, weight * raised)
+            influence.add_part("cost: any relation", functions, share * np.maximum(costs.best, 0))
+            at = np.searchsorted(places, functions)
+            influence.least[at] += weight * both.std(axis=1).max()  # what is claimed to be 0 may be less
+        return influence
 
 
 def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:

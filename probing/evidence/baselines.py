@@ -28,7 +28,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +112,11 @@ class Edges(EdgeTable):
         for column in (*self.columns.values(), self.begin, self.keyword, self.left_out):
             yield np.ascontiguousarray(column, np.int64).tobytes()
 
+    def take(self, kept: np.ndarray) -> Edges:
+        """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are looked for."""
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return dataclasses.replace(self, **columns, begin=self.begin[kept])
+
     @property
     def keywords(self) -> tuple[str, ...]:
         return LANGUAGES[self.language].keywords + self.further_keywords
@@ -183,13 +188,13 @@ class Patterns(NamedTuple):
 Named = dict[str, dict[str, dict[str, list[int] | list[str]]]]
 """Kind -> rule -> relation -> offsets or keywords, best first."""
 
-Listed = dict[str, dict[str, dict[str, list[int]]]]
-"""Kind -> rule -> relation -> numbers or places of predictors."""
+Listed = dict[tuple[str, str, str], list[int]]
+"""Kind, rule and relation -> numbers or places of predictors."""
 
 
 @dataclass(frozen=True)
 class Picks:
-    """Chosen baselines: kind -> rule -> relation -> predictors, best first, as column numbers of `Patterns.hits`."""
+    """Chosen baselines: kind, rule and relation -> predictors, best first, as column numbers of `Patterns.hits`."""
 
     language: str
     keywords: tuple[str, ...]
@@ -199,7 +204,7 @@ class Picks:
 
     def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
-        numbers = self.lists[kind][rule].get(relation, [])
+        numbers = self.lists.get((kind, rule, relation), [])
         if kind == "keyword":
             return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
@@ -208,12 +213,7 @@ class Picks:
     @property
     def picked(self) -> Named:
         """The names of all."""
-        return {
-            kind: {
-                rule: {name: self.names(kind, rule, name) for name in relations} for rule, relations in rules.items()
-            }
-            for kind, rules in self.lists.items()
-        }
+        return _by_kind({key: self.names(*key) for key in self.lists})
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on; see the module.
@@ -223,40 +223,37 @@ class Picks:
         """
         offsets = _offsets(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
-        by_frequency = np.argsort(-occurring, kind="stable")
-
-        def rest(kind: str, picked: list[int]) -> np.ndarray:
-            if kind == "keyword":
-                return by_frequency
-            distance = np.abs(offsets[:, None] - (offsets[picked] if picked else 0)).min(axis=1)
-            return np.argsort(distance, kind="stable")
 
         def added(kind: str, rule: str, name: str, picked: list[int]) -> list[int]:
-            numbers = rest(kind, picked)
-            if useless and (kind, rule) == (KINDS[0], RULES[0]):
+            if kind == "keyword":
+                return np.argsort(-occurring, kind="stable").tolist()
+            distance = np.abs(offsets[:, None] - (offsets[picked] if picked else 0)).min(axis=1)
+            numbers = np.argsort(distance, kind="stable")
+            if useless and rule == RULES[0]:
                 numbers = numbers[~np.isin(offsets[numbers], useless.get(name, []))]
             return numbers.tolist()
 
         lists = {
-            kind: {
-                rule: {
-                    name: list(dict.fromkeys([*picked, *added(kind, rule, name, picked)]))[: max(KS)]
-                    for name, picked in relations.items()
-                }
-                for rule, relations in rules.items()
-            }
-            for kind, rules in self.lists.items()
+            key: list(dict.fromkeys([*picked, *added(*key, picked)]))[: max(KS)] for key, picked in self.lists.items()
         }
         return dataclasses.replace(self, lists=lists)
 
 
+def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Kind, rule and relation -> something, as JSON."""
+    nested: dict[str, dict[str, dict[str, Any]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    for (kind, rule, name), of in listed.items():
+        nested[kind][rule][name] = of
+    return nested
+
+
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1 to 20."""
-    lists: Listed = {kind: {rule: {} for rule in RULES} for kind in KINDS}
-    ties: Listed = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    lists: Listed = {}
+    ties: Listed = {}
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
-        name = edges.relations[relation]
-        lists[kind][rule][name], ties[kind][rule][name] = greedy(patterns, max(KS))
+        key = kind, rule, edges.relations[relation]
+        lists[key], ties[key] = greedy(patterns, max(KS))
     return Picks(edges.language, edges.keywords, direction, lists, ties)
 
 
@@ -288,7 +285,7 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
     """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for each of KINDS."""
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
     for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
-        numbers = picks.lists[kind][rule].get(edges.relations[relation], [])
+        numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
         listed = patterns.hits[:, numbers]  # (patterns, list)
         if numbers:
             place = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
@@ -310,15 +307,14 @@ def better(ledger: RankLedger) -> Choice:
     edges. If they are equal at k = 1, the offset is chosen.
     """
     counts = ledger.counts()
-    choice: Choice = {rule: {} for rule in RULES}
-    for rule, relations in choice.items():
-        for name in counts.counts:
+    choice: Choice = {name: np.zeros((len(RULES), len(KS), 2), int) for name in counts.counts}
+    for name, heads in choice.items():
+        for number, rule in enumerate(RULES):
             offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
             chosen = 0
-            relations[name] = []
-            for gained in (keyword - offset).tolist():
+            for place, gained in enumerate((keyword - offset).tolist()):
                 chosen = int(gained > 0) if gained else chosen
-                relations[name].append((0, chosen))
+                heads[number, place, 1] = chosen
     return choice
 
 
@@ -355,7 +351,7 @@ class BaselineResult:
     def to_json(self) -> str:
         """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
         protocols = {
-            protocol: {"picked": self.picks[protocol].picked, "ties": self.picks[protocol].ties}
+            protocol: {"picked": self.picks[protocol].picked, "ties": _by_kind(self.picks[protocol].ties)}
             | {name: summed.model_dump() for name, summed in summaries.items()}
             for protocol, summaries in self.summaries.items()
         }
@@ -379,25 +375,29 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
 
     For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
     """
-    on_test, on_validation = pick(test, direction), pick(validation, direction).filled(validation)
+    on_test = pick(test, direction)
     same = ledger(test, on_test)
-    outcomes = {
-        "published": {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)},
-        "held-out": held_out_outcomes(validation, test, on_validation),
-    }
+    as_published = {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)}
+    on_validation, as_held_out = chosen_on(validation, test, direction)
+    outcomes = {"published": as_published, "held-out": as_held_out}
     settings = BaselineSettings(
         **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
     )
     return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
 
 
-def held_out_outcomes(validation: Edges, test: Edges, picks: Picks) -> dict[str, Outcomes]:
-    """`offset`, `keyword` or `combined` -> what `picks`, chosen on `validation`, hit of `test`."""
+def chosen_on(
+    validation: Edges,
+    test: Edges,
+    direction: str = HEAD_TO_DEPENDENT,
+    useless: Mapping[str, list[int]] | None = None,
+) -> tuple[Picks, dict[str, Outcomes]]:
+    """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or `combined` -> what
+    it hits of `test`."""
+    picks = pick(validation, direction).filled(validation, useless)
     chosen, scored = ledger(validation, picks), ledger(test, picks)
-    return {
-        **{kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS},
-        "combined": apply(scored, better(chosen)),
-    }
+    of_kinds = {kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS}
+    return picks, {**of_kinds, "combined": apply(scored, better(chosen))}
 
 
 @checked
@@ -433,7 +433,7 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
     places = np.split(by_relation, ends[:-1])
     for kind, codes, expand in (
         ("offset", *_offset_patterns(edges)),
-        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(edges.keywords))),
+        ("keyword", _keyword_codes(edges, direction), partial(_expand_keywords, len(edges.keywords))),
     ):
         for rule, edge_codes in zip(RULES, codes):
             for relation, index in enumerate(places):
@@ -506,9 +506,7 @@ def _bit(word: np.ndarray) -> np.ndarray:
     return np.left_shift(np.uint64(1), (word % _WORD).astype(np.uint64))
 
 
-def _expand_keywords(words: int) -> Callable[[np.ndarray], np.ndarray]:
-    def expand(codes: np.ndarray) -> np.ndarray:
-        word = np.arange(words)
-        return (codes.reshape(len(codes), -1)[:, word // _WORD] & _bit(word)) != 0  # (patterns, keywords)
-
-    return expand
+def _expand_keywords(words: int, codes: np.ndarray) -> np.ndarray:
+    """Which of so many keywords are in codes: (patterns, keywords)."""
+    word = np.arange(words)
+    return (codes.reshape(len(codes), -1)[:, word // _WORD] & _bit(word)) != 0

@@ -14,7 +14,6 @@ FEW_FUNCTIONS functions of it, or without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,11 +165,10 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
 
     One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
     """
-    chosen = choice[RULES[0]]
-    cells = np.array([chosen[name][0] if name in chosen else (0, 0) for name in test.relations]).reshape(-1, 2).T
+    cells = np.array([choice[name][0, 0] if name in choice else (0, 0) for name in test.relations]).reshape(-1, 2).T
     hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
     guessed = ~is_hard(test, offsets)
-    counts = np.array([name in chosen and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
+    counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
     found = []
     for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
         names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
@@ -217,11 +215,11 @@ def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_T
     The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of guesses.
     """
     offsets = best_offsets(validation, avoided)
-    chosen_on, scored = (_only_hard(edges, offsets) for edges in (validation, test))
+    chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
     if not (len(chosen_on) and len(scored)):
         return None
-    picks = baselines.pick(chosen_on, direction).filled(chosen_on, useless=offsets)
-    return Rivals(baselines.held_out_outcomes(chosen_on, scored, picks), guesses(chosen_on, scored, direction))
+    _, outcomes = baselines.chosen_on(chosen_on, scored, direction, useless=offsets)
+    return Rivals(outcomes, guesses(chosen_on, scored, direction))
 
 
 def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
@@ -264,10 +262,3 @@ def _share(outcomes: Outcomes, name: str) -> np.ndarray:
     """Percent of the edges of a relation: (rules, k)."""
     found = outcomes.found[outcomes.relations.index(name)]
     return 100 * found.total / found.edges.sum()
-
-
-def _only_hard(edges: Edges, offsets: Offsets) -> Edges:
-    """The hard ones of some edges, with the tokens of all functions, where keywords are looked for."""
-    hard = is_hard(edges, offsets)
-    columns = {name: column[hard] for name, column in edges.columns.items()}
-    return dataclasses.replace(edges, **columns, begin=edges.begin[hard])

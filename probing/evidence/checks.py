@@ -10,7 +10,7 @@ log(20) / rate points or less. The default rate makes these ENOUGH points for ev
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -38,9 +38,9 @@ _DEVIATIONS = 3.0  # of honest differences
 class Influence:
     """Of F functions, by how many points each may have raised a number.
 
-    `places` (F,): in the split; `means`: the name of a published mean -> points (F,), by which functions are drawn;
-    `parts`: a name for several numbers that one function may decide, such as scores of relations -> points (F,) of
-    each; `least` (F,): points by which a function is drawn, even if it raises no number.
+    `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by which functions are
+    drawn; `parts`: a name for several numbers that one function may decide, such as scores of relations -> points (F,)
+    of each; `least` (F,): points by which a function is drawn, even if it raises no number.
     """
 
     places: np.ndarray
@@ -48,17 +48,20 @@ class Influence:
     parts: dict[str, list[np.ndarray]]
     least: np.ndarray
 
-    def at(self, places: np.ndarray, least: np.ndarray) -> Influence:
-        """The same of other functions, sorted: those that are new have `least` (F,), and raise no number."""
-        _, here, there = np.intersect1d(places, self.places, return_indices=True)
+    def add(self, mean: str, functions: np.ndarray, points: np.ndarray) -> None:
+        """Add the points (f,) by which functions, at these places (f,), may have raised a mean."""
+        self.means[mean] = self.means.get(mean, 0) + self._placed(functions, points)
 
-        def moved(points: np.ndarray) -> np.ndarray:
-            found = np.zeros(len(places))
-            found[here] = points[there]
-            return found
+    def add_part(self, name: str, functions: np.ndarray, points: np.ndarray) -> None:
+        """Add a number to `parts`, which functions may have raised by these points (f,)."""
+        self.parts.setdefault(name, []).append(self._placed(functions, points))
 
-        parts = {name: [moved(part) for part in found] for name, found in self.parts.items()}
-        return Influence(places, {name: moved(found) for name, found in self.means.items()}, parts, least)
+    def _placed(self, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The points (F,) of all functions; those of functions that are not among them are left out."""
+        placed = np.zeros(len(self.places))
+        _, here, there = np.intersect1d(self.places, functions, return_indices=True)
+        placed[here] = points[there]
+        return placed
 
     @property
     def largest(self) -> np.ndarray:
@@ -191,14 +194,29 @@ def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
     )
 
 
+class Again(NamedTuple):
+    """The comparison of functions that were run again with what the result says of them: what was `found`, and whether
+    it `passed` (None: it could not be checked).
+
+    `bias`: by how many standard deviations the differences favour the result, and where; `gained`: name of a published
+    mean -> points (f,) that it gains by the differences in each function.
+    """
+
+    found: str
+    passed: bool | None = True
+    bias: tuple[float, str] = (0.0, "")
+    gained: Mapping[str, np.ndarray] | None = None
+
+
 class Verifier(Generic[E]):
     """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
 
     Here for ledgers of rows, of which functions are drawn with equal probability; a subclass may know better. COUNTED:
-    fields of the provenance that must be equal.
+    fields of the provenance that must be equal; AGAIN: the name of the check of what is run again.
     """
 
     COUNTED: ClassVar[tuple[str, ...]] = ("skips",)
+    AGAIN: ClassVar[str] = "rows again"
 
     def __init__(self, file: Path, result: Any, experiment: E):
         self.file, self.ledger, self.experiment = file, result.ledger, experiment
@@ -225,13 +243,13 @@ class Verifier(Generic[E]):
         """Check that the ledger has the functions, and counts, that it should have."""
         ours = self.experiment.provenance
         checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
-        checks.append(same("family", self.made.run.family, ours.run.family))
+        return [*checks, same("family", self.made.run.family, ours.run.family), self.complete()]
+
+    def complete(self) -> Criterion:
+        """Check that the ledger has what there is to measure, and nothing else."""
         functions = sorted(function.index for function in self.experiment.functions)
         claimed = self.places(self.ledger)
-        return [
-            *checks,
-            Criterion("functions", claimed.tolist() == functions, f"{len(claimed)}, here {len(functions)}"),
-        ]
+        return Criterion("functions", claimed.tolist() == functions, f"{len(claimed)}, here {len(functions)}")
 
     def influence(self) -> Influence:
         """The share of each function in the published numbers; by default, each is a mean over functions."""
@@ -240,49 +258,47 @@ class Verifier(Generic[E]):
         return Influence(places, {"a mean over functions": points}, {}, points)
 
     def again(self, number: int | None, everything: bool, rng: np.random.Generator) -> tuple[Criterion, Draw]:
-        """Draw functions, run them again and compare."""
+        """Draw functions, run them again and compare; what rounding may favour a mean by is added to its bound."""
         drawn = draw(self.influence(), number, rng, everything)
-        chance = dict(zip(drawn.places.tolist(), drawn.chance))
-        functions = [function for function in self.experiment.functions if function.index in chance]
-        check, accepted = self.compare(functions, chance)
-        return check, drawn._replace(bounds={name: of + accepted.get(name, 0) for name, of in drawn.bounds.items()})
+        chosen = set(drawn.places.tolist())
+        functions = [function for function in self.experiment.functions if function.index in chosen]
+        name, text, bounds = self.AGAIN, f"{len(functions)} functions run again, ", drawn.bounds
+        found, passed, (bias, where), gained = self.compare(functions)
+        if bias > MOST_BIASED:
+            passed, found = False, f"differences favour {where} by {bias:.1f} standard deviations"
+        elif gained:
+            favour, accepted = by_rounding(np.stack([*gained.values()], axis=1), drawn.chance)
+            limits, worst = dict(zip(gained, accepted.tolist())), int((favour - accepted).argmax())
+            bounds = {mean: bound + limits.get(mean, 0) for mean, bound in bounds.items()}
+            if favour[worst] > accepted[worst]:
+                favoured = (
+                    f"{[*gained][worst]} by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f} at most"
+                )
+                name, passed, found = "rounding", False, f"differences favour {favoured}"
+        return Criterion(name, passed, text + found), drawn._replace(bounds=bounds)
 
-    def compare(self, functions: Sequence[Any], chance: Mapping[int, float]) -> tuple[Criterion, dict[str, float]]:
-        """Check that functions have the same rows again, except for rounding; also return by how many points rounding
-        may favour published numbers, by name.
-
-        `chance`: the place of each function -> the probability with which it was drawn.
-        """
-        size, bar = self.experiment.PART, tqdm(disable=True)
-        parts = [self.experiment.run(functions[at : at + size], bar) for at in range(0, len(functions), size)]
+    def compare(self, functions: Sequence[Any]) -> Again:
+        """Compare the rows of functions with what they are again, except for rounding."""
         theirs = self.ledger.only(np.array([function.index for function in functions])).rows
+        parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
         ours = type(self.ledger).concatenate(parts).rows
         if len(theirs) != len(ours):
-            return Criterion("rows again", False, f"{len(theirs)} rows, here {len(ours)}"), {}
+            return Again(f"{len(theirs)} rows, here {len(ours)}", False)
         wrong = np.zeros(len(ours), bool)
         for name in ours.dtype.names:
             exact = ours[name].dtype.kind != "f"
             wrong |= (
                 theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, self.rounded, True)
             )
-        found = f"{len(functions)} functions run again, {int(wrong.sum())} of {len(ours)} rows differ"
-        return Criterion("rows again", not wrong.any(), f"{found} by more than rounding"), {}
+        return Again(f"{int(wrong.sum())} of {len(ours)} rows differ by more than rounding", not wrong.any())
 
-
-def favoured(
-    text: str, names: Sequence[str], gained: np.ndarray, chance: np.ndarray
-) -> tuple[Criterion | None, dict[str, float]]:
-    """A failed check if differences favour a number by more than rounding does, and what rounding may, by name.
-
-    `gained` (f, n), `chance` (f,): as of `by_rounding`; `text`: begins the message.
-    """
-    favour, accepted = by_rounding(gained, chance)
-    limits = dict(zip(names, accepted.tolist()))
-    worst = int((favour - accepted).argmax())
-    if favour[worst] <= accepted[worst]:
-        return None, limits
-    reason = f"differences favour {names[worst]} by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f}"
-    return Criterion("rounding", False, f"{text}{reason} at most"), limits
+    def in_parts(
+        self, functions: Sequence[Any], run: Callable[[Any, tqdm], Any]
+    ) -> Iterator[tuple[Sequence[Any], Any]]:
+        """Some functions at a time, and what `run` gives of them."""
+        for start in range(0, len(functions), self.experiment.PART):
+            part = functions[start : start + self.experiment.PART]
+            yield part, run(part, tqdm(disable=True))
 
 
 def in_deviations(differences: np.ndarray) -> np.ndarray:

@@ -1,4 +1,15 @@
-"""Two models on the same functions: the paired difference of what their heads find, overall and by relation."""
+"""Two on the same functions: the paired difference of what they find with one guess, overall and by relation.
+
+- `compare`: two models.
+- `changes`: a model, and baselines, before and after an edit (`codesyntax_dataset.edits`). Only functions that both
+  sides have, on test and on validation, and relations of both are compared, edge by edge. Heads, offsets and keywords
+  are chosen on validation, before the edit and anew after it, so whoever loses has no other choice that makes up for
+  it.
+- `emergence`: the checkpoints of a training, beside fixed offsets. The scores are the held-out ones and those of hard
+  edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All checkpoints are scored on the same
+  functions, and so are the offsets, which do not depend on the model: they are a line that training may or may not
+  cross.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +17,62 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.protocol import KS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.gather import Probed, find
+from probing.evidence import baselines
+from probing.evidence.beyond import AVOIDED
+from probing.evidence.gather import Evidence, Probed, find
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.selection import held_out
-from probing.evidence.uncertainty import Comparison, mean_of
+from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import Comparison, estimate, mean_of
 from probing.evidence.uncertainty import compare as compare_outcomes
+from probing.runs.data import find_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Hits of two on the same functions with one guess, held-out, rule first.
+
+    `means`: of the two, in percent, NaN if no relation is in the mean; `relations`: of the two, of each of the R
+    relations of `difference`, in percent: (2, R); `edges`: of these relations, (R,), and `in_mean`: (R,), those in the
+    mean; `difference`: the first less the second, of one rule and k.
+    """
+
+    means: tuple[float, float]
+    relations: np.ndarray
+    edges: np.ndarray
+    in_mean: np.ndarray
+    difference: Comparison
+
+    @classmethod
+    def of(cls, one: Outcomes, other: Outcomes, **fields: Any) -> Self:
+        """From hits of the same relations."""
+        edges, in_mean = one.edges.sum(axis=0), one.in_mean
+        hits = np.array([side.total[0, 0] for side in (one, other)])
+        first, second = mean_of(hits[:, in_mean], edges[in_mean]).tolist()
+        return cls(
+            means=(first, second),
+            relations=100 * hits / edges,
+            edges=edges,
+            in_mean=in_mean,
+            difference=compare_outcomes(one, other),
+            **fields,
+        )
+
+
+def shared_functions(sides: Sequence[Probed]) -> tuple[np.ndarray, np.ndarray]:
+    """The functions of test, and of validation, that both sides have."""
+    test, validation = (
+        np.intersect1d(*(getattr(side, part).ledger.function for side in sides)) for part in ("test", "validation")
+    )
+    return test, validation
 
 
 class _Place(NamedTuple):
@@ -30,25 +85,15 @@ class _Place(NamedTuple):
     direction: str
 
 
-@dataclass(frozen=True)
-class ModelsCompared:
-    """One model against another with one guess, held-out, rule first, on the functions that both could read.
-
-    `means`: of the two, in percent, NaN if no relation is in the mean; `relations`: of the two, of each of the R
-    relations of `difference`, in percent: (2, R); `edges`: of these relations, (R,), and `in_mean`: (R,), those in the
-    mean; `difference`: the first less the second, of one rule and k.
-    """
+@dataclass(frozen=True, kw_only=True)
+class ModelsCompared(Sides):
+    """One model against another on the functions that both could read."""
 
     names: tuple[str, str]
     config: str
     split: str
     direction: str
     functions: int
-    means: tuple[float, float]
-    relations: np.ndarray
-    edges: np.ndarray
-    in_mean: np.ndarray
-    difference: Comparison
 
 
 @checked
@@ -96,32 +141,154 @@ def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> 
 
 
 def _compared(one: Probed, other: Probed) -> ModelsCompared:
-    sides = one, other
-    test, validation = (
-        np.intersect1d(*(getattr(side, part).ledger.function for side in sides)) for part in ("test", "validation")
-    )
+    test, validation = shared_functions([one, other])
     settings = one.test.settings
     names = one.test.settings.model, other.test.settings.model
     if names[0] == names[1]:
         names = one.files["test"].name, other.files["test"].name
     if not (len(test) and len(validation)):
         raise LedgerError(f"{' and '.join(names)} share no function of {settings.config}")
-    kept = [side.only(test, validation) for side in sides]
-    found = [held_out(side.validation.ledger, side.test.ledger).at(RULES[:1], KS[:1]) for side in kept]
+    kept = [side.only(test, validation) for side in (one, other)]
+    found = [held_out(side.validation.ledger, side.test.ledger).one_guess for side in kept]
     shared = set(found[0].relations) & set(found[1].relations)
-    first, second = (side.only(shared) for side in found)
-    edges = first.edges.sum(axis=0)
-    hits = np.array([side.total[0, 0] for side in (first, second)])
-    mean, other_mean = mean_of(hits[:, first.in_mean], edges[first.in_mean]).tolist()
-    return ModelsCompared(
-        names,
-        settings.config,
-        settings.split,
-        settings.direction,
-        len(test),
-        (mean, other_mean),
-        100 * hits / edges,
-        edges,
-        first.in_mean,
-        compare_outcomes(first, second),
+    place = {name: getattr(settings, name) for name in ("config", "split", "direction")}
+    return ModelsCompared.of(*(side.only(shared) for side in found), names=names, functions=len(test), **place)
+
+
+HEADS, OFFSET = "heads", baselines.KINDS[0]
+WHO = (HEADS, OFFSET, BEST_BASELINE)
+"""Who finds edges: the best heads of a model, the best offset, and the better of an offset and a keyword."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes by an edit. `functions`, `edges`: of test, that both sides have; `lost`: functions that only the side
+    before has, because the edit did not keep their labels, or made them too long; `by`: of each of WHO, after against
+    before."""
+
+    functions: int
+    edges: int
+    lost: int
+    by: dict[str, Sides]
+
+
+def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
+    """Hits of each of WHO before and after; None without common functions or relations.
+
+    `data`: the location of both configs, if not the one in the results. Raises LedgerError if the same functions do not
+    have the same edges.
+    """
+    sides = after, before
+    test, validation = shared_functions(sides)
+    if not (len(test) and len(validation)):
+        return None
+    found = [_found(side.only(test, validation), test, validation, data) for side in sides]
+    one, other = (side[HEADS] for side in found)
+    if not np.array_equal(one.edges.sum(axis=1), other.edges.sum(axis=1)):
+        raise LedgerError(
+            f"{before.files['test']} and {after.files['test']} do not have the same edges in the same functions: build "
+            "both configs from one source, in one folder, and probe them again"
+        )
+    names = set(one.relations) & set(other.relations)
+    if not names:
+        return None
+    by = {who: Sides.of(*(side[who].only(names) for side in found)) for who in WHO}
+    lost = len(np.setdiff1d(before.test.ledger.function, test))
+    return Changes(len(test), int(one.only(names).edges.sum()), lost, by)
+
+
+def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, Outcomes]:
+    """Hits of each of WHO on one side in these functions."""
+    settings = probed.test.settings
+    place = find_data(probed.files["test"], settings) if data is None else data
+    chosen_on, scored = (
+        baselines.read_edges(place, settings.config, split, functions)
+        for split, functions in (("validation", validation), (settings.split, test))
+    )
+    _, rivals = baselines.chosen_on(chosen_on, scored, settings.direction)
+    heads = held_out(probed.validation.ledger, probed.test.ledger)
+    outcomes = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
+    return {who: one.one_guess for who, one in outcomes.items()}
+
+
+@dataclass(frozen=True)
+class Course:
+    """A score over the S checkpoints of a training, in percent.
+
+    `scores`: (3, S), mean over relations with its 95 % interval; `offset`: that of the offset baseline on the same
+    edges; `differences`: (4, S), to the offset baseline: the difference, its interval, and p, corrected (Holm) over the
+    checkpoints; `relations`: relation -> scores (S,); `offsets`: relation -> that of the offset baseline.
+    """
+
+    scores: np.ndarray
+    offset: float
+    differences: np.ndarray
+    relations: dict[str, np.ndarray]
+    offsets: dict[str, float]
+
+    def passes(self, level: float | None = None) -> int | None:
+        """The first checkpoint from which on all intervals lie above `level`, by default above the offset baseline.
+
+        None if the last one does not.
+        """
+        low = self.differences[1] if level is None else self.scores[1] - level
+        (below,) = np.nonzero(~(low > 0))
+        first = int(below[-1]) + 1 if len(below) else 0
+        return first if first < len(low) else None
+
+
+@dataclass(frozen=True)
+class Emergence:
+    """The training of one model: `steps` (S,), ascending.
+
+    `edges`: the course over all edges; `hard`: that over the edges beyond the best offset of their relation, with the
+    further offsets as baseline, None if there are too few; `chance`: the score of a guess on these, in percent.
+    """
+
+    model: str
+    steps: list[int]
+    edges: Course
+    hard: Course | None
+    chance: float
+
+
+def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
+    """The course of a training from the evidence on its checkpoints, which share their functions."""
+    ordered = sorted(checkpoints, key=step_of)
+    first, rivals = ordered[0], ordered[0].splits.rivals[AVOIDED[0]]
+    beyond = [found for one in ordered if (found := one.beyond[AVOIDED[0]]) and found.in_mean]  # of all or of none
+    hard, chance = None, float("nan")
+    if rivals is not None and beyond:
+        hard = _course([found.outcomes for found in beyond], rivals.of("offset", beyond[0]))
+        chance = float(rivals.guessed(beyond[0])[RULES.index("first"), 0])
+    return Emergence(
+        model=first.probed.test.settings.model,
+        steps=[step_of(one) for one in ordered],
+        edges=_course([one.outcomes[HELD_OUT] for one in ordered], first.splits.baselines.outcomes[HELD_OUT]["offset"]),
+        hard=hard,
+        chance=chance,
+    )
+
+
+def step_of(checkpoint: Evidence) -> int:
+    step = checkpoint.probed.test.run.step
+    assert step is not None
+    return step
+
+
+def _course(models: Sequence[Outcomes], offsets: Outcomes) -> Course:
+    names = [name for name in models[0].relations if name in offsets.relations]
+    models, offsets = [model.only(names).one_guess for model in models], offsets.only(names).one_guess
+    estimates = [estimate(model) for model in models]
+    compared = [compare_outcomes(model, offsets) for model in models]
+    p = holm(np.array([one.p_mean[0, 0] for one in compared]))
+    baseline = estimate(offsets)
+    scores = np.array([one.relations[0, 0, 0] for one in estimates])  # (S, R)
+    kept = [place for place, name in enumerate(names) if models[0].in_mean[place]]
+    return Course(
+        scores=np.array([one.mean[:, 0, 0] for one in estimates]).T,
+        offset=float(baseline.mean[0, 0, 0]),
+        differences=np.vstack([np.array([one.difference.mean[:, 0, 0] for one in compared]).T, p]),
+        relations={names[place]: scores[:, place] for place in kept},
+        offsets={names[place]: float(baseline.relations[0, 0, 0, place]) for place in kept},
     )

@@ -1,8 +1,7 @@
-"""The effect of masking the nodes of a type on a score: T1, where they are masked, against T0, where as many are at
-random.
+"""Effects: of masking the nodes of a type on a score, and of silencing the best head of a relation.
 
-Three estimates, for different designs (Velasco et al., ICSE-NIER 2024, section 3, asked for the average treatment
-effect):
+*Masking.* T1, where the nodes are masked, against T0, where as many sub-tokens are at random. Three estimates, for
+different designs (Velasco et al., ICSE-NIER 2024, section 3, asked for the average treatment effect):
 
 - `paired`, the default: every function has both scores, so that the effect is the mean difference T1 - T0. Whatever
   belongs to the function is the same in both arms and cannot confound. The interval is a BCa bootstrap over functions,
@@ -13,10 +12,16 @@ effect):
   `probing.paper.masking_study.confounders`; overlap and a placebo say whether they can.
 
 Estimates are differences in the unit of the scores, treated minus control.
+
+*Silencing.* Heads that look and heads that serve: the cost of silencing the best head of a relation is paired by
+function with the mean cost of the matched heads, other heads of the same layer, as `paired` does, with p-values
+corrected over relations. Since any two heads differ in enough functions, how many of the matched heads cost more is
+counted, too: a head picked at random from a layer of H costs most of them with the probability 1 / H.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,7 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, paired_test, student
+from probing.evidence import statistics
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES
+from probing.prediction.silencing_result import SilencingResult
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""
@@ -34,9 +41,6 @@ POWER = 0.8
 
 PLACEBOS = 100
 """Random assignments of the placebo, as in the study."""
-
-_AT_ONCE = 100
-"""Resamples in memory at once."""
 
 
 class Effect(NamedTuple):
@@ -114,7 +118,7 @@ def paired(
         raise ArgumentError(f"only one arm has {one_sided}: pass the scores of every node type in both")
     differences = {name: _differences(treated[name], control[name], name) for name in treated}
     found = [_paired(of_type, seed) for of_type in differences.values()]
-    corrected = np.minimum(1, outcomes * holm(np.array([p for *_, p in found])))
+    corrected = np.minimum(1, outcomes * statistics.holm(np.array([p for *_, p in found])))
     return {
         name: PairedEffect(*result, float(p), _detectable(of_type, outcomes * len(found)))
         for (name, of_type), result, p in zip(differences.items(), found, corrected)
@@ -125,23 +129,15 @@ def _detectable(differences: np.ndarray, tests: int) -> float:
     functions = len(differences)
     if functions < FEW_FUNCTIONS:
         return np.nan
-    away = student(1 - 0.025 / tests, functions - 1) + student(POWER, functions - 1)
+    away = statistics.student(1 - 0.025 / tests, functions - 1) + statistics.student(POWER, functions - 1)
     return float(away * differences.std(ddof=1) / np.sqrt(functions))
 
 
 def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:
     functions = len(differences)
-    mean = differences.mean()
-    low = high = np.nan
-    if functions >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        sizes = [min(_AT_ONCE, RESAMPLES - start) for start in range(0, RESAMPLES, _AT_ONCE)]
-        drawn = (rng.integers(functions, size=(size, functions)) for size in sizes)
-        resampled = np.concatenate([differences[rows].mean(axis=1) for rows in drawn])
-        left_out = (differences.sum() - differences) / (functions - 1)
-        (low,), (high,) = bca(mean[None], resampled[:, None], left_out[:, None])
-    p = paired_test(differences, PERMUTATIONS, seed)
-    return functions, Effect(float(mean), float(low), float(high)), float(p)
+    tables, draws = (np.ones(functions), differences), statistics.drawn_functions(functions, RESAMPLES, seed)
+    bounds = statistics.bootstrapped(lambda number, total: (total / number)[..., None], tables, draws)
+    return functions, Effect(*bounds[:, 0].tolist()), float(statistics.paired_test(differences, PERMUTATIONS, seed))
 
 
 def published(treated: ArrayLike, control: ArrayLike) -> float:
@@ -340,3 +336,59 @@ def _numbers(values: ArrayLike, of: str) -> np.ndarray:
             f"{of} has {missing} of {len(numbers)} values that are missing or not finite: leave them out"
         )
     return numbers
+
+
+class SilencingEffect(NamedTuple):
+    """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
+
+    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched heads, of which there
+    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean;
+    `together`: number of heads -> the same of the best ones together, to matched sets, corrected over relations.
+    """
+
+    cost: Effect
+    matched: float
+    difference: PairedEffect
+    rivals: int
+    costlier: int
+    head: tuple[int, int]
+    together: dict[int, PairedEffect]
+
+    @property
+    def few_functions(self) -> bool:
+        return self.difference.functions < FEW_FUNCTIONS
+
+
+def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
+    """Relation -> what its best head serves; the relations of which heads look best come first."""
+    costs = result.costs()
+    against: dict[int, dict[str, PairedEffect]] = {}
+    for number in sorted({number for one in costs.values() for number in one.together}):
+        both = {name: one.together[number] for name, one in costs.items() if number in one.together}
+        matched = {name: matched.mean(axis=1) for name, (_, matched) in both.items()}
+        against[number] = paired({name: best for name, (best, _) in both.items()}, matched)
+    alone = paired({name: one.best for name, one in costs.items()}, {name: 0 * one.best for name, one in costs.items()})
+    order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
+    return {
+        name: SilencingEffect(
+            cost=alone[name].effect,
+            matched=result.relations[name].matched,
+            difference=against[1][name],
+            rivals=costs[name].matched.shape[1],
+            costlier=result.relations[name].costlier,
+            head=result.heads[name].best,
+            together={number: of[name] for number, of in against.items() if number > 1 and name in of},
+        )
+        for name in order
+    }
+
+
+def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
+    """The number of heads that are best for a relation; of those, the number that no matched head outdoes; and the
+    number expected at random.
+
+    A head that is best for several relations is one fact: it counts once, as the mean over these.
+    """
+    weight = {head: 1 / count for head, count in Counter(one.head for one in relations.values()).items()}
+    most = sum(weight[one.head] for one in relations.values() if not one.costlier)
+    return len(weight), most, sum(weight[one.head] / (1 + one.rivals) for one in relations.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
-from probing.evidence import entry_information, entry_masked, entry_preference
+from probing.evidence import entry_masked, entry_relations
 from probing.evidence.entry import GroupedEntry
 from probing.evidence.merge import RESULTS
 from probing.runs.data import find_data
@@ -16,8 +16,8 @@ from probing.runs.saved import ledger_path
 
 MAKERS: dict[str, Callable[[Any, Any], GroupedEntry]] = {
     MASKING: entry_masked.of_result,
-    INFORMATION: entry_information.of_result,
-    PREFERENCE: entry_preference.of_result,
+    INFORMATION: entry_relations.of_information,
+    PREFERENCE: entry_relations.of_preference,
 }
 """Instrument -> makes the entry of a result, with the location of the dataset. Attention has results of two splits."""
 

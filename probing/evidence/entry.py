@@ -4,16 +4,20 @@ An entry holds what was run (settings, versions, digests of ledgers) and what ca
 of attention heads and of the baselines, or what was restored. Nothing in it is derived. Means, intervals, differences
 and p-values are computed when an entry is read (`Entry.scores`), with the functions that reports use.
 
+Whole numbers of functions are text: base64 of zlib of 4 bytes each, little-endian; first the lowest bytes of all.
+
 An entry is checked when it is made: fields, types and ranges, and numbers that no model can have. Whether they are
 those of the ledgers, whose digests it names, cannot be checked here; `codesyntax submit` checks it before it sends.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import logging
 import os
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +33,7 @@ from probing.models.cache_dir import VERSIONS
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, exactly, explain, matching, parse, read, shown
 from probing.runs.saved import Circumstances
-from probing.runs.settings import Limit
+from probing.runs.settings import ControlledSettings, Limit
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +42,9 @@ FORMAT = 4
 
 LARGEST = 8 * 2**20
 """The most bytes of an entry, several times what the largest published config takes."""
+
+_MOST_NUMBERS = 10**7
+"""The most numbers in one list: several times as many as in the largest published config."""
 
 Measure = Hashable
 """The quantity that a number measures: a protocol, rule and k, or the name of an outcome."""
@@ -172,6 +179,21 @@ class CompleteRun(Record):
     limit: Annotated[Limit, none("a partial run is not published")]
 
 
+class ModelRun(CompleteRun, ControlledSettings):
+    """The settings of a complete run of a model itself, and not of a control."""
+
+    dtype: Dtype
+    control: Annotated[None, none("a control is not a model")]
+    seed: None
+
+
+class EntryRun(Circumstances):
+    """The circumstances of a run; instruments add fields."""
+
+    family: Family = "unknown"
+    device: Device
+
+
 class Verified(Record):
     """The number of functions, `of` so many, that `codesyntax submit` ran again before it sent the entry, as the entry
     claims.
@@ -182,8 +204,8 @@ class Verified(Record):
 
 
 class Entry(Record):
-    """The base of entries of all instruments. A subclass names its `instrument`, adds its fields, and defines `_check`,
-    `signature`, `shared`, `content` and `scores`; `load` then reads its entries.
+    """The base of entries of all instruments. A subclass names its `instrument`, adds its fields and what is wrong with
+    them (`problems`), and defines `signature`, `shared`, `content` and `scores`; `load` then reads its entries.
 
     `functions`: how many were run and are in the numbers or in `skips`, by reason.
     """
@@ -228,12 +250,26 @@ class Entry(Record):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        self._check()
+        for wrong, why in self.problems():
+            if wrong:
+                raise EntryError(why)
         return self
 
+    def problems(self) -> Iterator[tuple[Any, str]]:
+        """Yields what no run of a model can give: whether it stands here, and the reason.
+
+        A problem may rely on those before it not standing here. Raises EntryError for text that holds no numbers.
+        """
+        if self.verified:
+            again, of, (least, most) = self.verified.functions, self.verified.of, self.verifiable
+            there = str(most) if least == most else f"{least} to {most}"
+            wrong = not (again <= of and least <= of <= most)
+            yield wrong, f"verified is {again} of {of} functions, but the entry has {there}"
+
+    @property
     @abstractmethod
-    def _check(self) -> None:
-        """Raise EntryError for numbers that no model can have."""
+    def verifiable(self) -> tuple[int, int]:
+        """The least and the most functions that there may have been to run again."""
 
     @property
     @abstractmethod
@@ -361,3 +397,36 @@ def load(source: str | os.PathLike[str] | bytes) -> Entry:
     if isinstance(instrument, str) and instrument not in Entry.kinds:
         raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, sorted(Entry.kinds)))}")
     return Entry.kinds.get(str(instrument), Entry).made(fields)
+
+
+def packed(numbers: np.ndarray) -> str:
+    """Numbers from 0 to 2 ** 32 - 1, of any shape, in C order."""
+    lowest_first = np.ascontiguousarray(numbers, "<u4").reshape(-1, 1).view(np.uint8).T
+    compressor = zlib.compressobj(9, memLevel=9, strategy=zlib.Z_FILTERED)  # of small numbers, 4 % shorter
+    return base64.b64encode(compressor.compress(lowest_first.tobytes()) + compressor.flush()).decode()
+
+
+def unpacked(value: str, at: str, count: int) -> np.ndarray:
+    """Exactly `count` numbers, uint32; raises EntryError for any other text."""
+    try:
+        reading = zlib.decompressobj()
+        if count > _MOST_NUMBERS:
+            raise ValueError(f"more than {_MOST_NUMBERS:,} numbers")
+        data = reading.decompress(base64.b64decode(value, validate=True), 4 * count + 1)
+        if len(data) != 4 * count or not reading.eof:
+            raise ValueError(f"not {count:,} numbers")
+    except (ValueError, zlib.error) as error:
+        raise EntryError(f"{at} is {shown(value)}, expected packed numbers: {error}") from error
+    return np.frombuffer(data, np.uint8).reshape(4, -1).T.copy().view("<u4").reshape(-1)
+
+
+def same_numbers(one: Any, other: Any) -> bool:
+    """True if two JSON values are equal; packed numbers may be packed in another way."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_numbers(one[name], other[name]) for name in one)
+    if isinstance(one, str) and isinstance(other, str) and one != other:
+        try:
+            return zlib.decompress(base64.b64decode(one)) == zlib.decompress(base64.b64decode(other))
+        except (ValueError, zlib.error):
+            return False
+    return bool(one == other)

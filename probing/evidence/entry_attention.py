@@ -1,6 +1,6 @@
 """Entries on attention: by function, how many edges of each relation the chosen heads and the baselines hit.
 
-Numbers of functions are text, as `probing.evidence.packing` says, for the k of tables: `places` (F,), positions in the
+Numbers of functions are text, as `probing.evidence.entry` says, for the k of tables: `places` (F,), positions in the
 split of all functions with edges; `edges` (R, F), of each relation of *published* in each function; `unread`, the
 places of the functions that the model could not read, where it has no hits. Of the hits by each protocol
 stand `heads` (rules, k, R), the model's chosen ones, layer * heads + head; `better` (rules, k, R), which of KINDS the
@@ -34,9 +34,8 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, Scores, digest_of
+from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
-from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
@@ -64,33 +63,28 @@ _MOST_EDGES = 10**6  # of a relation in a function
 Size = Annotated[int, Field(ge=1, le=1000)]
 
 
-class AttentionEntrySettings(CompleteRun, Settings):
+class AttentionEntrySettings(entry.ModelRun, Settings):  # type: ignore[misc]  # whose control may be none
     """The settings of a probe of a model."""
 
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
-    dtype: entry.Dtype
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
-    control: Annotated[None, entry.none("a control is not a model")]
-    seed: None
     weights: Annotated[str, entry.one_of([ATTENTION])] = BY_ATTENTION
     pool: Literal["sum"] = BY_SUM
 
 
-class AttentionEntryRun(ProbeRun):
+class AttentionEntryRun(entry.EntryRun, ProbeRun):
     """The circumstances of the probe."""
 
-    family: entry.Family = "unknown"
     attention: Literal["captured", "eager"]
     attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
-    device: entry.Device
 
 
 class ChosenOn(Record):
     """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
 
     labels: entry.Labels
-    functions: Number
-    edges: Number
+    functions: entry.Number
+    edges: entry.Number
 
 
 class Digests(Record):
@@ -114,7 +108,7 @@ class ProtocolHits(Record):
 class HardHits(ProtocolHits):
     """The same beyond offsets: of hard edges (R, F), in the functions that have any, of all relations."""
 
-    functions: Number
+    functions: entry.Number
     places: str
     edges: str
 
@@ -127,7 +121,7 @@ def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict
 
     if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
         raise EntryError(f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset")
-    layer, head = np.moveaxis(_chosen(model, model.relations), -1, 0).swapaxes(-1, -2)
+    layer, head = np.moveaxis(_chosen(model, model.relations), -1, 0)
     return {
         "relations": model.relations,
         "heads": packed(layer * heads + head),
@@ -138,14 +132,14 @@ def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict
 
 def pack_baselines(baselines: Mapping[str, Outcomes], relations: list[str]) -> dict[str, str]:
     """The fields of ProtocolHits that are of the baselines."""
-    better = _chosen(baselines[BEST_BASELINE], relations)[..., 1].swapaxes(-1, -2)
+    better = _chosen(baselines[BEST_BASELINE], relations)[..., 1]
     return {"better": packed(better), **{kind: _packed_hits(baselines[kind].only(relations)) for kind in KINDS}}
 
 
 def _chosen(outcomes: Outcomes, relations: list[str]) -> np.ndarray:
-    """Layer and head: (rules, R, k, 2)."""
-    chosen = [[[outcomes.choice[rule][name][place] for place in TABLE_PLACES] for name in relations] for rule in RULES]
-    return np.array(chosen, np.int64).reshape(len(RULES), len(relations), len(TABLE_KS), 2)
+    """Layer and head: (rules, k, R, 2)."""
+    chosen = np.array([outcomes.choice[name][:, TABLE_PLACES] for name in relations], np.int64)
+    return np.moveaxis(chosen.reshape(len(relations), len(RULES), len(TABLE_KS), 2), 0, 2)
 
 
 def _packed_hits(outcomes: Outcomes) -> str:
@@ -250,25 +244,24 @@ class AttentionEntry(Entry):
     beyond_offset: HardHits | None = None
 
     @property
-    def signatures(self) -> tuple[Signature, Signature]:
-        """Those of the probes of `test` and of `validation`."""
-        validation = self.settings.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
+    def _signature(self) -> Signature:
         read = ~np.isin(self._places(), self._unread())
-        return (
-            signature_of(self.settings, self.functions, int(self._edges()[:, read].sum())),
-            signature_of(validation, self.chosen_on.functions, self.chosen_on.edges),
-        )
+        return signature_of(self.settings, self.functions, int(self._edges()[:, read].sum()))
 
     @property
     def signature(self) -> str:
-        return str(self.signatures[0])
+        return str(self._signature)
 
     @property
     def shared(self) -> dict[str, str]:
-        shared = {name: of for name, of in self.signatures[0].parts.items() if name not in ("model", "also-fits")}
-        shared |= {"functions": str(self.scored), "edges": str(self._edges().sum())}
-        shared |= {"labels chosen on": self.chosen_on.labels, "relations": ", ".join(self.published.relations)}
-        return {**shared, "functions of the split": str(self.functions + sum(self.skips.values()))}
+        parts = {name: of for name, of in self._signature.parts.items() if name not in ("model", "also-fits")}
+        return parts | {
+            "functions": str(self.scored),
+            "edges": str(self._edges().sum()),
+            "labels chosen on": self.chosen_on.labels,
+            "relations": ", ".join(self.published.relations),
+            "functions of the split": str(self.functions + sum(self.skips.values())),
+        }
 
     @property
     def scored(self) -> int:
@@ -293,36 +286,39 @@ class AttentionEntry(Entry):
 
     def beside(self, other: Entry) -> AttentionEntry:
         assert isinstance(other, AttentionEntry)
-        texts = {"better", *KINDS}
-        found = {PUBLISHED: other.published, HELD_OUT: other.held_out, BEYOND_OFFSET: other.beyond_offset}
-        return self.against({at: hits.model_dump(include=texts) for at, hits in found.items() if hits is not None})
+        return self.against({at: hits.model_dump(include={"better", *KINDS}) for at, hits in other.protocols.items()})
 
     def against(self, baselines: Mapping[str, Mapping[str, str]]) -> Self:
         """The same with other baselines: one of PUBLISHED, HELD_OUT and BEYOND_OFFSET -> `better` and one of KINDS ->
         text."""
-        fields = ({at: getattr(self, at.replace("-", "_")).model_copy(update=of)} for at, of in baselines.items())
-        return self.model_copy(update={at.replace("-", "_"): hits for of in fields for at, hits in of.items()})
+        hits = {at: self.protocols[at].model_copy(update=of) for at, of in baselines.items()}
+        return self.model_copy(update={at.replace("-", "_"): of for at, of in hits.items()})
+
+    @property
+    def protocols(self) -> dict[str, ProtocolHits]:
+        """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits as text."""
+        hits = {PUBLISHED: self.published, HELD_OUT: self.held_out, BEYOND_OFFSET: self.beyond_offset}
+        return {at: of for at, of in hits.items() if of is not None}
 
     def counted(self) -> dict[str, CountedHits]:
-        """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits. Raises EntryError for text that
-        does not have them."""
-        names, edges, places = self.published.relations, self._edges(), self._places()
-        result = {PUBLISHED: self._counted(self.published, PUBLISHED, places, edges)}
-        for protocol, hits in ((HELD_OUT, self.held_out), (BEYOND_OFFSET, self.beyond_offset)):
-            if hits is None:
-                continue
+        """Each of `protocols` -> the hits. Raises EntryError for text that does not have them."""
+        names, all_edges, places = self.published.relations, self._edges(), self._places()
+        result = {}
+        for at, hits in self.protocols.items():
             if unknown := sorted(set(hits.relations) - set(names)):
-                raise EntryError(f"{protocol}.relations has {shown(unknown[0])}, which has no published hits")
-            of_protocol, functions = edges[[names.index(name) for name in hits.relations]], places
+                raise EntryError(f"{at}.relations has {shown(unknown[0])}, which has no published hits")
+            edges, functions = all_edges, places
+            if hits.relations != names:
+                edges = all_edges[[names.index(name) for name in hits.relations]]
             if isinstance(hits, HardHits):
-                functions = unpacked(hits.places, f"{protocol}.places", hits.functions).astype(np.int64)
-                known = of_protocol[:, np.isin(places, functions)]
+                functions = unpacked(hits.places, f"{at}.places", hits.functions).astype(np.int64)
+                known = edges[:, np.isin(places, functions)]
                 if known.shape[1] != hits.functions or (np.diff(functions) <= 0).any():
-                    raise EntryError(f"{protocol}.places are not among places, in order")
-                of_protocol = unpacked(hits.edges, f"{protocol}.edges", known.size).reshape(known.shape)
-                if (of_protocol > known).any():
-                    raise EntryError(f"{protocol}.edges has more hard edges in a function than it has edges")
-            result[protocol] = self._counted(hits, protocol, functions, of_protocol)
+                    raise EntryError(f"{at}.places are not among places, in order")
+                edges = unpacked(hits.edges, f"{at}.edges", known.size).reshape(known.shape)
+                if (edges > known).any():
+                    raise EntryError(f"{at}.edges has more hard edges in a function than it has edges")
+            result[at] = self._counted(hits, at, functions, edges)
         return result
 
     def scores(self, beside: Scores | None = None) -> AttentionScores:
@@ -412,18 +408,14 @@ class AttentionEntry(Entry):
             counts[who] = counts[who].astype(np.int32)
         return CountedHits(list(hits.relations), functions, edges, chosen["heads"], chosen["better"], counts)
 
-    def _check(self) -> None:
-        for wrong, why in self._problems():
-            if wrong:
-                raise EntryError(why)
-        _check_heads(self.counted())
+    @property
+    def verifiable(self) -> tuple[int, int]:
+        functions = self.functions + self.chosen_on.functions
+        return functions, functions
 
-    def _problems(self) -> Iterator[tuple[bool, str]]:
-        """Yields what no probe of a model can give: whether it stands here, and the reason."""
-        of, verified, config = self.functions + self.chosen_on.functions, self.verified, self.settings.config
-        if verified:
-            wrong = not verified.functions <= verified.of == of
-            yield wrong, f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}"
+    def problems(self) -> Iterator[tuple[Any, str]]:
+        yield from super().problems()
+        config = self.settings.config
         counted = self.counted()
         published, held_out, hard = counted[PUBLISHED], counted[HELD_OUT], counted.get(BEYOND_OFFSET)
         language, variant = language_of(config), variant_of(config)
@@ -434,7 +426,7 @@ class AttentionEntry(Entry):
             yield hits.relations != sorted(set(hits.relations)), f"{at}.relations is not sorted, or has one twice"
             for kind in KINDS:
                 why = f"{at}.{kind} has fewer hits in a function than with one guess fewer"
-                yield bool((np.diff(hits.hits[kind], axis=1) < 0).any()), why
+                yield (np.diff(hits.hits[kind], axis=1) < 0).any(), why
         unread = self._unread()
         scored, why = sum(of for reason, of in self.skips.items() if reason != NO_RELATIONS), "but with edges"
         yield self.missed != scored, f"{self.missed} functions are missed, {scored} were skipped {why}"
@@ -448,12 +440,12 @@ class AttentionEntry(Entry):
         edges = published.edges
         each_has_one = edges.any(axis=0).all() and edges.any(axis=1).all()
         yield not each_has_one, "edges has a function or a relation without any"
-        yield bool((edges > _MOST_EDGES).any()), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
+        yield (edges > _MOST_EDGES).any(), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
         if hard is not None:
             for name, edges in zip(hard.relations, hard.edges):
                 functions, total, at = np.count_nonzero(edges), edges.sum(), f"{BEYOND_OFFSET}.edges"
                 why = f"{at} has {total} of {name} in {functions} functions, expected at least {LEAST_EDGES} in "
-                yield bool(functions < FEW_FUNCTIONS or total < LEAST_EDGES), f"{why}{FEW_FUNCTIONS}"
+                yield functions < FEW_FUNCTIONS or total < LEAST_EDGES, f"{why}{FEW_FUNCTIONS}"
                 yield name not in held_out.relations, f"{BEYOND_OFFSET}.relations has {name}, without held-out hits"
             none_in_mean = all(name in NOT_IN_MEAN for name in hard.relations)
             yield none_in_mean, f"{BEYOND_OFFSET}.relations has none of the mean, expected no such score then"
@@ -462,14 +454,14 @@ class AttentionEntry(Entry):
         first, any_, last = most
         offset, keyword = (published.total(kind) for kind in KINDS)
         combined = published.total(BEST_BASELINE)
-        yield bool((np.diff(most, axis=1) < 0).any()), "published.model has fewer hits than with one guess fewer"
-        yield bool((any_ < np.maximum(first, last)).any()), "published.model has fewer hits than by a stricter rule"
+        yield (np.diff(most, axis=1) < 0).any(), "published.model has fewer hits than with one guess fewer"
+        yield (any_ < np.maximum(first, last)).any(), "published.model has fewer hits than by a stricter rule"
         worse = bool((combined < np.maximum(offset, keyword)).any())
         yield worse, "published.better is a combined baseline that is not the better of offset and keyword"
         for at, hits in counted.items():
             best = most[..., [published.relations.index(name) for name in hits.relations]]
             for name, more in zip(hits.relations, np.moveaxis(hits.total("model") > best, -1, 0)):
-                yield bool(more.any()), f"{at}.model has more hits of {name} than the best head, which is published"
+                yield more.any(), f"{at}.model has more hits of {name} than the best head, which is published"
         names = held_out.relations
         copied = (held_out.total("model") == most[..., [published.relations.index(name) for name in names]]).all()
         yield (
@@ -477,11 +469,12 @@ class AttentionEntry(Entry):
             f"held-out has the hits of published for all {len(names)} relations, rules and k: it was copied, heads "
             "chosen on other data miss the best one somewhere",
         )
+        yield from _of_one_head(counted)
 
 
-def _check_heads(counted: dict[str, CountedHits]) -> None:
-    """Check that a head hits the same edges of a relation wherever named: no fewer with more guesses, most by rule
-    `any`, and what it hits in all has place among the hard and the other edges."""
+def _of_one_head(counted: dict[str, CountedHits]) -> Iterator[tuple[Any, str]]:
+    """Problems, as of `Entry.problems`: a head hits the same edges of a relation wherever named: no fewer with more
+    guesses, most by rule `any`, and what it hits in all has place among the hard and the other edges."""
     functions, hits_of = counted[PUBLISHED].functions, {at: of.by_relation("model") for at, of in counted.items()}
     for name in counted[PUBLISHED].relations:
         cells, heads, hits, edges = [], [], [], []
@@ -500,12 +493,10 @@ def _check_heads(counted: dict[str, CountedHits]) -> None:
         more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
         fewer, most = np.nonzero(more & (head[:, None] == head))
         others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
-        if (wrong := (hit[fewer] > hit[most] + others).any(axis=1)).any():
-            one, other = (" ".join(cells[at[wrong.argmax()]]) for at in (fewer, most))
-            raise EntryError(
-                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head "
-                "can do"
-            )
+        wrong = (hit[fewer] > hit[most] + others).any(axis=1)
+        one, other = (" ".join(cells[at[wrong.argmax()]]) for at in (fewer, most))
+        lacks = f"{one} has hits in a function that {other} lacks, which no head can do"
+        yield wrong.any(), f"{name}: of one and the same head, {lacks}"
 
 
 def _means(counted: dict[str, CountedHits], who: str) -> dict[str, Outcomes]:

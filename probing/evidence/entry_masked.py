@@ -1,7 +1,7 @@
 """Entries on masked syntax: what a masked language model restores, by function.
 
 There are N pairs of a node type and a function of the split that has nodes of it, sorted by node type and function.
-Their numbers are text, as `probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,),
+Their numbers are text, as `probing.evidence.entry` says: `places` (N,) of the functions in the split; `masked` (N,),
 sub-tokens in T1; and each of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign.
 What the model could not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
 """
@@ -15,37 +15,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import FailFast, Field
 
-from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import (
-    CompleteRun,
-    FunctionShare,
-    GroupedEntry,
-    GroupScore,
-    GroupScores,
-    Interval,
-    Number,
-    Outcome,
-    Score,
-    Scores,
-    digest_of,
-)
+from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
-from probing.evidence.packing import packed, unpacked
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bca, paired_test
+from probing.evidence.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
+from probing.prediction import result as mask_result
 from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
-from probing.prediction.result import (
-    DROPPED,
-    OUTCOMES,
-    SIMILARITIES,
-    VERSION,
-    MaskProvenance,
-    MaskResult,
-    MaskRun,
-    MaskSettings,
-    OutcomeArms,
-)
+from probing.prediction.result import OUTCOMES, SIMILARITIES, MaskProvenance, MaskResult, MaskSettings
 from probing.runs import records
 from probing.runs.records import PLAIN, exactly, listed, matching
 
@@ -61,13 +38,12 @@ _MOST_PAIRS = 3 * 10**6
 _UNIT = 10**6
 _ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2.0**32 - 1  # in millionths
-_AT_ONCE = 100  # resamples
 _MISSED = -20.0  # the log-probability, in nats, of sub-tokens that are missed
 
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
 
-class MaskedEntrySettings(CompleteRun, MaskSettings):
+class MaskedEntrySettings(entry.CompleteRun, MaskSettings):
     """The settings of a masking run."""
 
     protocol: Annotated[str, entry.one_of(PROTOCOLS)]
@@ -79,7 +55,7 @@ class MaskedEntrySettings(CompleteRun, MaskSettings):
     seed: Annotated[int, Field(ge=0, le=2**63)]
 
 
-class MaskedEntryRun(MaskRun):
+class MaskedEntryRun(mask_result.MaskRun):
     """The circumstances of the masking."""
 
     family: entry.Family
@@ -122,9 +98,9 @@ class MaskedEntry(GroupedEntry):
     version: Literal[2]
     settings: MaskedEntrySettings
     run: MaskedEntryRun
-    dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
+    dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
-    compared: dict[NodeType, Number]
+    compared: dict[NodeType, entry.Number]
     places: str
     masked: str
     outcomes: Annotated[dict[str, str], exactly(OUTCOMES)]
@@ -153,7 +129,7 @@ class MaskedEntry(GroupedEntry):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
     def numbers(self) -> str:
-        return digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
+        return entry.digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
 
     def pairs(self) -> Pairs:
         """The values by function. Raises EntryError for text that does not have them."""
@@ -169,7 +145,7 @@ class MaskedEntry(GroupedEntry):
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
-    def scores(self, beside: Scores | None = None) -> GroupScores:
+    def scores(self, beside: entry.Scores | None = None) -> GroupScores:
         pairs = self.pairs()
         stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
         mean, p = over_types(pairs.node_type, pairs.places, stacked)
@@ -200,69 +176,73 @@ class MaskedEntry(GroupedEntry):
             scores[name] = GroupScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
         return scores
 
-    def by_function(self) -> Iterator[FunctionShare]:
+    def by_function(self) -> Iterator[entry.FunctionShare]:
         pairs = self.pairs()
         for group, place, share in zip(pairs.node_type, pairs.places, pairs.arms[self.SHARES][0]):
-            yield FunctionShare(pairs.node_types[group], int(place), float(share), 1)
+            yield entry.FunctionShare(pairs.node_types[group], int(place), float(share), 1)
 
-    def _check(self) -> None:
+    @property
+    def verifiable(self) -> tuple[int, int]:
+        pairs = self.pairs()
+        return len(np.unique(pairs.places[pairs.masked > 0])), self.functions
+
+    def problems(self) -> Iterator[tuple[Any, str]]:
         names = [name for name in self.settings.node_types if name in self.compared]
-        if not names or names != list(self.compared):
-            raise EntryError("compared does not have some of the node types of the settings, in their order")
-        rows = self.functions + sum(self.skips.values())
-        if (most := max(self.compared.values())) > rows or rows * len(names) > _MOST_PAIRS:
-            raise EntryError(
-                f"compared has {most} functions of a node type, expected at most {rows}, and at most "
-                f"{_MOST_PAIRS:,} pairs of a function and a node type"
-            )
+        in_order = names and names == list(self.compared)
+        yield not in_order, "compared does not have some of the node types of the settings, in their order"
+        rows, most = self.functions + sum(self.skips.values()), max(self.compared.values())
+        yield (
+            most > rows or rows * len(names) > _MOST_PAIRS,
+            f"compared has {most} functions of a node type, expected at most {rows}, and at most {_MOST_PAIRS:,} pairs "
+            "of a function and a node type",
+        )
         pairs = self.pairs()
         backwards = (np.diff(pairs.places) <= 0) & (np.diff(pairs.node_type) == 0)
-        if backwards.any() or pairs.places.max() >= rows:
-            raise EntryError(f"places are not those of functions in a split of {rows}, in order for each node type")
+        wrong = backwards.any() or pairs.places.max() >= rows
+        yield wrong, f"places are not those of functions in a split of {rows}, in order for each node type"
         masked = self.functions * len(self.settings.node_types) - sum(self.dropped.values())
         compared = int(np.count_nonzero(pairs.masked)) + sum(self.uncompared.values())
-        if compared != masked:
-            raise EntryError(
-                f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were "
-                "masked"
-            )
-        if self.verified:
-            again, of, least = self.verified.functions, self.verified.of, len(np.unique(pairs.places[pairs.masked > 0]))
-            if not (least <= of <= self.functions and again <= of):
-                raise EntryError(f"verified is {again} of {of} functions, expected of {least} to {self.functions}")
-        _check_possible(pairs, self.settings)
+        yield (
+            compared != masked,
+            f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were masked",
+        )
+        yield from super().problems()
+        for cells, why in _impossible(pairs, self.settings):
+            where = np.argwhere(np.atleast_2d(cells))
+            arm, pair = where[0].tolist() if where.size else (0, 0)
+            place = f"{self.ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
+            yield where.size, f"{why}, {place}"
 
 
 def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
     """The entry of a masking result; `holding`: as of `masked.holding`. Raises EntryError for what no board takes."""
-    rows = result.ledger.rows[result.ledger.rows["copy"] == 0]
+    first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     names = [name for name in result.settings.node_types if len(holding[name])]
-    by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
-    masked, uncompared = [], 0
-    arms: dict[str, list[np.ndarray]] = {outcome: [] for outcome in OUTCOMES}
+    places = np.concatenate([holding[name] for name in names])
+    masked = np.zeros(len(places))
+    arms = {name: np.full((2, len(places)), _MISSED if name == "log_probability" else 0.0) for name in OUTCOMES}
+    by_outcome, start = {outcome: result.arms(outcome) for outcome in OUTCOMES}, 0
     for name in names:
-        of_type = rows[rows["node_type"] == result.ledger.node_types.index(name)]
-        known = by_outcome[HEADLINE][name].functions if len(of_type) else of_type["function"]
-        uncompared += len(of_type) - len(known)
-        masked.append(_filled(holding[name], known, of_type["masked"][np.isin(of_type["function"], known)], 0))
-        for outcome, found in by_outcome.items():
-            both = found[name] if len(of_type) else OutcomeArms(known, np.empty(0), np.empty(0))
-            kept, missed = np.isin(both.functions, known), _MISSED if outcome == "log_probability" else 0
-            arms[outcome].append(
-                np.stack([_filled(holding[name], known, arm[kept], missed) for arm in (both.t1, both.t0)])
-            )
+        if name in by_outcome[HEADLINE]:
+            known = by_outcome[HEADLINE][name].functions
+            at = start + np.searchsorted(holding[name], known)
+            of_type = first[first["node_type"] == result.ledger.node_types.index(name)]
+            masked[at] = of_type["masked"][np.isin(of_type["function"], known)]
+            for outcome, found in by_outcome.items():
+                kept = np.isin(found[name].functions, known)
+                arms[outcome][:, at] = found[name].t1[kept], found[name].t0[kept]
+        start += len(holding[name])
     return MaskedEntry.of_result(
         result,
-        version=VERSION,
+        version=mask_result.VERSION,
         dropped=result.dropped,
-        uncompared=dict(zip(UNCOMPARED, (uncompared, 0))),
+        uncompared=dict(zip(UNCOMPARED, (len(first) - int(np.count_nonzero(masked)), 0))),
         ledger=result.ledger.digest(),
         compared={name: len(holding[name]) for name in names},
-        places=packed(np.concatenate([holding[name] for name in names])),
-        masked=packed(np.concatenate(masked)),
+        places=packed(places),
+        masked=packed(masked),
         outcomes={
-            name: packed(np.round(np.abs(np.clip(np.concatenate(of, axis=1), -_LOWEST / _UNIT, 1)) * _UNIT))
-            for name, of in arms.items()
+            name: packed(np.round(np.abs(np.clip(of, -_LOWEST / _UNIT, 1)) * _UNIT)) for name, of in arms.items()
         },
     )
 
@@ -270,13 +250,6 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
 def of_result(result: MaskResult, data: Any) -> MaskedEntry:
     """The entry of a masking result; `data`: the location of the dataset. Raises EntryError for what no board takes."""
     return make(result, holding(data, result.settings))
-
-
-def _filled(places: np.ndarray, known: np.ndarray, values: np.ndarray, missed: float) -> np.ndarray:
-    """The values of `known` places among all of them, and for the others that of what is missed."""
-    found = np.full(len(places), missed, float)
-    found[np.searchsorted(places, known)] = values
-    return found
 
 
 def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
@@ -290,8 +263,8 @@ def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
     }
 
 
-def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
-    """Refuse what no model can have, whatever it predicts."""
+def _impossible(pairs: Pairs, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:
+    """What no model can have, whatever it predicts: in which arms and pairs (2, N) it stands here, and the reason."""
     current = settings.protocol != PUBLISHED
     jaccard, sorensen_dice, levenshtein, restored = (pairs.arms[name] for name in OUTCOMES[:4])
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
@@ -303,21 +276,16 @@ def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
     likely = pairs.arms["log_probability"] > math.log(0.5) * (1 - restored) + 0.001
     missed = pairs.masked == 0
     nothing = np.all([pairs.arms[name] == (_MISSED if name == "log_probability" else 0) for name in OUTCOMES], axis=0)
-    for wrong, why in (
-        (missed & ~nothing, "nothing is masked, and yet restored"),
-        (pairs.masked > settings.max_length, "no function has so many masked sub-tokens"),
-        (np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"),
-        (broken, "the restored share is not one of its masked sub-tokens"),
-        (np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"),
-        (unlike, "Jaccard allows no such Sorensen-Dice"),
-        (levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"),
-        (likely & ~missed, "sub-tokens are too likely for so few that are restored"),
-        (current & (restored == 1) & (jaccard < 1), "every sub-token is restored, but the tree is another"),
-    ):
-        if (where := np.argwhere(np.atleast_2d(wrong))).size:
-            arm, pair = where[0].tolist()
-            name = pairs.node_types[pairs.node_type[pair]]
-            raise EntryError(f"{why}, {('T1', 'T0')[arm]} of {name} in function {pairs.places[pair]}")
+    yield missed & ~nothing, "nothing is masked, and yet restored"
+    yield pairs.masked > settings.max_length, "no function has so many masked sub-tokens"
+    yield np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"
+    yield broken, "the restored share is not one of its masked sub-tokens"
+    yield np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"
+    yield unlike, "Jaccard allows no such Sorensen-Dice"
+    yield levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"
+    yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
+    unchanged = current & (restored == 1) & (jaccard < 1)
+    yield unchanged, "every sub-token is restored, but the tree is another"
 
 
 class OverTypes(NamedTuple):
@@ -343,27 +311,15 @@ def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed
     present[row, node_type] = 1
     values = np.zeros((size, types, *arms.shape[1:]))
     values[row, node_type] = arms
-    total, count = values.sum(axis=0), present.sum(axis=0)
-    mean = np.full((3, 3, arms.shape[2]), np.nan)
-    mean[:, 0] = _means(total[None], count[None])[0]
-    if size >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        resampled = []
-        for _ in range(0, RESAMPLES, _AT_ONCE):
-            drawn = [np.bincount(rng.integers(size, size=size), minlength=size) for _ in range(_AT_ONCE)]
-            weight = np.array(drawn, float)
-            sums = (weight @ values.reshape(size, -1)).reshape(_AT_ONCE, *total.shape)
-            resampled.append(_means(sums, weight @ present))
-        left_out = _means(total - values, count - present)
-        flat = mean[:, 0].reshape(-1)
-        bounds = bca(flat, np.concatenate(resampled).reshape(-1, flat.size), left_out.reshape(size, -1))
-        mean[:, 1:] = bounds.reshape(2, *mean[:, 0].shape).swapaxes(0, 1)
+    count, outcomes = present.sum(axis=0), arms.shape[2]
+    draws = drawn_functions(size, RESAMPLES, seed)
+    bounds = bootstrapped(_means, (present, values), draws).reshape(3, 3, outcomes)
     gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    return OverTypes(mean, paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
+    return OverTypes(bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
 
 
-def _means(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """T1, T0 and effect (B, 3, O) from sums (B, types, 2, O) and the numbers of functions (B, types)."""
-    of_type = sums / np.where(counts > 0, counts, np.nan)[..., None, None]
-    mean = np.nanmean(of_type, axis=1)
-    return np.concatenate([mean, mean[:, :1] - mean[:, 1:]], axis=1)
+def _means(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """T1, T0 and effect (..., 3 * O) from numbers of functions (..., types) and sums over these (..., types, 2, O)."""
+    mean = np.nanmean(sums / np.where(counts > 0, counts, np.nan)[..., None, None], axis=-3)
+    both = np.concatenate([mean, mean[..., :1, :] - mean[..., 1:, :]], axis=-2)
+    return both.reshape(*both.shape[:-2], -1)

@@ -10,45 +10,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError, LedgerError
-from codesyntax_dataset.protocol import (
-    BASELINES,
-    BEST_BASELINE,
-    BEYOND_OFFSET,
-    HELD_OUT,
-    PROTOCOLS,
-    PUBLISHED,
-)
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
-from probing.evidence import baselines
+from probing.evidence import baselines, uncertainty
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
+from probing.evidence.entry import packed
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.packing import packed
 from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
-from probing.evidence.uncertainty import (
-    Comparison,
-    Estimate,
-    MeanComparison,
-    Means,
-    Summary,
-    compare,
-    compare_means,
-    estimate,
-    mean_score,
-    means,
-    summary,
-)
+from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
 from probing.runs.controls import RELABELLED, check_control
 from probing.runs.data import find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
@@ -71,13 +52,6 @@ Differences = dict[str, dict[str, TestedDifference]]
 """Rule -> k -> difference, without the k that have none."""
 
 
-class BaselineScores(FieldsByName):
-    """The scores of a baseline: those of relations, relation -> rule -> k, without intervals."""
-
-    scores: Means
-    relations: dict[str, dict[str, dict[str, float | None]]]
-
-
 class SameRelations(FieldsByName):
     """The scores of *published* over the relations of *held-out*."""
 
@@ -90,7 +64,7 @@ class EvidenceScores(FieldsByName):
     """The numbers of tables by protocol; scores are percentages, intervals 95 % intervals."""
 
     protocols: dict[str, Summary]
-    baselines: dict[str, dict[str, BaselineScores]]
+    baselines: dict[str, dict[str, Summary]]
     """Protocol -> one of BASELINES -> scores."""
     differences: dict[str, Differences]
     same_relations: SameRelations
@@ -180,18 +154,42 @@ def _others() -> set[str]:
 
 
 @dataclass
-class Evidence:
-    """One model on one config, by both protocols, with the baselines on the same functions.
+class Splits:
+    """Functions on which models are compared, and what needs no model there.
 
-    `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored. `rivals`: number of
-    avoided offsets -> what needs no model beyond these. `whole`: makes the same of all functions of both splits, if
-    these are not all; `read`: in the latter, the probes of the functions that the model could read.
+    `edges`: of these functions, on `validation` and on `test`, the split that is scored; `avoided`: numbers of offsets
+    that hard edges may avoid.
+    """
+
+    edges: dict[str, Edges]
+    direction: str
+    avoided: tuple[int, ...] = AVOIDED
+
+    @cached_property
+    def baselines(self) -> BaselineResult:
+        return baselines.evaluate(self.edges["validation"], self.edges["test"], self.direction)
+
+    @cached_property
+    def rivals(self) -> dict[int, Rivals | None]:
+        """Number of avoided offsets -> what needs no model beyond these."""
+        edges = self.edges["validation"], self.edges["test"]
+        return {avoided: rivals(*edges, avoided, self.direction) for avoided in self.avoided}
+
+    def only(self, probed: Probed) -> Probed:
+        """Two probes, restricted to these functions."""
+        return probed.only(self.edges["test"].function, self.edges["validation"].function)
+
+
+@dataclass
+class Evidence:
+    """One model on one config, by both protocols, with the baselines on the functions of `splits`.
+
+    `whole`: makes the same of all functions of both splits, if these are not all; `read`: in the latter, the probes of
+    the functions that the model could read.
     """
 
     probed: Probed
-    baselines: BaselineResult
-    edges: dict[str, Edges]
-    rivals: dict[int, Rivals | None]
+    splits: Splits
     whole: Callable[[], Evidence] | None = None
     read: Probed | None = None
 
@@ -214,15 +212,16 @@ class Evidence:
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Protocol -> scores with intervals."""
-        return {protocol: estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
+        return {protocol: uncertainty.estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
         if self.probed.test.settings.control in RELABELLED:
             return {}
+        best = {protocol: of[BEST_BASELINE] for protocol, of in self.splits.baselines.outcomes.items()}
         return {
-            protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE], relations_at=TABLE_PLACES)
+            protocol: uncertainty.compare(outcomes, best[protocol], relations_at=TABLE_PLACES)
             for protocol, outcomes in self.outcomes.items()
         }
 
@@ -230,20 +229,20 @@ class Evidence:
     def same_relations(self) -> tuple[np.ndarray, MeanComparison | None]:
         """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
         with the best baseline."""
-        published, compared = self.outcomes["published"], self.comparisons.get("published")
-        relations = self.outcomes["held-out"].relations
-        if relations == published.relations:
-            same = None if compared is None else MeanComparison(compared.difference.mean, compared.p_mean)
-            return self.estimates["published"].mean, same
-        best = self.baselines.outcomes["published"][BEST_BASELINE]
-        outcomes = published.only(relations)
-        return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if compared else None
+        outcomes, relations = self.outcomes[PUBLISHED], self.outcomes[HELD_OUT].relations
+        published = outcomes.only(relations)
+        all_of_them = relations == outcomes.relations
+        mean = self.estimates[PUBLISHED].mean if all_of_them else uncertainty.mean_score(published)
+        if PUBLISHED not in self.comparisons:
+            return mean, None
+        best = self.splits.baselines.outcomes[PUBLISHED][BEST_BASELINE]
+        return mean, uncertainty.compare_means([published, best], [(0, 1)])[0]
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
-        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.rivals}
+        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.splits.rivals}
 
     @cached_property
     def strata(self) -> list[Stratum]:
@@ -257,25 +256,22 @@ class Evidence:
         same_edges = self.probed.test.settings.control not in RELABELLED
         return {
             avoided: rival.against(model) if same_edges and rival and (model := self.beyond[avoided]) else None
-            for avoided, rival in self.rivals.items()
+            for avoided, rival in self.splits.rivals.items()
         }
 
     @cached_property
     def scores(self) -> EvidenceScores:
         same, compared = self.same_relations
         return EvidenceScores(
-            protocols={name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
-            baselines={
-                protocol: {kind: _without_heads(summed) for kind, summed in summaries.items()}
-                for protocol, summaries in self.baselines.summaries.items()
-            },
+            protocols={at: uncertainty.summary(self.outcomes[at], self.estimates[at]) for at in PUBLISHED_FIRST},
+            baselines=self.splits.baselines.summaries,
             differences={
                 protocol: _differences(comparison.difference.mean, comparison.p_mean)
                 for protocol, comparison in self.comparisons.items()
             },
             same_relations=SameRelations(
-                scores=means(same),
-                baselines=self.baselines.same_relations,
+                scores=uncertainty.means(same),
+                baselines=self.splits.baselines.same_relations,
                 differences={} if compared is None else _differences(compared.mean, compared.p),
             ),
         )
@@ -291,8 +287,8 @@ class Evidence:
     def _entry(self) -> AttentionEntry:
         read, avoided = self.read or self.probed, AVOIDED[0]
         test, validation = read.test, read.validation
-        model, rival = self.beyond[avoided], self.rivals[avoided]
-        published, kinds = self.outcomes[PUBLISHED], self.baselines.outcomes
+        model, rival = self.beyond[avoided], self.splits.rivals[avoided]
+        published, kinds = self.outcomes[PUBLISHED], self.splits.baselines.outcomes
         unread = np.setdiff1d(published.functions, test.ledger.function)
         fields: dict[str, Any] = {
             "scoring": SCORING_VERSION,
@@ -327,38 +323,26 @@ positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot
 (`choose_least`)."""
 
 
-class WholeSplits:
+class WholeSplits(Splits):
     """The functions on which the heads of entries are chosen, all SHORT ones of validation, and scored, all of test,
     whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
-        self._data, self._config, self._direction = data, config, direction
-
-    @cached_property
-    def edges(self) -> dict[str, Edges]:
-        short = np.flatnonzero(_characters(self._data, self._config, "validation") <= SHORT)
-        return {
-            "validation": baselines.read_edges(self._data, self._config, "validation", short),
-            "test": baselines.read_edges(self._data, self._config, "test"),
+        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT)
+        edges = {
+            "validation": baselines.read_edges(data, config, "validation", short),
+            "test": baselines.read_edges(data, config, "test"),
         }
-
-    @cached_property
-    def baselines(self) -> BaselineResult:
-        return baselines.evaluate(self.edges["validation"], self.edges["test"], self._direction)
-
-    @cached_property
-    def rivals(self) -> Rivals | None:
-        return rivals(self.edges["validation"], self.edges["test"], AVOIDED[0], self._direction)
+        super().__init__(edges, direction, AVOIDED[:1])
 
     def evidence(self, read: Probed) -> Evidence:
         """That on a model which could read a part of the functions: what it could not is missed by every head."""
-        read = read.only(self.edges["test"].function, self.edges["validation"].function)
+        read = self.only(read)
         test, validation = (
             ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
             for split in ("test", "validation")
         )
-        whole = Probed(test, validation, read.files)
-        return Evidence(whole, self.baselines, self.edges, {AVOIDED[0]: self.rivals}, read=read)
+        return Evidence(Probed(test, validation, read.files), self, read=read)
 
     def completed(self, ledger: RankLedger, split: str) -> RankLedger:
         """The ledger with the edges of these functions: those of functions that were not read have the worst rank."""
@@ -390,8 +374,8 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
         return False
     known: dict[str, Mapping[str, Outcomes]] = dict(whole.baselines.outcomes)
-    if whole.rivals is not None:
-        known[BEYOND_OFFSET] = whole.rivals.outcomes
+    if (rival := whole.rivals[AVOIDED[0]]) is not None:
+        known[BEYOND_OFFSET] = rival.outcomes
     fields = {}
     for at, hits in entry.counted().items():
         ours = known.get(at, {}).get(BEST_BASELINE)
@@ -419,20 +403,19 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     `data`: the location of the dataset, if not the one in the results. Raises LedgerError for results on different
     data, configs, splits or directions, or without common functions, and if the labels of the data differ.
     """
-    return _evidence(probed, *_read(probed, data))
+    splits, whole = _read(probed, data)
+    return [Evidence(splits.only(one), splits, of_all) for one, of_all in zip(probed, whole)]
 
 
 def entry_of(one: Probed, data: Any = None) -> AttentionEntry:
     """`Evidence.entry` of what `gather` makes of one model, without baselines on the functions that it could read."""
-    functions, edges, (whole,) = _read([one], data)
-    return (whole() if whole else _evidence([one], functions, edges, [None])[0])._entry()
+    splits, (whole,) = _read([one], data)
+    return (whole() if whole else Evidence(splits.only(one), splits))._entry()
 
 
-def _read(
-    probed: Sequence[Probed], data: Any
-) -> tuple[dict[str, np.ndarray], dict[str, Edges], list[Callable[[], Evidence] | None]]:
-    """The functions and edges on both splits that `gather` compares on, and what makes the evidence of each model on
-    all functions, None if these are all. Raises what `gather` does."""
+def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
+    """The functions that `gather` compares on, and what makes the evidence of each model on all functions, None if
+    these are all. Raises what `gather` does."""
     settings = [one.test.settings for one in probed]
     for name in ("data", "config", "split", "direction", "limit"):
         if len(values := {str(getattr(one, name)) for one in settings}) > 1:
@@ -454,34 +437,22 @@ def _read(
                     f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
                     "the data that was probed with --data"
                 )
-            if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
+            kept = getattr(one, part).ledger.only(part_edges.function)
+            if len(kept) != len(part_edges) or part_edges.settings.functions != len(functions[part]):
                 raise LedgerError(
                     f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
                     "ledger was altered, or belongs to other data"
                 )
-    splits = WholeSplits(data, first.config, first.direction)
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
-    return (
-        functions,
-        edges,
-        [None if _is_whole(one, *sizes, short) else partial(splits.evidence, one) for one in probed],
-    )
-
-
-def _evidence(
-    probed: Sequence[Probed],
-    functions: Mapping[str, np.ndarray],
-    edges: dict[str, Edges],
-    whole: Sequence[Callable[[], Evidence] | None],
-) -> list[Evidence]:
-    splits, direction = (edges["validation"], edges["test"]), probed[0].test.settings.direction
-    result = baselines.evaluate(*splits, direction)
-    further = {avoided: rivals(*splits, avoided, direction) for avoided in AVOIDED}
-    return [
-        Evidence(one.only(functions["test"], functions["validation"]), result, edges, further, of_all)
-        for one, of_all in zip(probed, whole)
+    whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
+    return Splits(edges, first.direction), [
+        None if _is_whole(one, *sizes, short) else partial(_on_whole, whole, one) for one in probed
     ]
+
+
+def _on_whole(whole: Callable[[], WholeSplits], one: Probed) -> Evidence:
+    return whole().evidence(one)
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
@@ -521,16 +492,8 @@ def _differences(difference: np.ndarray, p: np.ndarray) -> Differences:
             for k, cell in by_k.items()
             if cell is not None
         }
-        for number, (rule, by_k) in enumerate(means(difference).items())
+        for number, (rule, by_k) in enumerate(uncertainty.means(difference).items())
     }
-
-
-def _without_heads(summed: Summary) -> BaselineScores:
-    relations = {
-        name: {rule: {k: cell.score[0] for k, cell in entry[rule].items()} for rule in RULES}
-        for name, entry in summed.relations.items()
-    }
-    return BaselineScores(scores=summed.scores, relations=relations)
 
 
 def _results(folder: Path) -> list[Path]:

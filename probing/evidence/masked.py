@@ -85,8 +85,8 @@ class MaskedType(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked language model. `functions`, `copies`, `skips`, `dropped`, `without_place`, `run`, `versions`: as in
-    MaskResult, of all that was run; `ledger`: the digest of its ledger.
+    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`, `without_place`,
+    `run`: as in MaskResult, of all that was run.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
     type that were run, but are not in `node_types`}; `examples`: None if there are none beside the result.
@@ -103,8 +103,6 @@ class Masked(NamedTuple):
     uncompared: dict[str, int]
     without_place: dict[str, tuple[int, int]]
     run: MaskRun
-    versions: dict[str, str]
-    ledger: str
     examples: list[Worked] | None = None
 
 
@@ -181,15 +179,10 @@ def gather(files: Sequence[Path]) -> list[Masked]:
 def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared: dict[str, np.ndarray]) -> Masked:
     names = [name for name in result.node_types if name in shared]
     kept = {column: {name: _only(by_type[name], shared[name]) for name in names} for column, by_type in arms.items()}
-    effects = {
-        outcome: paired(
-            {name: kept[outcome][name][0] for name in names},
-            {name: kept[outcome][name][1] for name in names},
-            outcomes=TESTED,
-        )
-        for outcome in OUTCOMES
-    }
-    over_fillers = {outcome: gains(kept, outcome) for outcome in FLOORS}
+    effects, over_fillers = {}, {outcome: gains(kept, outcome) for outcome in FLOORS}
+    for outcome in OUTCOMES:
+        t1, t0 = ({name: both[arm] for name, both in kept[outcome].items()} for arm in (0, 1))
+        effects[outcome] = paired(t1, t0, outcomes=TESTED)
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     node_types = {}
     for name in names:
@@ -198,25 +191,17 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
             places=shared[name],
             sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
             arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
-            effects={outcome: effects[outcome][name] for outcome in OUTCOMES},
-            gains={outcome: over_fillers[outcome][name] for outcome in FLOORS},
+            effects={outcome: of[name] for outcome, of in effects.items()},
+            gains={outcome: of[name] for outcome, of in over_fillers.items()},
         )
     known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
+    of_result = ("settings", "signature", "functions", "copies", "skips", "dropped", "without_place", "run")
     return Masked(
-        settings=result.settings,
-        signature=result.signature,
+        **{name: getattr(result, name) for name in of_result},
         node_types=node_types,
-        functions=result.functions,
-        copies=result.copies,
         failed=sum(scores.failed for scores in result.node_types.values()),
-        skips=result.skips,
-        dropped=result.dropped,
         uncompared=uncompared,
-        without_place=result.without_place,
-        run=result.run,
-        versions=result.versions,
-        ledger=result.ledger.digest(),
     )
 
 

@@ -1,12 +1,20 @@
-"""Mechanism beside outcome: what the best heads of a model find of a syntax, and what masking this syntax costs it.
+"""Mechanism beside outcome: whether what is measured inside a model goes with what it does, in rank correlations.
 
-A node type and the relations of the same syntax (`Language.syntax`) are a pair. The rank correlation over pairs
-(Spearman 1904) says whether the heads' held-out scores and the losses of masking come in the same order. A few pairs
-may do so for many reasons, such as how frequent or how local a syntax is; the same correlation with the scores of the
-best baseline, which has no model, therefore stands beside it.
+- `beside`: what the best heads of a model find of a syntax, and what masking this syntax costs it. A node type and the
+  relations of the same syntax (`Language.syntax`) are a pair. The rank correlation over pairs (Spearman 1904) says
+  whether the heads' held-out scores and the losses of masking come in the same order. Both sides are restricted to the
+  functions that both have. The claim is about syntax, so that the unit of intervals and tests is the pair, whatever the
+  number of functions.
+- `orders`: heads, bits and silencing beside minimal pairs. Of each relation a model has what its best head finds, what
+  attention adds to words and positions, what silencing the best head costs, and how often the model prefers the valid
+  text of pairs about the same syntax. The rank correlation of a predictor with the accuracy is made in two ways, each a
+  mean of correlations: over relations within a model, which says whether it prefers best where its heads find most, and
+  over models within a relation, such as the checkpoints of a training. Models share the difficulty of a relation, and
+  relations the quality of a model: p therefore exchanges relations in all models together, or models in all relations
+  together.
 
-Both sides are restricted to the functions that both have. The claim is about syntax, so that the unit of intervals and
-tests is the pair, whatever the number of functions.
+A few pairs or relations may come in one order for many reasons, such as how frequent or how local a syntax is; the same
+correlation with the scores of the best baseline, which has no model, therefore stands beside each.
 """
 
 from __future__ import annotations
@@ -22,9 +30,9 @@ import pandas
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
-from probing.evidence.outcomes import Outcomes
 from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, holm, paired_test
 from probing.evidence.uncertainty import mean_of
+from probing.prediction.preference_result import LEAST_PAIRS, SCORES, Accuracy
 from probing.prediction.result import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.settings import Settings
@@ -33,7 +41,11 @@ SIMILARITY = "jaccard"
 """The similarity of trees whose effect is compared."""
 
 LEAST = 5
-"""Pairs from which a correlation is computed."""
+"""Pairs, relations or models from which a correlation is computed."""
+
+BASELINE = "baseline"
+
+PREDICTORS = ("heads", BASELINE, "bits", "cost")
 
 _ALL_ORDERS = 8
 """Pairs whose orders are all counted."""
@@ -115,8 +127,9 @@ class Mechanism(NamedTuple):
 def one_guess(evidence: Evidence) -> OneGuess:
     """Hits of the heads of a model and of the best baseline, both chosen on validation."""
     heads = evidence.outcomes[HELD_OUT]
-    baseline = evidence.baselines.outcomes[HELD_OUT][BEST_BASELINE].only(heads.relations)
-    return OneGuess(heads.relations, heads.functions, heads.edges, _hits(heads), _hits(baseline))
+    baseline = evidence.splits.baselines.outcomes[HELD_OUT][BEST_BASELINE].only(heads.relations)
+    hits = (side.one_guess.hits[0, 0] for side in (heads, baseline))
+    return OneGuess(heads.relations, heads.functions, heads.edges, *hits)
 
 
 def unlike(probed: Settings, file: Any, masked: MaskSettings, data: Any = None) -> str:
@@ -187,9 +200,11 @@ def correlations_of(pairs: Sequence[MatchedPair]) -> dict[str, Correlations]:
     correlations = {}
     for outcome in ("effect", "restored"):
         loss = np.array([getattr(pair, outcome) for pair in pairs])
-        correlations[outcome] = Correlations(
-            correlate(heads, loss), correlate(baseline, loss), _difference(heads, baseline, loss)
-        )
+        of_heads, of_baseline = correlate(heads, loss), correlate(baseline, loss)
+        difference, p = _difference(heads[None], baseline[None], loss[None])
+        if np.isnan([of_heads.estimate, of_baseline.estimate]).any():
+            difference = p = np.nan
+        correlations[outcome] = Correlations(of_heads, of_baseline, Correlation(difference, np.nan, np.nan, p))
     corrected = holm(np.array([np.nan_to_num(of.heads.p, nan=1.0) for of in correlations.values()])).tolist()
     return {
         outcome: of._replace(heads=of.heads._replace(p=p)) for (outcome, of), p in zip(correlations.items(), corrected)
@@ -203,11 +218,10 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
     p counts the orders of the pairs, all of them or PERMUTATIONS at random, that correlate as much. The interval is
     that of Bonett and Wright (2000, Psychometrika 65); where the ranks agree, that of the next lower correlation.
     """
-    ranks, others = ranks_of(one), ranks_of(other)
-    if not (ranks.any() and others.any()):
+    estimate, p = agreement(one[None], other[None])
+    if np.isnan(estimate):
         return Correlation(*[np.nan] * 4)
-    estimate, size = float(ranks @ others), len(one)
-    p = float((np.abs(ranks[orders_of(size)] @ others) >= abs(estimate) - 1e-9).mean())
+    size = len(one)
     most = 1 - 12 / (size**3 - size)
     inner = float(np.clip(estimate, -most, most))
     away = NORMAL.inv_cdf(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
@@ -227,21 +241,101 @@ def orders_of(size: int) -> np.ndarray:
     return np.array([range(size), *(rng.permutation(size) for _ in range(PERMUTATIONS))])
 
 
-def _difference(heads: np.ndarray, baseline: np.ndarray, loss: np.ndarray) -> Correlation:
-    """The excess of the heads' correlation with a loss over the baseline's; p exchanges the two within pairs."""
-    one, other, losses = ranks_of(heads), ranks_of(baseline), ranks_of(loss)
-    if not (one.any() and other.any() and losses.any()):
-        return Correlation(*[np.nan] * 4)
-    terms = (one - other) * losses
-    return Correlation(float(terms.sum()), np.nan, np.nan, float(paired_test(terms, PERMUTATIONS, 0)))
-
-
 def ranks_of(values: np.ndarray) -> np.ndarray:
-    """Ranks (P,), less their mean, of length 1, or all 0 if they are equal; equal numbers share their mean rank."""
-    ranks = pandas.Series(values.round(9)).rank().to_numpy()  # sums of other functions may differ in their last digits
-    ranks = ranks - ranks.mean()
-    return ranks / (np.sqrt(ranks @ ranks) or 1)
+    """Ranks (n, P), less their mean, of length 1, or all 0 if they are equal; equal numbers share their mean rank."""
+    ranks = pandas.DataFrame(values.round(9)).rank(axis=1).to_numpy()  # the last digits depend on the order of sums
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(ranks, axis=1, keepdims=True)
+    return ranks / np.where(length > 0, length, 1)
 
 
-def _hits(outcomes: Outcomes) -> np.ndarray:
-    return outcomes.at(["first"], [1]).hits[0, 0]
+class PredictedModel(NamedTuple):
+    """One model: each of PREDICTORS that was measured -> relation -> value, and relation -> accuracy on its pairs."""
+
+    title: str
+    predictors: Mapping[str, Mapping[str, float]]
+    accuracies: Mapping[str, Accuracy]
+
+
+class Order(NamedTuple):
+    """The order of a predictor beside that of one of SCORES, in so many models and relations that have both.
+
+    `over_relations`, `over_models`: the mean rank correlation and its p, corrected (Holm) over predictors and scores;
+    NaN for fewer than LEAST relations or models, or where all are equal. `beyond_baseline`: how much higher the first
+    is than that of the best baseline in the same models and relations, and its p.
+    """
+
+    predictor: str
+    score: str
+    models: int
+    relations: int
+    over_relations: tuple[float, float]
+    beyond_baseline: tuple[float, float]
+    over_models: tuple[float, float]
+
+
+def orders(models: Sequence[PredictedModel]) -> list[Order]:
+    """Those of all predictors and scores that enough relations have."""
+    found = [order for name in PREDICTORS for score in SCORES if (order := _order(models, name, score)) is not None]
+    tested = [at for at, order in enumerate(found) if order.predictor != BASELINE]
+    within = _corrected([found[at].over_relations for at in tested])
+    across = _corrected([found[at].over_models for at in tested])
+    for at, *of in zip(tested, within, across):
+        found[at] = found[at]._replace(over_relations=of[0], over_models=of[1])
+    return found
+
+
+def _corrected(tests: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same estimates with p corrected (Holm) over the tests that there are."""
+    there = [at for at, (_, p) in enumerate(tests) if not np.isnan(p)]
+    corrected = dict(zip(there, holm(np.array([tests[at][1] for at in there])).tolist()))
+    return [(estimate, corrected.get(at, p)) for at, (estimate, p) in enumerate(tests)]
+
+
+def _order(models: Sequence[PredictedModel], predictor: str, score: str) -> Order | None:
+    models = [one for one in models if one.predictors.get(predictor)]
+    each = [
+        {name for name, of in one.accuracies.items() if of.pairs >= LEAST_PAIRS}.intersection(
+            one.predictors[predictor], one.predictors.get(BASELINE, one.predictors[predictor])
+        )
+        for one in models
+    ]
+    names = sorted(set.intersection(*each)) if each else []
+    if len(names) < LEAST:
+        return None
+
+    def table(by: str) -> np.ndarray:
+        return np.array([[one.predictors[by][name] for name in names] for one in models])
+
+    values = table(predictor)
+    accuracy = np.array([[getattr(one.accuracies[name], score) for name in names] for one in models])
+    beyond = np.nan, np.nan
+    if predictor != BASELINE and all(BASELINE in one.predictors for one in models):
+        beyond = _difference(values, table(BASELINE), accuracy)
+    return Order(
+        predictor,
+        score,
+        len(models),
+        len(names),
+        agreement(values, accuracy),
+        beyond,
+        agreement(values.T, accuracy.T) if len(models) >= LEAST else (np.nan, np.nan),
+    )
+
+
+def agreement(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """The rank correlation of two (n, P) over P, the mean over n, and its two-sided p by exchanging the P columns of
+    one, in all n together; NaN where all numbers of a side are equal in each."""
+    ranks, others = ranks_of(one), ranks_of(other)
+    terms = ranks.T @ others / len(one)  # (P, P): what the columns add if the second stands where the first did
+    if not terms.any():
+        return np.nan, np.nan
+    estimate = float(np.trace(terms))
+    exchanged = terms[orders_of(len(terms)), np.arange(len(terms))].sum(axis=1)
+    return estimate, float((np.abs(exchanged) >= abs(estimate) - 1e-9).mean())
+
+
+def _difference(one: np.ndarray, baseline: np.ndarray, accuracy: np.ndarray) -> tuple[float, float]:
+    """How much higher the agreement of one is than the baseline's; p exchanges the two within relations."""
+    terms = ((ranks_of(one) - ranks_of(baseline)) * ranks_of(accuracy)).mean(axis=0)
+    return float(terms.sum()), float(paired_test(terms, PERMUTATIONS, 0))

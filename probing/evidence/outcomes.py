@@ -18,8 +18,8 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.statistics import unexchanged
 
-Choice = dict[str, dict[str, list[tuple[int, int]]]]
-"""Rule -> relation -> an attention head (layer, head) for each k of KS."""
+Choice = dict[str, np.ndarray]
+"""Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k, 2)."""
 
 TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 """Where the k of tables are among KS."""
@@ -128,14 +128,10 @@ class Outcomes:
             self, found=[Found.of(one.places, one.edges, one.columns[one.which[cells]]) for one in self.found]
         )
 
-
-def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Outcomes:
-    """Outcomes of hits (rules, k, F, R) on edges (F, R), whoever found them."""
-    found = []
-    for column in range(len(relations)):
-        places = np.flatnonzero(edges[:, column])
-        found.append(Found.of(places, edges[places, column], hits[..., places, column]))
-    return Outcomes(relations, np.arange(len(edges)), edges, found, {}, {})
+    @property
+    def one_guess(self) -> Outcomes:
+        """The same with one guess, by the rule `first`."""
+        return self.at(RULES[:1], KS[:1])
 
 
 def resampled(parts: Sequence[Found], functions: int, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,8 @@ Two protocols, always reported side by side:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from probing.evidence.outcomes import Choice, Found, Outcomes
 SAME_RELATIONS = "published, held-out's relations"
 """The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
 
+_PLACES = np.array(KS) - 1
+"""Where hits within k are, of all k from 1."""
+
 _WORST = max(KS)
 """As good as any rank behind it."""
 
@@ -32,13 +36,8 @@ _WORST = max(KS)
 def choose(ledger: RankLedger) -> Choice:
     """The best head of each rule, relation and k, ties as in `score`."""
     counts = ledger.counts()
-    choice: Choice = {}
-    for rule in RULES:
-        relations = score(counts, KS, rule)["relations"]
-        choice[rule] = {
-            name: [(entry[str(k)]["layer"], entry[str(k)]["head"]) for k in KS] for name, entry in relations.items()
-        }
-    return choice
+    by_rule = [score(counts, KS, rule)["relations"] for rule in RULES]
+    return {name: _heads([of_rule[name] for of_rule in by_rule]) for name in by_rule[0]}
 
 
 def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
@@ -49,25 +48,24 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     """
     choice, lost = choose(validation), np.isin(validation.function, list(unread))
     known, scored = validation.counts(), test.counts()
-    for number in np.unique(validation.relation[lost]).tolist():
-        name, edges = validation.relations[number], np.count_nonzero(lost & (validation.relation == number))
-        for rule in RULES if name in scored.counts else ():
+    for column in np.unique(validation.relation[lost]).tolist():
+        name, edges = validation.relations[column], np.count_nonzero(lost & (validation.relation == column))
+        for number, rule in enumerate(RULES) if name in scored.counts else ():
             hits, found = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
             possible = hits >= hits.max(axis=0) - edges
             worst = np.where(possible, found, found.max() + 1).argmin(axis=0)
-            choice[rule][name] = [divmod(int(worst[k - 1]), known.heads) for k in KS]
+            choice[name][number] = np.stack(np.divmod(worst[_PLACES], known.heads), axis=-1)
     return choice
 
 
 def choice_of(result: ProbeResult) -> Choice:
     """The heads of the scores of a result: what `choose` chooses on its ledger."""
-    return {
-        rule: {
-            name: [(entry[rule][str(k)]["layer"], entry[rule][str(k)]["head"]) for k in KS]
-            for name, entry in result.relations.items()
-        }
-        for rule in RULES
-    }
+    return {name: _heads([entry[rule] for rule in RULES]) for name, entry in result.relations.items()}
+
+
+def _heads(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Layers and heads (rules, k, 2), from those by k for each rule."""
+    return np.array([[(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS] for cells in by_rule])
 
 
 def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
@@ -88,7 +86,7 @@ def _outcomes(ledger: RankLedger, choice: Choice, ranks: np.ndarray) -> Outcomes
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
-    chosen = [name for name in names if name in choice[RULES[0]]]
+    chosen = [name for name in names if name in choice]
     edges, found = np.zeros((len(functions), len(chosen)), np.int32), []
     for column, name in enumerate(chosen):
         number = ledger.relations.index(name)
@@ -98,40 +96,40 @@ def _outcomes(ledger: RankLedger, choice: Choice, ranks: np.ndarray) -> Outcomes
         of_relation = edges[places, column]
         small = np.int16 if of_relation.max() < 2**15 else np.int32
         hits = np.zeros((len(RULES), len(KS), len(places)), small)
-        for rule, kind in enumerate(RULES):
-            heads_by_k = choice[kind][name]
-            for guess, cell in enumerate(dict.fromkeys(heads_by_k)):
+        for rule, heads_by_k in enumerate(choice[name]):
+            distinct, which = np.unique(heads_by_k, axis=0, return_inverse=True)
+            for guess in range(len(distinct)):
                 cells = np.bincount(
                     own * (_WORST + 1) + ranks[guess, rule, index], minlength=len(places) * (_WORST + 1)
                 )
                 within = cells.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
-                for place, k in enumerate(KS):
-                    if heads_by_k[place] == cell:
-                        hits[rule, place] = within[:, k - 1]
+                of_guess = which.ravel() == guess
+                hits[rule, of_guess] = within.T[_PLACES[of_guess]]
         found.append(Found.of(places, of_relation, hits))
     unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
     return Outcomes(chosen, functions, edges, found, choice, unchosen)
 
 
 def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
-    """Layers and heads (2, n, rules, relations of the ledger): the first, second ... head that a relation chose."""
+    """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation chose, in order."""
     layers, heads = ledger.ranks.shape[2:]
-    names = [
-        ledger.relations[number]
-        for number in np.unique(ledger.relation)
-        if ledger.relations[number] in choice[RULES[0]]
-    ]
-    distinct = {(rule, name): list(dict.fromkeys(choice[rule][name])) for rule in RULES for name in names}
+    names = [ledger.relations[number] for number in np.unique(ledger.relation)]
+    distinct = {
+        (rule, name): np.unique(choice[name][rule], axis=0)
+        for rule in range(len(RULES))
+        for name in names
+        if name in choice
+    }
     most = max(map(len, distinct.values()), default=0)
     cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
     for (rule, name), chosen in distinct.items():
-        for layer, head in chosen:
-            if not (layer < layers and head < heads):
-                raise LedgerError(
-                    f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
-                    "heads: choose on a ledger of the same model"
-                )
-        cells[:, : len(chosen), RULES.index(rule), ledger.relations.index(name)] = np.transpose(chosen)
+        if (beyond := (chosen >= (layers, heads)).any(axis=1)).any():
+            layer, head = chosen[beyond.argmax()]
+            raise LedgerError(
+                f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                "heads: choose on a ledger of the same model"
+            )
+        cells[:, : len(chosen), rule, ledger.relations.index(name)] = chosen.T
     return cells
 
 

@@ -11,7 +11,7 @@ may lack it: of such, it rejects up to 18 %.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -30,6 +30,9 @@ RESAMPLES = 1000
 
 PERMUTATIONS = 9999
 """Random permutations of a test: the smallest p-value is 1 / 10000."""
+
+_AT_ONCE = 100
+"""Resamples in memory at once."""
 
 NORMAL = NormalDist()
 _share_below = np.vectorize(NORMAL.cdf, otypes=[float])
@@ -89,6 +92,34 @@ def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray, degrees:
         values = np.take_along_axis(ordered, np.stack([low, np.minimum(low + 1, drawn_or_one - 1)]), axis=0)
         bounds.append(values[0] + (place - low) * (values[1] - values[0]))
     return np.stack(bounds)
+
+
+def bootstrapped(
+    estimate: Callable[..., np.ndarray],
+    tables: Sequence[np.ndarray],
+    draws: Iterable[np.ndarray],
+    degrees: float = float("inf"),
+) -> np.ndarray:
+    """The estimate of sums of `tables` (F, ...) over functions, with lower and upper bounds by `bca`: (3, n).
+
+    `estimate`: gives (..., n) from the sums of each table, (..., as of the table); `draws`: how often each function is
+    drawn, some resamples at a time: (B, F). Fewer than FEW_FUNCTIONS functions have no bounds, which are then NaN.
+    """
+    totals = [table.sum(axis=0) for table in tables]
+    found = estimate(*totals)
+    if len(tables[0]) < FEW_FUNCTIONS:
+        return np.stack([found, *np.full((2, len(found)), np.nan)])
+    resampled = np.concatenate([estimate(*(np.tensordot(drawn, table, 1) for table in tables)) for drawn in draws])
+    left_out = estimate(*(total - table for total, table in zip(totals, tables)))
+    return np.stack([found, *bca(found, resampled, left_out, degrees)])
+
+
+def drawn_functions(functions: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each function is drawn, for `bootstrapped`."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, resamples, _AT_ONCE):
+        rows = rng.integers(functions, size=(min(_AT_ONCE, resamples - start), functions))
+        yield np.array([np.bincount(row, minlength=functions) for row in rows], float)
 
 
 def as_far(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:

@@ -24,16 +24,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import (
-    FEW_FUNCTIONS,
-    NORMAL,
-    PERMUTATIONS,
-    RESAMPLES,
-    as_far,
-    bca,
-    holm,
-    paired_p,
-)
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, as_far, bca, holm, paired_p
 from probing.evidence.statistics_cache import Arrays, cached
 from probing.runs.records import FieldsByName
 
@@ -104,22 +95,23 @@ def compare(
     """
     one, other = _same_edges(one, other)
     tested = list(range(one.shape[1]) if relations_at is None else relations_at)
+    (of_mean,) = compare_means([one, other], [(0, 1)], permutations=permutations, seed=seed)
 
     def compute() -> Arrays:
-        gained = [mine.minus(theirs) for mine, theirs in zip(one.found, other.found)]
-        p, p_mean = _permutation_test(one, gained, tested, permutations, seed)
         relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
-        return {
-            "relations": _percent(relations, one),
-            "mean": _mean(one, gained, RESAMPLES, seed),
-            "p": p,
-            "p_mean": p_mean,
-        }
+        p = np.full((*one.shape, len(relations)), np.nan)
+        gained = [
+            Found.of(mine.places, mine.edges, mine.minus(theirs).counts[:, tested])
+            for mine, theirs in zip(one.found, other.found)
+        ]
+        for place, (of_columns, found) in enumerate(zip(_exchange_p(gained, one, permutations, seed), gained)):
+            p[:, tested, place] = of_columns[found.which]
+        return {"relations": _percent(relations, one), "p": p}
 
     made_of = chain(one.content(), other.content())
     found = cached(f"compare {tested} {permutations} {seed}", made_of, compute)
-    difference, p = Estimate(found["relations"], found["mean"]), found["p"]
-    return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), found["p_mean"])
+    difference, p = Estimate(found["relations"], of_mean.mean), found["p"]
+    return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), of_mean.p)
 
 
 def mean_score(outcomes: Outcomes, ks: Sequence[int] = KS) -> np.ndarray:
@@ -177,21 +169,25 @@ def _compare_means(
     edges, functions = kept[0].edges, len(first.functions)
     by_relation = list(zip(*(one.found for one in kept)))
     joint = [Found.of(one[0].places, one[0].edges, np.concatenate([of.counts for of in one])) for one in by_relation]
-    table = np.concatenate([_shares(one.found, 1 / edges.sum(axis=0), functions, one.shape) for one in kept])
-    by_model = table.reshape(len(several), rules, ks, functions)
-    differences = [by_model[one] - by_model[other] for one, other in pairs]
-    farther = np.zeros((len(pairs), rules, ks))
-    for sums in exchanged_together(table, permutations, seed):
-        means = sums.reshape(len(several), rules, ks, -1)
+    share = 1 / edges.sum(axis=0)  # what a hit adds to the mean, up to a factor
+    by_model = np.stack([_shares(one.found, share, functions, one.shape) for one in kept])
+    differences = np.stack([by_model[one] - by_model[other] for one, other in pairs])
+    farther = np.zeros(differences.shape[:2])
+    few = len(pairs) < len(several)  # sums over functions are linear: of pairs or, if they are fewer, of models
+    exchanged = differences if few else by_model
+    for sums in exchanged_together(exchanged.reshape(-1, functions), permutations, seed):
+        of_each = sums.reshape(*exchanged.shape[:2], -1)
         for place, (one, other) in enumerate(pairs):
-            farther[place] += as_far(means[one] - means[other], differences[place].sum(axis=-1))
+            difference = of_each[place] if few else of_each[one] - of_each[other]
+            farther[place] += as_far(difference, differences[place].sum(axis=-1))
     drawn_edges, drawn = resampled(joint, functions, resamples, seed)
     drawn = drawn.reshape(resamples, len(several), rules * ks, -1)
     mean = np.empty((len(pairs), 3, rules, ks))
     for place, (one, other) in enumerate(pairs):
         gained = [of[one].minus(of[other]) for of in by_relation]
         mean[place] = _with_bounds(gained, edges, drawn_edges, drawn[:, one] - drawn[:, other])
-    return {"mean": mean, "p": paired_p(farther, permutations, np.array(differences))}
+    p = paired_p(farther, permutations, differences)
+    return {"mean": mean, "p": p.reshape(len(pairs), rules, ks)}
 
 
 def _same_edges(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
@@ -248,8 +244,8 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> Summary:
             rule: {
                 str(k): HeadEstimate(
                     score=bounded(estimated.relations[:, number, place, column]),
-                    layer=outcomes.choice[rule][name][place][0],
-                    head=outcomes.choice[rule][name][place][1],
+                    layer=int(outcomes.choice[name][number, place, 0]),
+                    head=int(outcomes.choice[name][number, place, 1]),
                 )
                 for place, k in enumerate(KS)
             }
@@ -406,25 +402,13 @@ def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
 
 
-def _permutation_test(
-    outcomes: Outcomes, gained: Sequence[Found], tested: Sequence[int], permutations: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two-sided p-values of `gained` in each relation: (rules, k, R) for relations, and (rules, k) for their mean.
-
-    Relations are tested at the places `tested` of k only; elsewhere theirs is NaN.
-    """
-    share = np.where(outcomes.in_mean, 1 / outcomes.edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
-    table = _shares(gained, share, len(outcomes.functions), outcomes.shape)
-    parts = [Found.of(one.places, one.edges, one.columns[one.which[:, tested]]) for one in gained]
+def _exchange_p(parts: Sequence[Found], outcomes: Outcomes, permutations: int, seed: int) -> list[np.ndarray]:
+    """Two-sided p-values (columns,) of the paired test of the columns of each part."""
     farther, observed = [np.zeros(len(one.columns)) for one in parts], [one.columns.sum(axis=1) for one in parts]
     for sums in exchanged(parts, len(outcomes.functions), permutations, seed) if parts else ():
         for count, of_relation, total in zip(farther, sums, observed):
             count += as_far(of_relation, total)
-    mean_farther = sum(as_far(sums, table.sum(axis=1)) for sums in exchanged_together(table, permutations, seed))
-    p = np.full((*outcomes.shape, len(parts)), np.nan)
-    for place, (count, one) in enumerate(zip(farther, parts)):
-        p[:, tested, place] = paired_p(count, permutations, one.columns)[one.which]
-    return p, paired_p(np.asarray(mean_farther), permutations, table).reshape(outcomes.shape)
+    return [paired_p(count, permutations, one.columns) for count, one in zip(farther, parts)]
 
 
 def shares(outcomes: Outcomes) -> np.ndarray:

@@ -1,21 +1,28 @@
-"""Intervals over functions for what attention adds to words and positions.
+"""Intervals for what attention adds to words and positions, and for accuracies on minimal pairs.
 
-The probe is fitted once, on validation: an interval belongs to the fitted probe. Relations and means get a BCa
-bootstrap over functions, with the levels of `probing.evidence.uncertainty`; a relation in fewer than FEW_FUNCTIONS
-functions has no interval.
+*Information.* The probe is fitted once, on validation: an interval belongs to the fitted probe. Relations and means get
+a BCa bootstrap over functions, with the levels of `probing.evidence.uncertainty`; a relation in fewer than
+FEW_FUNCTIONS functions has no interval.
+
+*Minimal pairs.* What is drawn are repositories. As for heads (`probing.evidence.uncertainty`), intervals of a mean over
+phenomena come from a BCa bootstrap, and those of one phenomenon, distance or depth are Wilson's, with the number of
+independent pairs that the repositories are worth: a bootstrap has no width where all pairs are right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from probing.evidence.effect import Effect
-from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
-from probing.evidence.uncertainty import degrees_of
+from probing.evidence.outcomes import Found
+from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bootstrapped
+from probing.evidence.uncertainty import degrees_of, scored
 from probing.information.result import InformationLedger, InformationResult
+from probing.prediction.preference_result import LEAST_PAIRS, PreferenceResult, groups_of
 from probing.runs.row_ledger import RowLedger
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
@@ -91,12 +98,40 @@ def effects(
 ) -> list[Effect]:
     """Each mean of `estimate`, over the edges (F, R) of F functions and sums over them (F, R, n), with its interval."""
     functions = len(edges)
-    found = estimate(edges.sum(axis=0), sums.sum(axis=0))
-    low = high = np.full(len(found), np.nan)
-    if functions >= FEW_FUNCTIONS:
-        rng = np.random.default_rng(seed)
-        drawn = rng.multinomial(functions, np.full(functions, 1 / functions), size=resamples).astype(float)
-        resampled = estimate(drawn @ edges, np.tensordot(drawn, sums, 1))
-        left_out = estimate(edges.sum(axis=0) - edges, sums.sum(axis=0) - sums)
-        low, high = bca(found, resampled, left_out, degrees_of(edges))
+    draws = np.random.default_rng(seed).multinomial(functions, np.full(functions, 1 / functions), resamples)
+    found, low, high = bootstrapped(estimate, (edges, sums), [draws.astype(float)], degrees_of(edges))
     return [Effect(*map(float, bounds)) for bounds in zip(found, np.minimum(low, found), np.maximum(high, found))]
+
+
+class Preferred(NamedTuple):
+    """Percent of pairs by each of SCORES, with intervals. `groups`: by what pairs are grouped -> group -> accuracies;
+    `mean`: over the phenomena that count, None without any."""
+
+    groups: dict[str, dict[str, list[Effect]]]
+    mean: list[Effect] | None
+
+
+def preferred(result: PreferenceResult, *, resamples: int = RESAMPLES, seed: int = 0) -> Preferred:
+    """The accuracies of a result, with intervals; none for fewer than FEW_FUNCTIONS repositories."""
+    ledger = result.ledger
+    columns = [np.ones(len(ledger)), *100 * ledger.preferred().T]
+
+    def of(chosen: np.ndarray) -> list[Effect]:
+        repositories, at = np.unique(ledger.rows["repository"][chosen], return_inverse=True)
+        pairs, *sums = (np.bincount(at, column[chosen], len(repositories)) for column in columns)
+        return accuracies(pairs, np.stack(sums, axis=1))
+
+    groups = {by: {name: of(chosen) for name, chosen in each} for by, each in groups_of(ledger).items()}
+    _, sums = summed(ledger, columns)
+    counted = sums[..., 0].sum(axis=0) >= LEAST_PAIRS
+    pairs, preferences = sums[:, counted, 0], sums[:, counted, 1:]
+    return Preferred(groups, effects(pairs, preferences, resamples, seed) if counted.any() else None)
+
+
+def accuracies(pairs: np.ndarray, sums: np.ndarray) -> list[Effect]:
+    """Percent with intervals, from the `pairs` (F,) of F repositories and sums of percent over them (F, n)."""
+    found = Found(np.arange(len(pairs)), pairs, sums.T / 100, np.arange(sums.shape[1]))
+    bounds, _ = scored(found, pairs[:, None])
+    if len(pairs) < FEW_FUNCTIONS:
+        bounds[1:] = np.nan
+    return [Effect(*map(float, 100 * of)) for of in bounds.T]

@@ -18,18 +18,17 @@ accepted nor rejected.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
-from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Influence, Verifier, favoured, in_deviations
+from probing.evidence.checks import ROUNDED, Again, Criterion, Influence, Verifier, in_deviations
 from probing.models.infilling import InfillingModel
 from probing.prediction.mask import MaskedFunction, Masking
-from probing.prediction.result import FILLED, HITS, SIMILARITIES, MaskingLedger
+from probing.prediction.result import FILLED, HITS, SIMILARITIES
 
 MOST_UNSURE = 0.05
 """The largest share of predictions that rounding may decide."""
@@ -44,12 +43,13 @@ class CopiesVerifier(Verifier[Masking]):
     """Compares restored copies."""
 
     COUNTED = ("skips", "dropped")
+    AGAIN = "copies again"
 
-    def counted(self) -> list[Criterion]:
+    def complete(self) -> Criterion:
+        """Check that the ledger has as many copies of each function as there are to mask."""
         copies = {function.index: function.copies for function in self.experiment.functions}
         claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))
-        found = f"{len(self.ledger)} copies of {len(claimed)} functions"
-        return [*super().counted()[:-1], Criterion("copies", claimed == copies, found)]
+        return Criterion("copies", claimed == copies, f"{len(self.ledger)} copies of {len(claimed)} functions")
 
     def influence(self) -> Influence:
         settings, pairs = self.made.settings, _pairs(self.ledger.rows)
@@ -71,10 +71,39 @@ class CopiesVerifier(Verifier[Masking]):
         parts = {f"{SIMILARITIES[0]}: T1 of any node type": types}
         return Influence(places, found, parts, _LEAST * of_functions(np.ones(len(weight))))
 
-    def compare(
-        self, functions: Sequence[MaskedFunction], chance: Mapping[int, float]
-    ) -> tuple[Criterion, dict[str, float]]:
-        return _restored_again(self.ledger, self.experiment, functions, chance)
+    def compare(self, functions: Sequence[MaskedFunction]) -> Again:
+        """Compare copies with what they are again, except for unbiased rounding."""
+        parts = [found for _, found in self.in_parts(functions, self.experiment.rows)]
+        again = np.concatenate([ledger.rows for ledger, _ in parts])
+        order = np.lexsort((again["copy"], again["node_type"], again["function"]))
+        ours, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
+        theirs = self.ledger.only(np.array([function.index for function in functions])).rows
+        wrong = np.logical_or.reduce([theirs[name] != ours[name] for name in _EXACT])
+        for name in FILLED:
+            wrong |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
+        for name in HITS:
+            wrong |= np.abs(theirs[name] - ours[name]) > unsure
+        wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > ROUNDED
+        other = theirs[HITS[0]] != ours[HITS[0]]
+        for name in SIMILARITIES:
+            other |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
+        wrong |= other & (unsure == 0)
+        share = float(unsure.sum() / ours["masked"].sum())
+        if share > MOST_UNSURE and not wrong.any():
+            found = f"{share} of their predictions are near ties, which rounding decides, so they cannot be checked"
+            return Again(found, None)
+        by_index = {function.index: function for function in functions}
+        for at in np.flatnonzero(other & ~wrong):
+            wrong[at] = not _possible(self.experiment, by_index[int(theirs[at]["function"])], theirs[at])
+        if count := int(wrong.sum()):
+            row = theirs[wrong.argmax()]
+            where = f"copy {row['copy']} of {self.ledger.node_types[row['node_type']]} in function {row['function']}"
+            return Again(f"{count} of {len(ours)} copies differ by more than rounding, as {where}", False)
+        return Again(
+            f"{int(other.sum())} of {len(ours)} copies differ, all of them by rounding",
+            bias=(_bias(theirs, ours), "one arm"),
+            gained=_gained(self.ledger.rows, theirs, ours),
+        )
 
 
 class _Pairs(NamedTuple):
@@ -103,49 +132,6 @@ def _pairs(rows: np.ndarray) -> _Pairs:
     return _Pairs(rows["function"][starts], rows["node_type"][starts], arms)
 
 
-def _restored_again(
-    ledger: MaskingLedger, masking: Masking, drawn: Sequence[MaskedFunction], chance: Mapping[int, float]
-) -> tuple[Criterion, dict[str, float]]:
-    """Check that the copies of the drawn functions come out again, except for unbiased rounding."""
-    parts = [
-        masking.rows(drawn[at : at + masking.PART], tqdm(disable=True)) for at in range(0, len(drawn), masking.PART)
-    ]
-    again = np.concatenate([part.rows for part, _ in parts])
-    order = np.lexsort((again["copy"], again["node_type"], again["function"]))
-    ours, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
-    theirs = ledger.only(np.array([function.index for function in drawn])).rows
-    text = f"{len(drawn)} functions masked again, "
-    wrong = np.logical_or.reduce([theirs[name] != ours[name] for name in _EXACT])
-    for name in FILLED:
-        wrong |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
-    for name in HITS:
-        wrong |= np.abs(theirs[name] - ours[name]) > unsure
-    wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > ROUNDED
-    other = theirs[HITS[0]] != ours[HITS[0]]
-    for name in SIMILARITIES:
-        other |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
-    wrong |= other & (unsure == 0)
-    share = float(unsure.sum() / ours["masked"].sum())
-    if share > MOST_UNSURE and not wrong.any():
-        found = f"{share} of its predictions are near ties, which rounding decides, so they cannot be checked"
-        return Criterion("copies again", None, f"{text}{found}"), {}
-    by_index = {function.index: function for function in drawn}
-    for at in np.flatnonzero(other & ~wrong):
-        wrong[at] = not _possible(masking, by_index[int(theirs[at]["function"])], theirs[at])
-    if count := int(wrong.sum()):
-        row = theirs[wrong.argmax()]
-        where = f"copy {row['copy']} of {ledger.node_types[row['node_type']]} in function {row['function']}"
-        found = f"{count} of {len(ours)} differ by more than rounding, as {where}"
-        return Criterion("copies again", False, f"{text}{found}"), {}
-    bias = _bias(theirs, ours)
-    if bias > MOST_BIASED:
-        found = f"differences favour one arm by {bias:.1f} standard deviations"
-        return Criterion("copies again", False, f"{text}{found}"), {}
-    check, limits = favoured(text, *_gained(ledger.rows, theirs, ours, chance))
-    found = f"{text}{int(other.sum())} of {len(ours)} differ, all of them by rounding"
-    return check or Criterion("copies again", True, found), limits
-
-
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
     """True if near-tied predictions in a copy give the hits and similarities of a row.
 
@@ -172,20 +158,17 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
     return False
 
 
-def _gained(
-    rows: np.ndarray, theirs: np.ndarray, ours: np.ndarray, chance: Mapping[int, float]
-) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The names of means, what each function gains by the claim (f, n), and the probability (f,) with which it was
-    drawn; `rows`: the whole ledger."""
+def _gained(rows: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> dict[str, np.ndarray]:
+    """The name of each mean -> points that each function gains by the claim; `rows`: the whole ledger."""
     claimed, again = _pairs(theirs), _pairs(ours)
     places, place = np.unique(claimed.function, return_inverse=True)
     weight = claimed.weight(rows["node_type"][rows["copy"] == 0])
     gained = {}
     for name, arms in claimed.arms.items():
         t1, t0 = np.nan_to_num(weight * (arms - again.arms[name]))
-        gained[f"{name}: T1"], gained[f"{name}: T1 - T0"] = t1, t1 - t0
-    of_functions = np.stack([np.bincount(place, points, len(places)) for points in gained.values()], axis=1)
-    return list(gained), of_functions, np.array([chance[function] for function in places.tolist()])
+        gained[f"{name}: T1"] = np.bincount(place, t1, len(places))
+        gained[f"{name}: T1 - T0"] = np.bincount(place, t1 - t0, len(places))
+    return gained
 
 
 def _bias(theirs: np.ndarray, ours: np.ndarray) -> float:

@@ -21,16 +21,13 @@ from codesyntax_dataset.protocol import DIRECTIONS
 from probing.evidence.baselines import Edges
 from probing.evidence.checks import REJECTED, Verification
 from probing.evidence.entries import MAKERS
-from probing.evidence.entry import Entry
+from probing.evidence.entry import Entry, same_numbers
 from probing.evidence.entry_attention import AttentionEntry
-from probing.evidence.entry_information import InformationEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.entry_preference import PreferenceEntry
-from probing.evidence.entry_relations import RelationEntry
+from probing.evidence.entry_relations import InformationEntry, PreferenceEntry, RelationEntry
 from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
 from probing.evidence.merge import RESULTS
-from probing.evidence.packing import same_numbers
 from probing.runs.data import read_functions
 
 

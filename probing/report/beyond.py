@@ -215,7 +215,7 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
             )
             for column in order:
                 name = model.shown.relations[column]
-                layer, head = model.shown.choice[RULE][name][place]
+                layer, head = model.shown.choice[name][number, place].tolist()
                 score = bounded(model.shown_estimate.relations[:, number, place, column])
                 in_mean = name in model.in_mean
                 rows.append(

@@ -11,7 +11,7 @@ import numpy as np
 
 from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
-from probing.evidence.edited import HEADS, OFFSET, WHO, Changes, changes
+from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import bounded
@@ -68,7 +68,7 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
         for one, other in _same_models(plain, findings)
         if (changed := changes(_probed(one), _probed(other), data))
     ]
-    corrected = holm(np.array([float(changed.by[HEADS].compared.p_mean[0, 0]) for _, _, changed in found]))
+    corrected = holm(np.array([float(changed.by[HEADS].difference.p_mean[0, 0]) for _, _, changed in found]))
     return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
 
 
@@ -111,18 +111,18 @@ def _told(model: str, edited: Sequence[EditedModel]) -> str:
     """The effect of each edit on a model and on the best offset."""
     sentences = []
     for one in edited:
-        heads, offset = one.changes.by[HEADS], one.changes.by[OFFSET]
+        (heads, heads_before), (offset, offset_before) = (one.changes.by[who].means for who in (HEADS, OFFSET))
         difference, low, high, p = _cell(one, HEADS)
         if not separated(p):
             told = f"the heads change by {DIFFERENCE.show(difference)} points, which the test does not separate from 0"
         else:
             told = f"the heads {('lose' if difference < 0 else 'gain')} {abs(difference):.1f} points"
-        if offset.before == offset.after:
-            of_offset = f"stays at {offset.after:.1f} %"
+        if offset_before == offset:
+            of_offset = f"stays at {offset:.1f} %"
         else:
-            of_offset = f"goes from {offset.before:.1f} to {offset.after:.1f} %"
+            of_offset = f"goes from {offset_before:.1f} to {offset:.1f} %"
         sentences.append(
-            f"After {one.edit}, {told} (from {heads.before:.1f} to {heads.after:.1f} %; "
+            f"After {one.edit}, {told} (from {heads_before:.1f} to {heads:.1f} %; "
             f"{interval(low, high, DIFFERENCE)}, p = {P.show(p)}); the best offset {of_offset}."
         )
     return f"{model}: {' '.join(sentences)}"
@@ -130,7 +130,7 @@ def _told(model: str, edited: Sequence[EditedModel]) -> str:
 
 def _cell(one: EditedModel, who: str) -> list[float]:
     """The change of a mean: [difference, low, high, p]."""
-    *difference, p = mean_difference(one.changes.by[who].compared, 0)
+    *difference, p = mean_difference(one.changes.by[who].difference, 0)
     return [*difference, one.p if who == HEADS else p]
 
 
@@ -159,9 +159,9 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
     for one in edited:
         sizes = [one.changes.functions, one.changes.lost, one.changes.edges]
         for who in WHO:
-            change = one.changes.by[who]
+            after, before = one.changes.by[who].means
             name = BASELINES.get(who, one.model)
-            rows.append([one.edit, name, *sizes, change.before, change.after, _cell(one, who)])
+            rows.append([one.edit, name, *sizes, before, after, _cell(one, who)])
     columns = [Column("edit", NAME), Column("name", NAME), Column("functions", COUNT), Column("lost", COUNT)]
     columns += [
         Column("edges", COUNT),
@@ -185,12 +185,12 @@ def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for one in edited:
         by = one.changes.by
-        compared = by[HEADS].compared
+        compared = by[HEADS].difference
         order = np.argsort(compared.difference.relations[0, 0, 0], kind="stable")
         for column in order.tolist():
             name = compared.relations[column]
             cell = [*bounded(compared.difference.relations[:, 0, 0, column]), float(compared.p_holm[0, 0, column])]
-            numbers = [by[who].relations[side, column].item() for who in WHO for side in (0, 1)]
+            numbers = [by[who].relations[side, column].item() for who in WHO for side in (1, 0)]
             rows.append([one.edit, with_marks(name), cell, *numbers])
     columns = [Column("edit"), Column("relation", MARKED), Column("change", DIFFERENCE, "best heads")]
     for group in ("best heads", *BASELINES.values()):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from probing.evidence.emergence import Course, Emergence
+from probing.evidence.compared import Course, Emergence
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, PERCENT, SCORE, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, Line

@@ -20,11 +20,10 @@ from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
-from probing.evidence.emergence import Emergence, emergence
+from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import (
     PUBLISHED_FIRST,
-    BaselineScores,
     Differences,
     Evidence,
     EvidenceScores,
@@ -41,7 +40,7 @@ from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
-from probing.evidence.uncertainty import Comparison, MeanComparison, Means, compare_means, mean_score, means
+from probing.evidence.uncertainty import Comparison, MeanComparison, Means, Summary, compare_means, mean_score, means
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -167,7 +166,7 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, dict[str, BaselineScores]]
+    baselines: dict[str, dict[str, Summary]]
     random_heads: int  # as many as the largest model has
     random: dict[str, Means]
     chance: dict[str, dict[str, dict[str, float | None]]]
@@ -358,7 +357,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     evidence = [one for one in evidence if id(one) not in earlier]
     names = _names([one.probed.test for one in evidence])
     first = evidence[0]
-    validation, test = first.edges["validation"], first.edges["test"]
+    validation, test = first.splits.edges["validation"], first.splits.edges["test"]
     direction = first.probed.test.settings.direction
     subjects: list[Subject] = []
     for one, whole, label in zip(evidence, probed, names):
@@ -406,19 +405,20 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
         chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
-        picked={protocol: picks.picked for protocol, picks in first.baselines.picks.items()},
+        picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
         chosen={
             protocol: {
-                rule: {name: [KINDS[head] for _, head in heads_by_k] for name, heads_by_k in choice.items()}
-                for rule, choice in kinds[BEST_BASELINE].choice.items()
+                rule: {name: [KINDS[head] for head in heads[number, :, 1]] for name, heads in choice.items()}
+                for number, rule in enumerate(RULES)
             }
-            for protocol, kinds in first.baselines.outcomes.items()
+            for protocol, kinds in first.splits.baselines.outcomes.items()
+            for choice in [kinds[BEST_BASELINE].choice]
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
         guessed=guesses,
-        rivals=first.rivals,
+        rivals=first.splits.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
 
@@ -479,8 +479,9 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common
-        any_heads = {name: [(0, number % heads)] * len(KS) for number, name in enumerate(sorted(on_validation))}
-        of_published, of_held_out = apply_each(scored, [choose(scored), dict.fromkeys(RULES, any_heads)])
+        cells = np.zeros((len(RULES), len(KS), 2), int)
+        any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
+        of_published, of_held_out = apply_each(scored, [choose(scored), any_heads])
         scores = {PUBLISHED: mean_score(of_published), HELD_OUT: mean_score(of_held_out)}
         if of_published.relations == of_held_out.relations:
             return {**scores, SAME_RELATIONS: scores[PUBLISHED]}

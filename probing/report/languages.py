@@ -71,7 +71,8 @@ def _shared(languages: Mapping[str, Findings], model: str, k: str) -> dict[str, 
         baselines = findings.baselines[HELD_OUT][BEST_BASELINE]["relations"]
         for name, entry in subject.scores["protocols"][HELD_OUT]["relations"].items():
             if not entry["few_functions"] and name in baselines:
-                found.setdefault(name, {})[title] = _LanguageScores(entry[RULE][k]["score"], baselines[name][RULE][k])
+                baseline = baselines[name][RULE][k]["score"][0]
+                found.setdefault(name, {})[title] = _LanguageScores(entry[RULE][k]["score"], baseline)
     return {name: found[name] for name in in_order(found) if len(found[name]) > 1}
 
 

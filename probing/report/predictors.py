@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codesyntax_dataset.languages import language_of, variant_of
-from probing.evidence.mechanism import LEAST
-from probing.evidence.predictors import BASELINE, Order, PredictedModel, orders
+from probing.evidence.mechanism import BASELINE, LEAST, Order, PredictedModel, orders
 from probing.models.location import HEAD
 from probing.prediction.preference_result import PLACE, WHOLE, PreferenceResult
 from probing.report.document import CORRELATION, COUNT, NAME, PERCENT, SIGNED, Column, Section, Table, separated

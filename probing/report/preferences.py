@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probing.evidence.effect import Effect
-from probing.evidence.preferred import Preferred, preferred
 from probing.evidence.uncertainty import bounded
+from probing.evidence.usable import Preferred, preferred
 from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
 from probing.report.document import COUNT, NAME, PERCENT, SCORE, Column, Section, Table
 from probing.report.words import method

@@ -58,7 +58,8 @@ def preview(findings: Findings) -> Figure | None:
     columns: dict[str, list[Bars]] = {}
     for protocol in PUBLISHED_FIRST:
         baseline = findings.baselines[protocol][BEST_BASELINE]["relations"]
-        scores = [[baseline[name][RULE][K] if name in baseline else np.nan, np.nan, np.nan] for name in chosen]
+        found = [baseline[name][RULE][K]["score"][0] if name in baseline else np.nan for name in chosen]
+        scores = [[score, np.nan, np.nan] for score in found]
         which = [_which(findings, protocol, name) for name in chosen]
         columns[protocol] = [Bars("best baseline", np.array(scores, float).T, FAINT, which)]
         for subject, colour, _ in styled(findings):
@@ -142,7 +143,7 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
         picked = findings.picked[protocol][kind][RULES[rule]].get(name, [])[: int(k)]
         which = ", ".join(map(str, picked[:3])) + (" …" if len(picked) > 3 else "")
         scores = findings.baselines[protocol][kind]["relations"].get(name)
-        cells.append(scores and [scores[RULES[rule]][k], which])
+        cells.append(scores and [scores[RULES[rule]][k]["score"][0], which])
     difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
     return [*cells, difference and findings.chosen[protocol][RULES[rule]][name][int(k) - 1], difference]
 

@@ -16,10 +16,9 @@ from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.effect import paired
+from probing.evidence.effect import paired, silencing_effects
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
-from probing.evidence.silencing_effects import silencing_effects
 from probing.information.result import InformationResult
 from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import FLOORS, MaskResult
@@ -152,7 +151,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     for column in sorted(range(len(names)), key=lambda column: -scores[0, column]):
         name = names[column]
         hard, edges = found.edges[name]
-        head = "-".join(map(str, found.outcomes.choice[_RULE][name][0]))
+        head = "-".join(map(str, found.outcomes.choice[name][rule, 0]))
         star = " *" if name in NOT_IN_MEAN else ""
         rows.append([name + star, edges, hard, head, *scores[ks, column].tolist()])
     columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("hard", COUNT)]

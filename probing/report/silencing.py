@@ -11,7 +11,7 @@ import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
+from probing.evidence.effect import SilencingEffect, by_chance, silencing_effects
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.silencing_result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures

@@ -17,6 +17,7 @@ import pytest
 
 import probing
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
 from probing.publish.board import read
@@ -84,6 +85,13 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
     """By all numbers of an entry of that time, which had them."""
     (evidence,) = gather(find([SMALL / "results"]))
     scores = evidence.scores.model_dump()
+    for of_kinds in scores["baselines"].values():
+        for of in of_kinds.values():  # entries of that time had the scores of baselines alone
+            assert set(of.pop("unchosen")) == set()
+            of["relations"] = {
+                name: {rule: {k: cell["score"][0] for k, cell in relation[rule].items()} for rule in RULES}
+                for name, relation in of["relations"].items()
+            }
     assert _rounded({name: ENTRY[name] for name in scores}) == _rounded(scores)
     made = evidence.entry()
     assert (made.signature, made.skips, made.versions) == (ENTRY["signature"], ENTRY["skips"], ENTRY["versions"])

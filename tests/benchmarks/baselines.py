@@ -197,7 +197,7 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
         accuracy = rng.uniform(0.05, 0.95, (1, len(names))) * rng.uniform(0.85, 1, (heads, len(names)))
         validation, test = simulate(accuracy, functions), simulate(accuracy, functions)
         for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
-            heads_of = [full.choice["first"][name][0][1] for name in names]
+            heads_of = [full.choice[name][0, 0, 1] for name in names]
             truth = 100 * accuracy[heads_of, np.arange(len(names))]
             found = estimate(full.at(RULES[:1], [1]), seed=seed)  # one rule and k is enough
             middle, low, high = found.relations[:, 0, 0]

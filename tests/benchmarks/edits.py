@@ -45,9 +45,8 @@ def scores(edges: dict[str, Edges]) -> tuple[float, float, float]:
     """The offset baseline's: published mean, published pooled, held-out mean."""
     on_test = baselines.ledger(edges["test"], baselines.pick(edges["test"]))
     published = baselines.published(baselines.only(on_test, "offset"))
-    picks = baselines.pick(edges["validation"]).filled(edges["validation"])
-    held_out = baselines.held_out_outcomes(edges["validation"], edges["test"], picks)["offset"]
-    return *both(published), both(held_out)[0]
+    _, held_out = baselines.chosen_on(edges["validation"], edges["test"])
+    return *both(published), both(held_out["offset"])[0]
 
 
 def both(outcomes: Outcomes) -> tuple[float, float]:

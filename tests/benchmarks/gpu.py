@@ -54,7 +54,7 @@ from codesyntax_dataset import corpus, languages
 from codesyntax_dataset.schema import Skips
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
-from probing.evidence.verify import SLACK
+from probing.evidence.verify_attention import SLACK
 from probing.models.loaded import DTYPES, quiet
 from probing.models.location import TINY, embedded_model
 from probing.runs.data import Functions, read_functions

@@ -157,8 +157,8 @@ def test_equal_gains_go_to_the_nearer_offset_and_the_first_keyword_and_are_liste
     picks = pick(of_function)
     assert picks.names("offset", "first", "r") == [1, 2]
     assert picks.names("keyword", "first", "s") == ["True", "not"]  # as in the list of keywords
-    assert picks.ties["offset"]["first"]["r"] == [1]
-    assert picks.ties["keyword"]["first"]["s"] == [1]
+    assert picks.ties["offset", "first", "r"] == [1]
+    assert picks.ties["keyword", "first", "s"] == [1]
     assert pick(of_function, DEPENDENT_FIRST).names("offset", "first", "r") == [-1, -2]
 
 
@@ -216,7 +216,7 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
                 ours = counts.hits(relation, rule)[0, KINDS.index(kind), :20] / counts.edges(relation) * 100
                 wrong = np.flatnonzero(np.abs(ours - theirs) > 0.05)
                 if len(wrong):
-                    tied = picks.ties[kind][rule][relation]
+                    tied = picks.ties[kind, rule, relation]
                     assert rule == "any" and min(tied) <= wrong[0] + 1, f"{kind} {rule} {relation}: {tied}, {wrong + 1}"
                     differing.append((kind, rule, relation))
     listed = {
@@ -337,7 +337,7 @@ def test_more_guesses_find_no_less(both_splits):
 
 def test_of_two_that_find_as_much_the_offset_is_chosen():
     of_function = read_edges(dataset_of((["x", "if"], [("r", 0, 1, 1)])), "python", "test")
-    assert better(ledger(of_function, pick(of_function)))["first"]["r"] == [(0, 0)] * 20
+    assert not better(ledger(of_function, pick(of_function)))["r"][0].any()
 
 
 def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():

@@ -75,7 +75,7 @@ def test_strata_by_hand():
     ranks[0, [0, 3, 7], 1, 0] = 0  # of the head that the first relation chose
     ranks[0, [2, 4], 0, 1] = 0, 1
     ranks[1:, :, :] = 0  # other rules
-    choice = {rule: {names[0]: [(1, 0), (0, 0)], names[1]: [(0, 1), (0, 0)]} for rule in RULES}
+    choice = {names[0]: np.array([[(1, 0), (0, 0)]]), names[1]: np.array([[(0, 1), (0, 0)]])}  # by the first rule
     offsets = {names[0]: [1], names[1]: [-5], names[2]: [1]}
     assert strata(RankLedger.of(table, ranks, {}), choice, offsets) == [
         ("distance", "1", 2, 100.0, 100.0),

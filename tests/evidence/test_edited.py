@@ -15,7 +15,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import read_edges
-from probing.evidence.edited import WHO, changes
+from probing.evidence.compared import WHO, changes
 from probing.report import edits
 from probing.runs.settings import Settings
 
@@ -81,30 +81,30 @@ def test_planted_heads_and_counted_offsets(data):
     edges = read_edges(data, "python", "test", functions["test"])
     assert found.edges == sum(
         count for name, count in Counter(edges.relations[number] for number in edges.relation).items()
-        if name in heads.compared.relations
+        if name in heads.difference.relations
     )  # fmt: skip
     shares = [
         100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
-        for name in heads.compared.relations
+        for name in heads.difference.relations
     ]
-    in_mean = [share for name, share in zip(heads.compared.relations, shares) if name not in NOT_IN_MEAN]
-    assert (heads.before, heads.after) == (100, pytest.approx(np.mean(in_mean)))
-    assert heads.relations[1].tolist() == pytest.approx(shares)
-    difference, low, high = heads.compared.difference.mean[:, 0, 0]
-    assert difference == pytest.approx(heads.after - 100) and low < difference < high < 0
-    assert heads.compared.p_mean[0, 0] < 0.001
-    assert offset.before == pytest.approx(by_offset(data, "python", functions))
-    assert offset.after == pytest.approx(by_offset(data, "python_distance", functions))
-    assert offset.after < offset.before - 20
+    in_mean = [share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN]
+    assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
+    assert heads.relations[0].tolist() == pytest.approx(shares)
+    difference, low, high = heads.difference.difference.mean[:, 0, 0]
+    assert difference == pytest.approx(heads.means[0] - 100) and low < difference < high < 0
+    assert heads.difference.p_mean[0, 0] < 0.001
+    assert offset.means[1] == pytest.approx(by_offset(data, "python", functions))
+    assert offset.means[0] == pytest.approx(by_offset(data, "python_distance", functions))
+    assert offset.means[0] < offset.means[1] - 20
 
 
 def test_baselines_do_not_change_by_other_words(data):
     found = changes(Planted(data, "python"), Planted(data, "python_rename_letters"), data)
     assert found.lost == 0
     for who in WHO:
-        assert found.by[who].before == found.by[who].after
-        assert found.by[who].compared.difference.mean[:, 0, 0].tolist() == [0, 0, 0]
-        assert found.by[who].compared.p_mean[0, 0] == 1
+        assert found.by[who].means[0] == found.by[who].means[1]
+        assert found.by[who].difference.difference.mean[:, 0, 0].tolist() == [0, 0, 0]
+        assert found.by[who].difference.p_mean[0, 0] == 1
 
 
 def test_functions_that_are_others_do_not_compare(data, tmp_path):

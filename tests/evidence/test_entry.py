@@ -84,7 +84,7 @@ def test_numbers_are_those_of_the_report(evidence):
                 best, cell = of.found[protocol, rule, k], relation[rule][k]
                 assert list(best.score) == pytest.approx(cell["score"], abs=1e-9)
                 assert (best.layer, best.head) == (cell["layer"], cell["head"])
-                assert of.combined[protocol, rule, k] == pytest.approx(combined[name][rule][k], abs=1e-9)
+                assert of.combined[protocol, rule, k] == pytest.approx(combined[name][rule][k].score[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("at", [(), ("settings",), ("run",), ("chosen_on",), ("ledgers",), ("published",)])

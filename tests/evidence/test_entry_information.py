@@ -13,7 +13,7 @@ from support.hub.loopback_hub import LoopbackHub
 import probing
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.evidence import entries, entry
-from probing.evidence.packing import packed, unpacked
+from probing.evidence.entry import packed, unpacked
 from probing.evidence.usable import usable
 from probing.information.result import InformationResult
 from probing.publish import board, submit
@@ -92,8 +92,8 @@ def changed(made, change, name):
 @pytest.mark.parametrize(
     "name, change, reason",
     [
-        ("both", lambda number: number + 1000, "both finds more edges than there are"),
-        ("best", lambda number: number + 1000, "best finds more edges than there are"),
+        ("both", lambda number: number + 1000, "both counts more edges than there are"),
+        ("best", lambda number: number + 1000, "best counts more edges than there are"),
         ("both_bits", lambda number: 0, "both is too sure for so few edges that it finds"),
         ("places", lambda number: 10**6, "not in order"),
         ("edges", lambda number: number + 1000, "words is too sure"),

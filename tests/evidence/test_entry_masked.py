@@ -14,7 +14,7 @@ from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import effect, entry, entry_masked
-from probing.evidence.packing import packed, unpacked
+from probing.evidence.entry import packed, unpacked
 from probing.evidence.statistics import skew_corrected
 from probing.prediction.result import OUTCOMES
 
@@ -28,7 +28,6 @@ def quick():
         for module in (effect, entry_masked):
             patch.setattr(module, "RESAMPLES", RESAMPLES)
             patch.setattr(module, "PERMUTATIONS", PERMUTATIONS)
-        patch.setattr(entry_masked, "_AT_ONCE", RESAMPLES)
         yield
 
 
@@ -104,7 +103,6 @@ def test_the_mean_over_types_has_the_interval_and_p_that_other_software_gives(mo
     """A BCa bootstrap of SciPy, and all exchanges of 12 functions; two node types, one of which half of them have."""
     stats = pytest.importorskip("scipy.stats")
     monkeypatch.setattr(entry_masked, "RESAMPLES", 4000)
-    monkeypatch.setattr(entry_masked, "_AT_ONCE", 100)
     monkeypatch.setattr(entry_masked, "PERMUTATIONS", 9999)
     rng = np.random.default_rng(3)
     arms = rng.random((18, 2)) * [1, 0.6]

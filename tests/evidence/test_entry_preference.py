@@ -14,8 +14,8 @@ from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 from codesyntax_dataset.errors import EntryError
 from probing import prefer
 from probing.evidence import entries, entry
-from probing.evidence.packing import packed, unpacked
-from probing.evidence.preferred import preferred
+from probing.evidence.entry import packed, unpacked
+from probing.evidence.usable import preferred
 from probing.prediction.preference_result import SCORES, PreferenceResult
 from probing.publish import board, submit
 from probing.publish.export import export
@@ -82,7 +82,7 @@ def test_what_no_model_can_have_is_refused(honest):
         loaded(more)
     with pytest.raises(EntryError, match="a control is not a model"):
         loaded({**honest, "settings": {**honest["settings"], "control": "random-weights"}})
-    with pytest.raises(EntryError, match="verified is 61 of 61 functions, expected 60"):
+    with pytest.raises(EntryError, match="verified is 61 of 61 functions, but the entry has 1 to 60"):
         loaded({**honest, "verified": {"functions": 61, "of": 61}})
     assert loaded({**honest, "verified": {"functions": 60, "of": 60}}).verified.of == len(PAIRS)
 

@@ -88,7 +88,7 @@ def test_models_are_compared_on_the_functions_that_both_could_read(tiny_model, d
     gathered = gather([one, other], dataset_folder)
     for evidence in gathered:
         assert evidence.probed.test.functions == kept
-        assert evidence.baselines.settings.functions == kept
+        assert evidence.splits.baselines.settings.functions == kept
         assert f"|functions:{kept}|" in evidence.probed.test.signature
     # the same model on the same functions: every number is the same
     assert np.array_equal(gathered[0].estimates["held-out"].mean, gathered[1].estimates["held-out"].mean)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from probing.evidence.mechanism import LEAST
-from probing.evidence.predictors import PredictedModel, agreement, orders
+from probing.evidence.mechanism import LEAST, PredictedModel, agreement, orders
 from probing.prediction.preference_result import LEAST_PAIRS, Accuracy
 
 RELATIONS = [f"{name}:a->b" for name in "ABCDEFG"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.evidence.hits import from_hits
 
 from probing.evidence import uncertainty
-from probing.evidence.outcomes import from_hits
 from probing.evidence.statistics_cache import cached, caching
 from probing.evidence.uncertainty import compare, compare_means, estimate
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.evidence.hits import from_hits
 from support.references.plain_uncertainty import plain_mean, plain_p
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.outcomes import Found, exchanged, from_hits, resampled
+from probing.evidence.outcomes import Found, exchanged, resampled
 from probing.evidence.statistics import signs
 from probing.evidence.uncertainty import compare, compare_means, degrees_of, estimate
 

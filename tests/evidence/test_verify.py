@@ -27,8 +27,8 @@ from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected
-from probing.evidence.influence import means, on_test, on_validation
 from probing.evidence.verify import verify
+from probing.evidence.verify_attention import means, on_test, on_validation
 from probing.models import capture
 from probing.models.encoder import Encoder
 from probing.models.load import load
@@ -216,7 +216,7 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     _, _, test, validation = ledgers
     rng, checked = np.random.default_rng(0), 0
     published = means(test, validation)
-    for found in (on_test(test, published), on_validation(validation, test, published)):
+    for found in (on_test(test, test, published), on_validation(validation, validation, test, published)):
         drawn = np.zeros((2000, len(found.places)), bool)
         one = draw(found, 32, np.random.default_rng(1))
         alike = dataclasses.replace(

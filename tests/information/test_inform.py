@@ -237,7 +237,7 @@ def test_the_jackknife_leaves_out_each_function(monkeypatch):
         taken.append(left_out)
         return np.stack([score, score])
 
-    monkeypatch.setattr("probing.evidence.usable.bca", told)
+    monkeypatch.setattr("probing.evidence.statistics.bca", told)
     effects(edges, sums, 10, 0, _with_share)
     expected = []
     for out in range(len(edges)):

@@ -249,7 +249,7 @@ def test_a_result_of_redrawn_dependents_finds_its_data(tiny_model, dataset_folde
 def test_a_report_finds_its_data(results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (evidence,) = gather(find([results]))
-    assert len(evidence.edges["test"]) == len(evidence.probed.test.ledger)
+    assert len(evidence.splits.edges["test"]) == len(evidence.probed.test.ledger)
 
 
 # Models --------------------------------------------------------------------------------------------------------------

@@ -20,9 +20,8 @@ from probing.attention.probe import Probing, probe
 from probing.cli import main
 from probing.evidence import ablate as heads_of
 from probing.evidence.ablate import Ablation, ablate
-from probing.evidence.effect import paired
+from probing.evidence.effect import SilencingEffect, by_chance, paired, silencing_effects
 from probing.evidence.merge import merge
-from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
 from probing.evidence.verify import verify
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED, TINY

@@ -575,7 +575,7 @@ def test_protocol_rule_and_k(large, page):
         shown = column(page, f"beyond-offset, {title}")[place].replace("−", "-")
         assert float(shown) == pytest.approx(numbers[0, 2, 19], abs=0.0501)
     shown = dict(zip(column(page, "name"), column(page, "beyond-offset, UAS")))
-    combined = mean_score(made.rivals[1].of("combined", hard), [20])[0, 2, 19]
+    combined = mean_score(made.splits.rivals[1].of("combined", hard), [20])[0, 2, 19]
     assert float(shown["combined baseline"]) == pytest.approx(combined, abs=0.0501)
     choose(page, columns="all", rule="first", k="1")
     alike = told["same_relations"]["scores"]["first"]["1"][0]
@@ -619,9 +619,9 @@ def test_the_page_of_a_model_by_keyboard(large, page):
             bounds = interval.split(" to ") if interval != "–" else [None, None]
             numbers = [float(number) if number else None for number in (score, *bounds)]
             assert numbers == pytest.approx(found["score"], abs=0.0501)
-            assert float(cells[2]) == pytest.approx(combined["first"]["1"], abs=0.0501)
+            assert float(cells[2]) == pytest.approx(combined["first"]["1"]["score"][0], abs=0.0501)
             difference = float(cells[3].strip("|").replace("−", "-"))
-            assert difference == pytest.approx(found["score"][0] - combined["first"]["1"], abs=0.0501)
+            assert difference == pytest.approx(found["score"][0] - combined["first"]["1"]["score"][0], abs=0.0501)
     differences = [float(row[6].replace("−", "-")) for row in rows.values() if row[6] != "–"]
     assert differences == sorted(differences, reverse=True)
     origin = page.locator("[id$=-origin]").text_content()

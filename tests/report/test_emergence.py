@@ -12,7 +12,7 @@ import pytest
 from codesyntax_dataset.errors import LedgerError
 from probing.attention.result import ProbeResult
 from probing.evidence.beyond import best_offsets, is_hard
-from probing.evidence.emergence import Course, emergence
+from probing.evidence.compared import Course, emergence
 from probing.evidence.gather import Probed
 from probing.report import emergence as emergence_section
 from probing.report.emergence import sentence

@@ -12,8 +12,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from codesyntax_dataset.build import build
 from probing import prefer, probe
-from probing.evidence import predictors
-from probing.evidence.predictors import Order
+from probing.evidence import mechanism as predictors
+from probing.evidence.mechanism import Order
 from probing.report.predictors import _told
 from probing.report.report import report
 

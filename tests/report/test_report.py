@@ -172,7 +172,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
             assert row[f"{protocol}: head"] == head
             assert (int(row["edges"]), int(row["functions"])) == (of["edges"], of["functions"])
             assert ("few functions" in row["relation, marks"]) == (of["functions"] < 6)
-            keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]
+            keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]["score"][0]
             assert float(row[f"{protocol}: keyword"]) == keyword
             assert float(row[f"{protocol}: difference"]) == comparison.difference.relations[0, 1, 2, place]
             assert float(row[f"{protocol}: difference, p"]) == comparison.p_holm[1, 2, place]

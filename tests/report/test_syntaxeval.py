@@ -294,7 +294,7 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
                 for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1)))
             },
         )
-    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, {}, None, {}, "")
+    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, {}, None)
 
 
 def test_finding_names_only_what_the_tests_separate():

@@ -70,7 +70,7 @@ def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):
     assert verify(path, model=str(tiny_model), data=dataset_folder, functions=4).accepted
     assert sum(analyse(path, model=str(tiny_model), data=dataset_folder).classes("first").values()) > 0
     (evidence,) = gather(find([made.folder]), dataset_folder)
-    assert np.array_equal(np.unique(evidence.edges["test"].function), np.unique(made.test.ledger.function))
+    assert np.array_equal(np.unique(evidence.splits.edges["test"].function), np.unique(made.test.ledger.function))
 
 
 def test_as_many_as_there_are_is_all(made, tiny_model, dataset_folder):

@@ -818,7 +818,7 @@ def in_some_functions(ledger: RankLedger, edges: np.ndarray, every: int) -> np.n
 
 
 def best(ledger: RankLedger, k: int = 1, rule: str = "first") -> dict[str, tuple[int, int]]:
-    return {name: of_k[k - 1] for name, of_k in choose(ledger)[rule].items()}
+    return {name: tuple(heads[RULES.index(rule), k - 1].tolist()) for name, heads in choose(ledger).items()}
 
 
 @in_ledger
@@ -1079,7 +1079,7 @@ def the_rarest_relation_finds_its_hard_edges(test, validation):
     name = min(found.outcomes.relations, key=lambda name: found.edges[name][0])
     edges, _ = hard(test, validation)
     of = edges[test.relation[edges] == test.relations.index(name)]
-    claim(test, of, found.outcomes.choice["first"][name][0], rules=["first"])
+    claim(test, of, found.outcomes.choice[name][0, 0], rules=["first"])
 
 
 @in_pair
@@ -1093,7 +1093,7 @@ def half_a_point_beyond_offsets_where_it_shows_least(test, validation):
     for edge in edges[np.argsort(count[test.function[edges]], kind="stable")]:
         name = test.relations[test.relation[edge]]
         if name in names and gained <= 0.55:
-            head = found.outcomes.choice["first"][name][0]
+            head = found.outcomes.choice[name][0, 0]
             gained += 100 / len(names) / found.edges[name][0] * (test.ranks[0, edge, *head] > 0)
             claim(test, np.array([edge]), head, rules=["first"])
 
@@ -1124,7 +1124,7 @@ def find_hard(test: RankLedger, validation: RankLedger, functions: int) -> None:
     chosen = np.bincount(test.function[edges]).argsort()[::-1][:functions]
     for name in found.outcomes.relations:
         of = edges[(test.relation[edges] == test.relations.index(name)) & np.isin(test.function[edges], chosen)]
-        claim(test, of, found.outcomes.choice["first"][name][0], rules=["first"])
+        claim(test, of, found.outcomes.choice[name][0, 0], rules=["first"])
 
 
 # ----------------------------------------------------------------------------------------- entries beside honest ledgers

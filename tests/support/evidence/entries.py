@@ -45,7 +45,7 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
 
     probed = evidence.probed
     altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
-    return Evidence(altered, evidence.baselines, evidence.edges, evidence.rivals)
+    return Evidence(altered, evidence.splits)
 
 
 def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from support.evidence.hits import from_hits
 
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
-from probing.evidence.outcomes import Outcomes, from_hits
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.selection import published
 from probing.evidence.uncertainty import Estimate, compare, estimate
 

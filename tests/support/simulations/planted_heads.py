@@ -10,7 +10,7 @@ import numpy as np
 from support.models.copying_models import BYTES, HEADS, planted
 
 from probing import ablate, probe
-from probing.evidence.silencing_effects import silencing_effects
+from probing.evidence.effect import silencing_effects
 from probing.report.findings import read_findings
 from probing.report.scored import difference_on, gains
 from probing.report.silencing import MOST, verdict
@@ -69,7 +69,7 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
     return {
         "probe": gain.difference > 0 and gain.p < 0.05 and _head(subject.scores) == (0, copier),
         "beyond": bool(beyond and over_next and over_next[0] > 0 and over_next[3] < 0.05)
-        and beyond.outcomes.choice["first"][RELATION][0] == (0, copier),
+        and beyond.outcomes.choice[RELATION][0, 0].tolist() == [0, copier],
         "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),
     }
 

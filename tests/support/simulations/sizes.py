@@ -13,10 +13,10 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import ablate, effect
+from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
 from probing.evidence.mechanism import MatchedPair, correlations_of
 from probing.evidence.outcomes import Found, Outcomes
-from probing.evidence.silencing_effects import silencing_effects
 from probing.evidence.statistics import paired_test
 from probing.evidence.uncertainty import compare
 from probing.prediction.result import FLOORS
