@@ -14,7 +14,7 @@ from probing.paper.inputs import Model
 from probing.paper.measured import Measured
 from probing.report.attention_page import attention_over
 from probing.report.figures import Predicted
-from probing.report.shown import shown
+from probing.report.pages import shown
 from probing.runs.data import load_functions
 
 TOKENS = (10, 60)

@@ -19,8 +19,7 @@ from probing.models.load import load_restoring
 from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.masking import Maskable, Masker
 from probing.prediction.restore import Part
-from probing.report.pages import Page, environment, fill
-from probing.report.shown import check_length, shown
+from probing.report.pages import Page, check_length, page, shown
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 _NOTHING = "∅"
@@ -69,19 +68,17 @@ def show_masked(
         )
     restoration = Restoration(loaded, masker)
     (restored,) = restoration.each([(maskable, pairs)])
-    return Page(
+    return page(
         "Masked syntax",
-        fill(
-            environment().get_template("masked.html.jinja"),
-            model=loaded.name,
-            revision=loaded.revision[:12],
-            function=function.name,
-            dtype=loaded.dtype,
-            seed=seed,
-            parser=parser_version(language),
-            types=list(_types(present, maskable, pairs, restored, restoration)),
-            page={"opened": node_type or present[0]},
-        ),
+        "masked.html.jinja",
+        model=loaded.name,
+        revision=loaded.revision[:12],
+        function=function.name,
+        dtype=loaded.dtype,
+        seed=seed,
+        parser=parser_version(language),
+        types=dict(zip(present, _arms(maskable, pairs, restored, restoration))),
+        page={"opened": node_type or present[0]},
     )
 
 
@@ -111,34 +108,19 @@ class _Arm(NamedTuple):
     lines: list[_Line]
 
 
-class _Type(NamedTuple):
-    name: str
-    arms: list[_Arm]
-
-
-def _types(
-    names: Sequence[str],
-    function: Maskable,
-    pairs: Sequence[TypeCopies],
-    restored: Sequence[RestoredCopy],
-    restoration: Restoration,
-) -> Iterator[_Type]:
+def _arms(
+    function: Maskable, pairs: Sequence[TypeCopies], restored: Sequence[RestoredCopy], restoration: Restoration
+) -> Iterator[list[_Arm]]:
+    """Both copies of each node type."""
     rest = iter(restored)
-    for name, pair in zip(names, pairs):
+    for pair in pairs:
         arms = []
-        for arm, copy, one in zip(("T1", "T0"), pair.copies, rest):
+        for name, copy, one in zip(("T1", "T0"), pair.copies, rest):
             parts = restoration.restorer.parts(function, copy.positions, one.filled.predicted)
-            arms.append(
-                _Arm(
-                    arm,
-                    len(copy.positions),
-                    one.filled.hits[0],
-                    dict(zip(_TITLES, map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors))))),
-                    _number(one.filled.log_probability),
-                    lines_of(parts),
-                )
-            )
-        yield _Type(name, arms)
+            similarities = map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors)))
+            numbers = len(copy.positions), one.filled.hits[0], dict(zip(_TITLES, similarities))
+            arms.append(_Arm(name, *numbers, _number(one.filled.log_probability), lines_of(parts)))
+        yield arms
 
 
 _TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein", "Jaccard with x for each", "with nothing for each")
