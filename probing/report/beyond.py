@@ -114,7 +114,7 @@ def _means(findings: Findings, shown: _Shown) -> Table:
         scored.append(("chance", "control", first, rivals.guessed(first), others, None))
         for (number, rule), k in product(enumerate(findings.rules), TABLE_KS):
             cell = number, int(k) - 1
-            differences = [mean_difference(one[-1], number, k) if one[-1] else None for one in scored]
+            differences = [mean_difference(one[-1], rule, k) if one[-1] else None for one in scored]
             tested = [one for one, (_, kind, *_) in zip(differences, scored) if one is not None and kind == "model"]
             for one, p in zip(tested, holm(np.array([one[-1] for one in tested])).tolist()):
                 one[-1] = p
@@ -226,7 +226,7 @@ def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> 
         return None, None
     column = best.relations.index(name)
     hits, edges = best.total[RULES.index(RULE), int(k) - 1, column], best.edges[:, column].sum()
-    return float(100 * hits / edges), difference_on(compared, name, RULES.index(RULE), k)
+    return float(100 * hits / edges), difference_on(compared, name, k=k)
 
 
 def _left_out(model: Beyond, avoided: int) -> list[str]:

@@ -380,7 +380,7 @@ class EditedModel(NamedTuple):
 
     def change(self, who: str) -> list[float]:
         """The change of a mean: [difference, low, high, p]."""
-        *difference, p = mean_difference(self.changes.by[who].compared, 0)
+        *difference, p = mean_difference(self.changes.by[who].compared)
         return [*difference, self.p if who == HEADS else p]
 
 

@@ -82,18 +82,12 @@ def drawn(findings: Findings) -> list[Subject]:
 def drawn_in_words(findings: Findings) -> str:
     """A sentence on the models that figures leave out, if they do."""
     every, some = len(findings.models), len(drawn(findings))
-    return (
-        "" if every == some else (f"Of {every} models, the {some} with the highest mean are shown (top-1, held-out). ")
-    )
+    return "" if every == some else f"Of {every} models, the {some} with the highest mean are shown (top-1, held-out). "
 
 
 def _means(model: Subject) -> list[float]:
-    return [_mean(model, protocol) for protocol in PROTOCOLS]
-
-
-def _mean(model: Subject, protocol: str) -> float:
-    cell = model.scores["protocols"][protocol]["scores"][RULE][K]
-    return -1.0 if cell is None else cell[0]
+    cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
+    return [-1.0 if cell is None else cell[0] for cell in cells]
 
 
 class Gain(NamedTuple):
@@ -116,19 +110,17 @@ def gains(model: Subject) -> list[Gain]:
     return sorted(all_gains, key=lambda gain: (-gain.difference, gain.relation))
 
 
-def difference_on(
-    comparison: Comparison | None, relation: str, rule: int = RULES.index(RULE), k: str = K
-) -> list[float] | None:
+def difference_on(comparison: Comparison | None, relation: str, rule: str = RULE, k: str = K) -> list[float] | None:
     """[difference, low, high, p] on a relation, p corrected over relations; None if it was not compared there."""
     if comparison is None or relation not in comparison.relations:
         return None
-    cell = rule, int(k) - 1, comparison.relations.index(relation)
+    cell = RULES.index(rule), int(k) - 1, comparison.relations.index(relation)
     return [*comparison.difference.relations[:, *cell].tolist(), float(comparison.p_holm[cell])]
 
 
-def mean_difference(comparison: Comparison, rule: int = RULES.index(RULE), k: str = K) -> list[float]:
+def mean_difference(comparison: Comparison, rule: str = RULE, k: str = K) -> list[float]:
     """[difference, low, high, p] of a mean over relations, p uncorrected."""
-    cell = rule, int(k) - 1
+    cell = RULES.index(rule), int(k) - 1
     return [*comparison.difference.mean[:, *cell].tolist(), float(comparison.p_mean[cell])]
 
 
