@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from probing.prediction.prefer import prefer
     from probing.prediction.surprise import surprise
     from probing.report.attention_page import show
-    from probing.report.labels_compared import compare_labels
-    from probing.report.labels_page import show_labels
+    from probing.report.labels import compare_labels, show_labels
     from probing.report.masked_page import show_masked
-    from probing.report.plots import plot
     from probing.report.report import report
+    from probing.report.results import plot
 
     __version__: str
 
@@ -63,14 +62,14 @@ _PUBLIC = {
     "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
     "compare": "probing.evidence.compared",
-    "compare_labels": "probing.report.labels_compared",
+    "compare_labels": "probing.report.labels",
     "fill_masks": "probing.prediction.fill",
     "inform": "probing.information.inform",
     "load": "probing.attention.result",
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "merge": "probing.evidence.merge",
-    "plot": "probing.report.plots",
+    "plot": "probing.report.results",
     "prefer": "probing.prediction.prefer",
     "probe": "probing.attention.probe",
     "probe_models": "probing.attention.several",
@@ -78,7 +77,7 @@ _PUBLIC = {
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
-    "show_labels": "probing.report.labels_page",
+    "show_labels": "probing.report.labels",
     "show_masked": "probing.report.masked_page",
     "surprise": "probing.prediction.surprise",
 }

@@ -267,7 +267,7 @@ def show(
     page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
     check_page(target := output or Path(page_of))
     if labels:
-        from probing.report.labels_page import show_labels
+        from probing.report.labels import show_labels
 
         page = show_labels(code, configs=list(configs), relation=relation, **function)
         click.echo(page.save(target))

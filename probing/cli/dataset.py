@@ -133,7 +133,7 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
     the differences. The functions are all of --source, or the split test of --data. With one config, the labels that
     --data has, such as a folder that an earlier version built, are compared with those of now.
     """
-    from probing.report.labels_compared import compare_labels, parts
+    from probing.report.labels import compare_labels, parts
     from probing.report.terminal import console, print_parts
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **given)

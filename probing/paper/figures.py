@@ -22,8 +22,8 @@ from probing.report import figures
 from probing.report.attention_page import attention_over
 from probing.report.document import COUNT, PERCENT, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line, Predicted
+from probing.report.pages import shown
 from probing.report.scored import line
-from probing.report.shown import shown
 from probing.report.statistics import FAR, offsets_figure
 from probing.runs.data import load_functions
 

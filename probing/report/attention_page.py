@@ -23,8 +23,7 @@ from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder
 from probing.models.load import load
 from probing.models.subtokens import check_language
-from probing.report.pages import Page, environment, fill
-from probing.report.shown import Shown, check_length, lines_of, relations_of, shown
+from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
 
 KEPT = 20
 """The number of largest weights that a page keeps of each token's row; fewer if they would take more than `BYTES`."""
@@ -75,7 +74,7 @@ def show(
         }
         for name in names
     ]
-    page = {
+    content = {
         "layers": encoder.layers,
         "heads": encoder.heads,
         "byHead": attention.direction == HEAD_TO_DEPENDENT,
@@ -88,20 +87,17 @@ def show(
         "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
         "weights": base64.b64encode(attention.weights.tobytes()).decode(),
     }
-    return Page(
+    return page(
         "Attention page",
-        fill(
-            environment().get_template("attention.html.jinja"),
-            model=encoder.name,
-            revision=encoder.revision[:12],
-            function=function.name,
-            unit=unit,
-            direction=attention.direction,
-            kept=page["kept"],
-            dtype=encoder.dtype,
-            whole=None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
-            page=page,
-        ),
+        "attention.html.jinja",
+        model=encoder.name,
+        revision=encoder.revision[:12],
+        function=function.name,
+        unit=unit,
+        direction=attention.direction,
+        dtype=encoder.dtype,
+        whole=None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
+        page=content,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from probing.report.document import (
     SCORE,
     Column,
     Figure,
+    Part,
     Section,
     Table,
 )
@@ -69,77 +71,62 @@ def scores(findings: Findings, subject: Subject) -> list[Any]:
     return [model.estimate.mean[:, *place].tolist(), float(best), float(rivals.guessed(model)[place])]
 
 
-def _rival(findings: Findings) -> str:
-    """The combined baseline on hard edges, in words."""
-    return "the next best offset" + (" or keyword" if findings.language.keywords else "")
+_Shown = dict[int, tuple[Beyond, Rivals]]
+"""The numbers of offsets to avoid beyond which there is something to score -> what the first model finds there, and its
+rivals."""
+
+
+def _shown(findings: Findings) -> _Shown:
+    first = findings.subjects[0].beyond
+    return {
+        avoided: (model, rivals)
+        for avoided, rivals in findings.rivals.items()
+        if (model := first[avoided]) is not None and model.in_mean and rivals is not None
+    }
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    key = f"{findings.name}-beyond"
-    shown = _shown(findings)
+    key, shown = f"{findings.name}-beyond", _shown(findings)
     if not shown:
         return Section(key, findings.title, ["Too few edges lie beyond the best offset of their relation."])
-    parts: list[str | Table | Figure] = [_figure(findings, shown[0]), _means(findings, shown)]
+    parts: list[Part] = [_figure(findings, shown), _means(findings, shown)]
     parts += [_relations(findings, subject, shown) for subject in findings.models if of_models]
     parts += [_by_strata(findings), _strata(findings)]
-    notes = [note for avoided in shown for note in _left_out(findings, avoided)]
+    notes = [note for avoided, (first, _) in shown.items() for note in _left_out(first, avoided)]
     return Section(key, findings.title, [*parts, *notes])
 
 
-def _shown(findings: Findings) -> list[int]:
-    """The numbers of offsets to avoid beyond which there is something to score."""
-    return [avoided for avoided in AVOIDED if _scored(findings, avoided)]
-
-
-def _scored(findings: Findings, avoided: int) -> bool:
-    first = findings.subjects[0].beyond[avoided]
-    return findings.rivals[avoided] is not None and first is not None and bool(first.in_mean)
-
-
-def _means(findings: Findings, shown: Sequence[int]) -> Table:
+def _means(findings: Findings, shown: _Shown) -> Table:
     rows: list[list[Any]] = []
-    for avoided in shown:
-        rivals, first = findings.rivals[avoided], findings.subjects[0].beyond[avoided]
-        assert rivals is not None and first is not None
-        baselines = {
-            kind: mean_score(rivals.of(kind, first), [int(k) for k in TABLE_KS]) for kind in kinds_of(findings.config)
-        }
-        for number, rule in enumerate(findings.rules):
-            for k in TABLE_KS:
-                place = int(k) - 1
-                differences = {
-                    subject.name: mean_difference(compared, number, k)
-                    for subject in findings.subjects
-                    if (compared := subject.beyond_compared[avoided])
-                }
-                tested = [differences[model.name] for model in findings.models if model.name in differences]
-                for cell, p in zip(tested, holm(np.array([cell[-1] for cell in tested])).tolist()):
-                    cell[-1] = p
-                for subject in findings.subjects:
-                    if (model := subject.beyond[avoided]) is None:
-                        continue
-                    kind = "model" if subject.is_model else "control"
-                    score = model.estimate.mean[:, number, place].tolist()
-                    others = model.other_means(model.shown)[:, number, place].tolist()
-                    cells = [score, *others, differences.get(subject.name)]
-                    rows.append([avoided, rule, k, subject.name, kind, *_sizes(model), *cells])
-                for name, mean in baselines.items():
-                    title = f"{name} (further)" if name == BASELINES[0] else name
-                    score = mean[:, number, place].tolist()
-                    others = first.other_means(rivals.outcomes[name])[:, number, place].tolist()
-                    rows.append([avoided, rule, k, title, "baseline", *_sizes(first), score, *others, None])
-                chance = float(rivals.guessed(first)[number, place])
-                others = first.other_means_of(rivals.guessed_shown(first))[:, number, place].tolist()
-                rows.append([avoided, rule, k, "chance", "control", *_sizes(first), chance, *others, None])
+    for avoided, (first, rivals) in shown.items():
+        # name, kind, what is found, its mean (3, rules, k) or (rules, k), other means, comparison with the best rival
+        scored: list[tuple[str, str, Beyond, np.ndarray, np.ndarray, Comparison | None]] = []
+        for subject in findings.subjects:
+            if (model := subject.beyond[avoided]) is not None:
+                kind, others = "model" if subject.is_model else "control", model.other_means(model.shown)
+                compared = subject.beyond_compared[avoided]
+                scored.append((subject.name, kind, model, model.estimate.mean, others, compared))
+        for name in kinds_of(findings.config):
+            title = f"{name} (further)" if name == BASELINES[0] else name
+            mean = mean_score(rivals.of(name, first), [int(k) for k in TABLE_KS])
+            scored.append((title, "baseline", first, mean, first.other_means(rivals.outcomes[name]), None))
+        others = first.other_means_of(rivals.guessed_shown(first))
+        scored.append(("chance", "control", first, rivals.guessed(first), others, None))
+        for (number, rule), k in product(enumerate(findings.rules), TABLE_KS):
+            cell = number, int(k) - 1
+            differences = [mean_difference(one[-1], rule, k) if one[-1] else None for one in scored]
+            tested = [one for one, (_, kind, *_) in zip(differences, scored) if one is not None and kind == "model"]
+            for one, p in zip(tested, holm(np.array([one[-1] for one in tested])).tolist()):
+                one[-1] = p
+            for (name, kind, model, mean, others, _), difference in zip(scored, differences):
+                hard = sum(model.edges[relation][0] for relation in model.in_mean)
+                sizes, score = [len(model.in_mean), hard, model.share], mean[..., *cell].tolist()
+                rows.append([avoided, rule, k, name, kind, *sizes, score, *others[:, *cell].tolist(), difference])
     return Table(
         f"{findings.name}-beyond",
         "Mean top-k UAS on hard edges",
         [
-            Column("offsets avoided"),
-            Column("rule"),
-            Column("k"),
-            Column("name"),
-            Column("kind"),
+            *map(Column, ("offsets avoided", "rule", "k", "name", "kind")),
             *Column.each(COUNT, "relations", "hard edges"),
             Column("% hard", PERCENT),
             Column("score", SCORE),
@@ -157,22 +144,18 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
 
 
 def _strata(findings: Findings) -> Table:
-    rows = [
-        [stratum.by, stratum.tokens, subject.name, stratum.edges, stratum.found, stratum.offset]
-        for subject in findings.subjects
-        for stratum in subject.strata
-    ]
     return Table(
         f"{findings.name}-strata",
         "By distance and by length: top-1 UAS on all edges",
         [
-            Column("by"),
-            Column("tokens", NAME),
-            Column("name"),
-            Column("edges", COUNT),
-            *Column.each(PERCENT, "score", "best offset"),
+            Column("by", of=lambda subject, stratum: stratum.by),
+            Column("tokens", NAME, of=lambda subject, stratum: stratum.tokens),
+            Column("name", of=lambda subject, stratum: subject.name),
+            Column("edges", COUNT, of=lambda subject, stratum: stratum.edges),
+            Column("score", PERCENT, of=lambda subject, stratum: stratum.found),
+            Column("best offset", PERCENT, of=lambda subject, stratum: stratum.offset),
         ],
-        rows,
+        [(subject, stratum) for subject in findings.subjects for stratum in subject.strata],
         "Distance: from the head to the first token of the dependent. Length: of the function. Percent of all edges of "
         f"the relations in the mean, held-out, rule {RULE}, without intervals: frequent relations count most.",
         filters=1,
@@ -180,14 +163,14 @@ def _strata(findings: Findings) -> Table:
 
 
 def _by_strata(findings: Findings) -> Figure:
-    names = [f"{stratum.by} {stratum.tokens}" for stratum in findings.subjects[0].strata]
+    strata = findings.subjects[0].strata
+    names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
     series = [
-        Points(subject.name, np.array([stratum.found for stratum in subject.strata]), colour)
+        Points(subject.name, [stratum.found for stratum in subject.strata], colour)
         for subject, colour, _ in styled(findings)
         if subject.is_model
     ]
-    offsets = np.array([stratum.offset for stratum in findings.subjects[0].strata])
-    series.append(Points("best offset", offsets, INK, TICK))
+    series.append(Points("best offset", [stratum.offset for stratum in strata], INK, TICK))
     return Figure(
         f"{findings.name}-strata",
         f"{findings.title}: top-1 UAS by distance from head to dependent and by length of the function, in tokens. "
@@ -198,47 +181,27 @@ def _by_strata(findings: Findings) -> Figure:
     )
 
 
-def _sizes(model: Beyond) -> tuple[int, int, float]:
-    return len(model.in_mean), sum(model.edges[name][0] for name in model.in_mean), model.share
-
-
-def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Table:
+def _relations(findings: Findings, subject: Subject, shown: _Shown) -> Table:
     number, rows = RULES.index(RULE), []
-    for avoided in shown:
-        model, compared, rivals = subject.beyond[avoided], subject.beyond_compared[avoided], findings.rivals[avoided]
-        assert model is not None and rivals is not None
-        for k in TABLE_KS:
-            place = int(k) - 1
-            order = sorted(
-                range(len(model.shown.relations)),
-                key=lambda column: -model.shown_estimate.relations[0, number, place, column],
-            )
-            for column in order:
-                name = model.shown.relations[column]
-                layer, head = model.shown.choice[name][number, place].tolist()
-                score = bounded(model.shown_estimate.relations[:, number, place, column])
-                in_mean = name in model.in_mean
-                rows.append(
-                    [
-                        avoided,
-                        k,
-                        [name, with_marks(name)[1] or ("" if in_mean else "few edges")],
-                        ", ".join(map(str, model.offsets[name])),
-                        model.edges[name][1],
-                        model.edges[name][0],
-                        float(model.easy[name][place]) if name in model.easy else None,
-                        head_name_of(layer, head, score[0]),
-                        score,
-                        float(rivals.chance[name][number, place]),
-                        *_against(compared, rivals, name, k),
-                    ]
-                )
+    for (avoided, (_, rivals)), k in product(shown.items(), TABLE_KS):
+        model, compared, place = subject.beyond[avoided], subject.beyond_compared[avoided], int(k) - 1
+        assert model is not None
+        scores = model.shown_estimate.relations[:, number, place]  # (3, R)
+        for column in np.argsort(-scores[0], kind="stable").tolist():
+            name = model.shown.relations[column]
+            edges, score = model.edges[name], bounded(scores[:, column])
+            marks = with_marks(name)[1] or ("" if name in model.in_mean else "few edges")
+            easy = float(model.easy[name][place]) if name in model.easy else None
+            layer, head = model.shown.choice[name][number, place].tolist()
+            chance = float(rivals.chance[name][number, place])
+            offsets = ", ".join(map(str, model.offsets[name]))
+            cells = [easy, head_name_of(layer, head, score[0]), score, chance, *_against(compared, rivals, name, k)]
+            rows.append([avoided, k, [name, marks], offsets, *edges[::-1], *cells])
     return Table(
         findings.file("beyond", subject),
         f"Hard edges by relation, {subject.name}, rule {RULE}",
         [
-            Column("offsets avoided"),
-            Column("k"),
+            *map(Column, ("offsets avoided", "k")),
             Column("relation", MARKED),
             Column("offsets", NAME),
             *Column.each(COUNT, "edges", "hard"),
@@ -261,15 +224,12 @@ def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> 
     best = rivals.outcomes[BEST_BASELINE]
     if compared is None or name not in best.relations:
         return None, None
-    difference = difference_on(compared, name, RULES.index(RULE), k)
     column = best.relations.index(name)
     hits, edges = best.total[RULES.index(RULE), int(k) - 1, column], best.edges[:, column].sum()
-    return float(100 * hits / edges), difference
+    return float(100 * hits / edges), difference_on(compared, name, k=k)
 
 
-def _left_out(findings: Findings, avoided: int) -> list[str]:
-    model = findings.subjects[0].beyond[avoided]
-    assert model is not None
+def _left_out(model: Beyond, avoided: int) -> list[str]:
     named = [f"{name} ({counted(count, 'function')})" for name, count in sorted(model.few.items())]
     named += [
         f"{name} ({model.edges[name][0]} edges)"
@@ -281,30 +241,27 @@ def _left_out(findings: Findings, avoided: int) -> list[str]:
     return [f"Not in the mean beyond {offsets}: {', '.join(named)}."] if named else []
 
 
-def _figure(findings: Findings, avoided: int) -> Figure:
-    number, rivals = RULES.index(RULE), findings.rivals[avoided]
-    first = findings.subjects[0].beyond[avoided]
-    assert rivals is not None and first is not None
-    names = sorted(
-        first.in_mean, key=lambda name: -first.estimate.relations[0, number, 0, first.outcomes.relations.index(name)]
-    )
+def _figure(findings: Findings, shown: _Shown) -> Figure:
+    """By relation, beyond the fewest offsets."""
+    avoided, (first, rivals) = next(iter(shown.items()))
+    number, best = RULES.index(RULE), rivals.of(BEST_BASELINE, first)
+
+    def hard(model: Beyond) -> dict[str, float]:
+        return dict(zip(model.outcomes.relations, model.estimate.relations[0, number, 0].tolist()))
+
+    of_first = hard(first)
+    names = sorted(first.in_mean, key=lambda name: -of_first[name])
     series = []
     for subject, colour, _ in styled(findings):
         model = subject.beyond[avoided]
-        if model is None:
-            continue
-        places = [model.outcomes.relations.index(name) if name in model.outcomes.relations else None for name in names]
-        hard = [np.nan if place is None else model.estimate.relations[0, number, 0, place] for place in places]
-        if subject.is_model:
-            series.append(Points(f"{subject.name}, hard", np.array(hard), colour))
-            easy = np.array([model.easy[name][0] if name in model.easy else np.nan for name in names])
+        if model is not None and subject.is_model:
+            easy = [model.easy[name][0] if name in model.easy else None for name in names]
+            series.append(Points(f"{subject.name}, hard", [*map(hard(model).get, names)], colour))
             series.append(Points(f"{subject.name}, easy", easy, colour, CIRCLE))
-    best = rivals.of(BEST_BASELINE, first)
-    shares = 100 * best.total[number, 0] / best.edges.sum(axis=0)
-    baseline = np.array([shares[best.relations.index(name)] if name in best.relations else np.nan for name in names])
-    series.append(Points(f"{_rival(findings)}, hard", baseline, INK, TICK))
-    chance = np.array([rivals.chance[name][number, 0] for name in names])
-    series.append(Points("chance, hard", chance, FAINT, TICK))
+    rival = "the next best offset" + (" or keyword" if findings.language.keywords else "")
+    shares = dict(zip(best.relations, (100 * best.total[number, 0] / best.edges.sum(axis=0)).tolist()))
+    series.append(Points(f"{rival}, hard", [*map(shares.get, names)], INK, TICK))
+    series.append(Points("chance, hard", [rivals.chance[name][number, 0] for name in names], FAINT, TICK))
     return Figure(
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +16,51 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PROTOCOLS, PUB
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.entry import Entry, Score
-from probing.evidence.entry_attention import AttentionEntry, AttentionScores
+from probing.evidence.entry import Entry, GroupedEntry, GroupScore, GroupScores, Score
+from probing.evidence.entry_attention import AttentionEntry, AttentionScores, RelationScore
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board, HubResult
 from probing.publish.tables import BoardRow, BoardTable
-from probing.report import board_groups, folder
-from probing.report.board_groups import (
-    INTERVALS,
-    Guide,
-    anchor,
-    claim,
-    heading,
-    listed,
-    on_read,
-    origin,
-    page_name,
-    rank,
-    software,
-    status,
-)
+from probing.report import folder
 from probing.report.document import (
     CODE,
     COLOURED,
+    COST,
     COUNT,
     DIFFERENCE,
     LINK,
     MARKED,
     NAME,
+    NATS,
     PERCENT,
     POINTS,
     RANK,
     SCORE,
+    SIGNED,
     Column,
     Section,
     Table,
 )
 from probing.report.folder import MODELS, Report, model_pages
 from probing.report.scored import FILTERS
-from probing.runs.ledger_file import ATTENTION
+from probing.report.words import method
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE
 
 TITLE = "CodeSyntax board"
 
-_BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
-"""Of the baselines, `combined` is the best one (Shen et al. 2022, section 4)."""
+GUIDED = (ATTENTION, MASKING, INFORMATION, PREFERENCE)
+"""The instruments of which `method.md` says what a board shows, in the first paragraph, and how to read it."""
+
+MEANS = {"percent": SCORE, "nats": NATS, "bits": COST}
+"""Unit -> the format of a mean with its interval."""
+
+VALUES = {"percent": PERCENT, "nats": NATS, "bits": SIGNED}
+"""Unit -> the format of a number without one."""
+
+INTERVALS = "Percent with 95 % intervals."
+
+_BASELINES = (BEST_BASELINE, *BASELINES[:-1])
+"""The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
 
 _OURS = {
     "README.md": "made by `codesyntax board`",
@@ -82,51 +84,6 @@ pinned: false
 It was made by `codesyntax board` from {source}: [the page](index.html), [its tables](board.md), all scores in {csv}.
 """
 
-_GUIDE = Guide(
-    """This board shows how well attention heads find the dependents of syntactic relations in code. The score is
-    top-k UAS, the mean over relations; fixed offsets and keywords, which need no model, are the baselines.""",
-    f"""Tables. Entries share a table if their signatures agree in everything but the model, and if they were scored
-    on the same functions. Do not compare scores of different tables: a function may be too long for one tokenizer but
-    not for another.
-
-    UAS. Top-k UAS is the percentage of edges whose dependent is among the k tokens to which the chosen head attends
-    most. The rules first, last and any say which token of the dependent counts. A model's score is the mean over
-    relations; as in the paper, it excludes the relations marked as not in the mean. The 95 % intervals come from a
-    bootstrap over functions with the heads held fixed.
-
-    Protocols. Held-out chooses the head of each relation on the validation split and scores it on the test split.
-    Published chooses it on the scored data, as in the paper. This is optimistic, and the interval does not include the
-    optimism. Relations without edges on validation have no held-out score; a table with such relations also shows the
-    published mean over the other relations, which compares with the held-out mean. Beyond-offset is held-out, on the
-    edges that the best offset of their relation misses; its baseline is the next best offset or keyword on them.
-
-    Rank. A rank is a range over all models of the table. A model ranks below the models that are better, and above the
-    models that are worse, by a paired permutation test over the table's functions (5 %, Holm's correction for all pairs
-    of a table, p bounded from above). It is tied with all others, whether or not intervals overlap. Filters do not
-    change ranks. Baselines and the paper's models are not ranked.
-
-    Δ. The difference to the combined baseline, which is the better of offset and keyword for each relation, by the same
-    protocol, in the same direction, on the same functions. Its p is two-sided, by a paired permutation test over
-    functions, and not corrected for the number of models.
-
-    Verified. The makers of this board rebuilt the entry from its ledgers and ran this many functions of both splits
-    again. Every other entry is claimed: only its submitter knows where its numbers come from. A forged entry that gains
-    more than half a point in any mean is verified once in 20 times; the score of a single relation may gain more.
-
-    Whole split. Every score is over all functions of a split, the same for all models. A function that a model cannot
-    read counts as missed. The page of a model also gives its score on the functions that it reads.
-
-    Baselines. The data determine them. If a table says so, this board has computed them; otherwise most of its entries
-    claim them.
-
-    Reference. The paper's rows are its printed numbers. They come from another dataset and other software, and
-    therefore have a table of their own. {paper.source()}.
-
-    Conflicts and remarks. If a table has several entries for one model and revision, the verified ones count, or all
-    of them if none is verified. If their numbers differ, all are shown as in conflict. A remark marks models with the
-    ledger or the numbers of another model, or with a name that looks like another.""",
-)
-
 
 def save(board: Board, output: str | os.PathLike) -> Path:
     """Write the page, a page for each model, `board.md`, CSV files and the Space's `README.md`; return the page's path.
@@ -148,9 +105,7 @@ def save(board: Board, output: str | os.PathLike) -> Path:
 
 def _ours() -> dict[str, str]:
     """The files of all boards, also those on instruments other than attention."""
-    return _OURS | {
-        board_groups.file_of(name): "board,config,data,labels," for name in Entry.kinds if name != ATTENTION
-    }
+    return _OURS | {_file_of(name): "board,config,data,labels," for name in Entry.kinds if name != ATTENTION}
 
 
 def check_place(output: str | os.PathLike) -> None:
@@ -168,18 +123,18 @@ def document(board: Board) -> Report:
     details: dict[str, list[Section]] = {}
     for table in board.tables:
         for row in table.rows:
-            section = _details(table, row) if table.instrument == ATTENTION else board_groups.details(table, row)
-            details.setdefault(page_name(row), []).append(section)
+            parts = _details(table, row) if table.instrument == ATTENTION else _group_details(table, row)
+            details.setdefault(_page_name(row), []).append(Section(_anchor(table), _title(table), parts))
     attention = board.of(ATTENTION)
     others = {name: board.of(name) for name in dict.fromkeys(table.instrument for table in board.tables)}
     others.pop(ATTENTION, None)
     links = model_pages(details)
-    guides = [_GUIDE] if attention or not others else []
-    guides += [board_groups.GUIDES[name] for name in others if name in board_groups.GUIDES]
-    about = " ".join(guide.topic for guide in guides)
+    guided = [ATTENTION, *others] if attention or not others else [*others]
+    guides = [method(f"board {name}") for name in guided if name in GUIDED]
+    about = " ".join(topic for topic, *_ in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
     files = {"board.csv": _scores(board).to_csv()}
-    files |= {board_groups.file_of(name): board_groups.scores(tables).to_csv() for name, tables in others.items()}
+    files |= {_file_of(name): _group_scores(tables).to_csv() for name, tables in others.items()}
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=TITLE, about=about, source=source, csv=csv)
     return Report(
@@ -187,11 +142,11 @@ def document(board: Board) -> Report:
         source=source,
         title=TITLE,
         sections=[
-            *(_table(table, links, table.name in board.from_data) for table in attention),
+            *(_models(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
-            *(board_groups.section(table, links) for tables in others.values() for table in tables),
+            *(_group_models(table, links) for tables in others.values() for table in tables),
             *([_on_hub(board)] if board.on_hub else []),
-            Section("reading", "How to read this", [text for guide in guides for text in guide.texts]),
+            Section("reading", "How to read this", [text for _, *texts in guides for text in texts]),
             _left_out(board),
         ],
         about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
@@ -201,85 +156,192 @@ def document(board: Board) -> Report:
     )
 
 
-def _table(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
+# ------------------------------------------------------------------------------------------- what all tables share
+
+_MODEL = [Column("name", LINK), Column("revision", NAME), Column("family")]
+_VERIFIED = Column("verified", MARKED)
+_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))]
+"""The first columns of a table on a page, its last one, and the last columns of a CSV file."""
+
+
+def _anchor(table: BoardTable) -> str:
+    """The id of a table on a page."""
+    return table.name.replace(".", "-")
+
+
+def _title(table: BoardTable) -> str:
+    settings, shared = table.settings, table.shared
+    if table.instrument != ATTENTION:
+        units = _entry(table.rows[0]).units
+        return f"{settings.config}, {settings.split}, {table.instrument}: {_functions(table):,} {units}"
+    units, functions, edges = language_of(settings.config).units, int(shared["functions"]), int(shared["edges"])
+    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
+
+
+def _page_name(row: BoardRow) -> str:
+    """The title of the page of a row's model."""
+    return f"{printable(row.model)}@{row.revision[:12]}"
+
+
+def _heading(row: BoardRow, links: Mapping[str, str]) -> list[Any]:
+    """The model of a row with the link to its page, its revision and family."""
+    return [[printable(row.model), links[_page_name(row)]], row.revision[:12], printable(row.family)]
+
+
+def _rank(ranks: tuple[int, int] | None) -> str | None:
+    """A rank, or a range of ranks."""
+    return None if ranks is None else "–".join(map(str, dict.fromkeys(ranks)))
+
+
+def _score(score: Score | None) -> list[Any]:
+    """The cells of a score, of what it is compared with, and of the difference."""
+    if score is None:
+        return [None] * 3
+    return [score.mean, score.reference, [*score.difference, score.p] if score.difference else None]
+
+
+def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
+    """Rows of a page by their first score, which is behind the model and its rank."""
+    return sorted(rows, key=lambda row: -row[4][0] if row[4] else 0)
+
+
+def _status(row: BoardRow) -> list[str]:
+    """The number of functions that this board ran again, and of how many; and what to know before believing the
+    numbers.
+    """
+    verified = f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "claimed"
+    return [verified, "; ".join(map(printable, row.remarks))]
+
+
+def _end(row: BoardRow, ranks: tuple[int, int] | None) -> list[Any]:
+    """The cells of `_ENTRY`."""
+    return [*(ranks or (None, None)), *(row.verified or (0, None)), _status(row)[1], row.file]
+
+
+def _origin(
+    table: BoardTable, row: BoardRow, run: Mapping[str, str], read: Mapping[str, str], ledgers: Mapping[str, str]
+) -> Table:
+    """A row's settings, digests and file."""
+    entry, claimed = row.entry, row.entry.verified
+    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again"
+    scores: Any = row.scores
+    on_read = ", ".join(f"{name} {score:.1f}" for name, score in scores.on_read.items())
+    facts = {
+        "signature": entry.signature,
+        "revision": row.revision,
+        **run,
+        "verified by this board": " ".join(_status(row)),
+        "verified by the submitter": claim or "none",
+        **read,
+        "on what it read": on_read or "it read all",
+        **ledgers,
+        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
+        "file": row.file,
+    }
+    rows = [[name, printable(value, most=2000)] for name, value in facts.items()]
+    columns = [Column("of the entry", NAME), Column("value", CODE)]
+    return Table(f"{_anchor(table)}-origin", "Origin", columns, rows, within="")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """Counts by reason."""
+    return ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count) or "none"
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
+def _left_out(board: Board) -> Section:
+    columns = [Column("file", CODE), Column("reason")]
+    table = Table("left-out", "Files left out", columns, [list(file) for file in board.left_out], within="")
+    return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
+
+
+# -------------------------------------------------------------------------------------------------- attention probes
+
+
+def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
     """The models of a table and the baselines on the same functions, for each rule and k best first."""
-    columns = [*FILTERS, Column("name", LINK), Column("revision", NAME), Column("family")]
-    means = _of(table).means
+    columns, means = [*FILTERS, *_MODEL], _of(table).means
     for mean in means:
         columns += [Column("rank", RANK, mean), Column("UAS", SCORE, mean), Column("Δ", DIFFERENCE, mean)]
-    columns.append(Column("verified", MARKED))
-    rows = []
-    for rule in RULES:
-        for k in TABLE_KS:
-            scored: list[list[Any]] = []
-            places = [(mean, rule, k) for mean in means]
-            for row, ranks in zip(table.rows, table.ranks):
-                cells = [part for place in places for part in (rank(ranks[place]), *_mean(row.scores.cells[place]))]
-                scored.append([*heading(row, links), *cells, status(row)])
-            for name, scores in _baselines(table).items():
-                cells = [part for place in places for part in (None, *_mean(scores[place]))]
-                scored.append([f"{name} baseline", None, None, *cells, None])
-            scored.sort(key=lambda row: -row[4][0] if row[4] else 0)
-            rows += [[rule, k, *row] for row in scored]
+    rows: list[list[Any]] = []
+    for rule, k in product(RULES, TABLE_KS):
+        places = [(mean, rule, k) for mean in means]
+        scored: list[list[Any]] = []
+        for row, ranks in zip(table.rows, table.ranks):
+            cells = [part for place in places for part in (_rank(ranks[place]), *_mean(row.scores.cells[place]))]
+            scored.append([*_heading(row, links), *cells, _status(row)])
+        for name, scores in _baselines(table).items():
+            cells = [part for place in places for part in (None, *_mean(scores[place]))]
+            scored.append([f"{name} baseline", None, None, *cells, None])
+        rows += [[rule, k, *row] for row in _best_first(scored)]
     notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
-    shown = Table(anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv")
-    return Section(anchor(table), _title(table), [_facts(table, from_data), shown])
+    columns.append(_VERIFIED)
+    shown = Table(_anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv")
+    return Section(_anchor(table), _title(table), [_facts(table, from_data), shown])
 
 
 def _mean(score: Score | None) -> list[Any]:
     """The cells of a mean, and of its difference to the combined baseline."""
-    if score is None:
-        return [None, None]
-    return [[*score.mean], None if score.difference is None else [*score.difference, score.p]]
+    mean, _, difference = _score(score)
+    return [mean, difference]
 
 
-def _details(table: BoardTable, row: BoardRow) -> Section:
+def _facts(table: BoardTable, from_data: bool) -> str:
+    """The settings that the rows of a table share, except those in its title."""
+    shared, units = table.shared, language_of(table.settings.config).units
+    facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
+    facts += [f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
+    facts += [f"pooled {shared['pool']}"]
+    facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
+    facts += [f"scoring {shared['scoring']}"]
+    facts += [f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"]
+    facts += ["baselines computed from the data" if from_data else "baselines as most entries claim them"]
+    return f"{printable(', '.join(facts))}."
+
+
+def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row relation by relation, those that gain most over the combined baseline first, and its origin."""
     entry, units = row.entry, language_of(table.settings.config).units
-    assert isinstance(entry, AttentionEntry)
-    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(units, COUNT)]
+    assert isinstance(entry, AttentionEntry) and isinstance(row.scores, AttentionScores)
+    columns = [*FILTERS, Column("relation", MARKED), *Column.each(COUNT, "edges", units)]
     for protocol in PROTOCOLS:
         columns += [Column("UAS", SCORE, protocol), Column("head", RANK, protocol)]
         columns += [Column("combined", PERCENT, protocol), Column("Δ", POINTS, protocol)]
-    rows = [
-        [rule, k, *relation] for rule in RULES for k in TABLE_KS for relation in _relations(_scores_of(row), rule, k)
-    ]
-    facts = {
-        "signature": entry.signature,
-        "revision": row.revision,
-        "attention heads": f"{entry.layers} layers of {entry.heads}",
-        f"{units} skipped": listed(entry.skips),
-        "verified by this board": " ".join(status(row)),
-        "verified by the submitter": claim(row),
-        f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed",
-        "on what it read": on_read(_scores_of(row).on_read),
-        "ledgers": ", ".join(
-            f"{split} SHA-256 {digest}" for split, digest in sorted(entry.ledgers.model_dump().items())
-        ),
-        "software": software(entry.versions),
-        "file": row.file,
-    }
+    rows = []
+    for rule, k in product(RULES, TABLE_KS):
+        relations = [_relation(name, relation, rule, k) for name, relation in row.scores.relations.items()]
+        relations.sort(key=lambda cells: (cells[6] is None, -(cells[6] or 0)))
+        rows += [[rule, k, *cells] for cells in relations]
     notes = (
         f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
         f"{FEW_FUNCTIONS}; scores say little and have no interval. Without a head: validation has no such edge."
     )
-    key = anchor(table)
-    relations = Table(f"{key}-relations", "Relation by relation", columns, rows, notes, len(FILTERS), within="")
-    return Section(key, _title(table), [relations, origin(key, facts)])
+    key, digests = f"{_anchor(table)}-relations", sorted(entry.digests.items())
+    origin = _origin(
+        table,
+        row,
+        {
+            "attention heads": f"{entry.layers} layers of {entry.heads}",
+            f"{units} skipped": _listed(entry.skips),
+        },
+        {f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed"},
+        {"ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in digests)},
+    )
+    return [Table(key, "Relation by relation", columns, rows, notes, len(FILTERS), within=""), origin]
 
 
-def _relations(scores: AttentionScores, rule: str, k: str) -> list[list[Any]]:
-    rows = []
-    for name, relation in scores.relations.items():
-        marks = ["few functions"] if relation.few_functions else []
-        marks += [] if relation.in_mean else ["not in mean"]
-        cells: list[Any] = [[name, "; ".join(marks)], relation.edges, relation.functions]
-        for protocol in PROTOCOLS:
-            found, combined = relation.found.get((protocol, rule, k)), relation.combined.get((protocol, rule, k))
-            cells += [None, None] if found is None else [[*found.score], f"{found.layer}-{found.head}"]
-            cells += [combined, None if found is None or combined is None else found.score.value - combined]
-        rows.append(cells)
-    return sorted(rows, key=lambda cells: (cells[6] is None, -(cells[6] or 0)))
+def _relation(name: str, relation: RelationScore, rule: str, k: str) -> list[Any]:
+    marks = ["few functions"] if relation.few_functions else []
+    marks += [] if relation.in_mean else ["not in mean"]
+    cells: list[Any] = [[name, "; ".join(marks)], relation.edges, relation.functions]
+    for protocol in PROTOCOLS:
+        found, combined = relation.found.get((protocol, rule, k)), relation.combined.get((protocol, rule, k))
+        cells += [None, None] if found is None else [found.score, f"{found.layer}-{found.head}"]
+        cells += [combined, None if found is None or combined is None else found.score.value - combined]
+    return cells
 
 
 def _paper(config: str) -> Section:
@@ -305,7 +367,7 @@ def _paper_rows(config: str) -> list[list[Any]]:
         best = scores.get("Combined") or scores.get("Offset", {})
         for k in TABLE_KS:
             for name in sorted((name for name in scores if k in scores[name]), key=lambda name: -scores[name][k]):
-                gain = None if name.lower() in _BEST_FIRST else scores[name][k] - best[k]
+                gain = None if name.lower() in _BASELINES else scores[name][k] - best[k]
                 rows.append([rule, k, name, scores[name][k], gain])
     return rows
 
@@ -320,7 +382,7 @@ def _scores(board: Board) -> Table:
     texts = ["board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges", "kind", "model"]
     texts += ["revision", "family", "protocol", "rule", "k"]
     columns = [*map(Column, texts), Column("score", SCORE), Column("difference", DIFFERENCE)]
-    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))
+    columns += _ENTRY
     rows: list[list[Any]] = []
     for table in board.of(ATTENTION):
         means = _of(table).means
@@ -328,10 +390,9 @@ def _scores(board: Board) -> Table:
         about += [table.shared["functions"], table.shared["edges"]]
         for row, ranks in zip(table.rows, table.ranks):
             kind = ["model", printable(row.model), row.revision, printable(row.family)]
-            end = [*(row.verified or (0, None)), status(row)[1], row.file]
             for place, score in row.scores.cells.items():
                 if score is not None and place[0] in means:
-                    rows.append([*about, *kind, *place, *_mean(score), *(ranks[place] or (None, None)), *end])
+                    rows.append([*about, *kind, *place, *_mean(score), *_end(row, ranks[place])])
         for name, scores in _baselines(table).items():
             for place, score in scores.items():
                 if score is not None and place[0] in means:
@@ -343,19 +404,16 @@ def _scores(board: Board) -> Table:
     return Table("board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows])
 
 
-def _scores_of(row: BoardRow) -> AttentionScores:
-    assert isinstance(row.scores, AttentionScores)
-    return row.scores
-
-
 def _of(table: BoardTable) -> AttentionScores:
     """The scores of the first row; those of baselines are equal for all rows."""
-    return _scores_of(table.rows[0])
+    scores = table.rows[0].scores
+    assert isinstance(scores, AttentionScores)
+    return scores
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Score | None]]:
     """The baselines with their scores, the best first."""
-    return {name: _of(table).baselines[name] for name in _BEST_FIRST if name in kinds_of(table.settings.config)}
+    return {name: _of(table).baselines[name] for name in _BASELINES if name in kinds_of(table.settings.config)}
 
 
 def _on_hub(board: Board) -> Section:
@@ -379,30 +437,106 @@ def _evidence(result: HubResult) -> str:
     return f"{'verified' if result.row.verified else 'claimed'}: {result.row.file}"
 
 
-def _left_out(board: Board) -> Section:
-    columns = [Column("file", CODE), Column("reason")]
-    table = Table("left-out", "Files left out", columns, [list(file) for file in board.left_out], within="")
-    return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
+# ------------------------------------------------------------------------- means over node types or over relations
 
 
-def _title(table: BoardTable) -> str:
-    settings, units = table.settings, language_of(table.settings.config).units
-    functions, edges = (int(table.shared[name]) for name in ("functions", "edges"))
-    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
+def _group_models(table: BoardTable, links: Mapping[str, str]) -> Section:
+    """The models of a table with their ranks, best first."""
+    entry = _entry(table.rows[0])
+    arm, other = entry.ARMS
+    columns = [*_MODEL]
+    outcomes = {name: entry.OUTCOMES[name] for name in entry.SHOWN}
+    compared = {name for name in outcomes if _compared(table, name)}
+    for name, (group, unit) in outcomes.items():
+        columns += [Column("rank", RANK, group), Column(arm, MEANS[unit], group)]
+        if name in compared:
+            columns += [Column(other, MEANS[unit], group), Column("Δ", DIFFERENCE, group)]
+    columns.append(_VERIFIED)
+    rows = []
+    for row, ranks in zip(table.rows, table.ranks):
+        cells = [
+            cell
+            for name in outcomes
+            for cell in (_rank(ranks[name]), *_score(row.scores.cells[name])[: 3 if name in compared else 1])
+        ]
+        rows.append([*_heading(row, links), *cells, _status(row)])
+    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_groups(table.rows[0]).items()))
+    shared = ", ".join(f"{name} {table.shared[name]}" for name in entry.SHARED if table.shared[name] != "None")
+    facts = f"{shared}; mean over each {entry.GROUP} ({entry.units}): {counts}."
+    notes = f"Means with 95 % intervals. {COLOURED}"
+    shown = Table(_anchor(table), "Models", columns, _best_first(rows), notes, within=_file_of(entry.instrument))
+    return Section(_anchor(table), _title(table), [printable(facts, most=2000), shown])
 
 
-def _facts(table: BoardTable, from_data: bool) -> str:
-    """The settings that the rows of a table share, except those in its title."""
-    shared, units = table.shared, language_of(table.settings.config).units
-    facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
-    facts += [f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
-    facts += [f"pooled {shared['pool']}"]
-    facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
-    facts += [f"scoring {shared['scoring']}"]
-    facts += [f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"]
-    facts += ["baselines computed from the data" if from_data else "baselines as most entries claim them"]
-    return f"{printable(', '.join(facts))}."
+def _group_details(table: BoardTable, row: BoardRow) -> list[Table]:
+    """A row by node type or relation and outcome, and its origin."""
+    entry = _entry(row)
+    arm, other = entry.ARMS
+    headline = next(iter(entry.OUTCOMES))
+    columns = [Column(entry.GROUP, MARKED), Column(entry.units, COUNT), Column(entry.COUNTED, COUNT)]
+    compared = {name for name in entry.OUTCOMES if _compared(table, name)}
+    for name, (group, unit) in entry.OUTCOMES.items():
+        columns.append(Column(arm, VALUES[unit], group))
+        columns += [Column(other, VALUES[unit], group)] if name in compared else []
+        columns += [Column("Δ", DIFFERENCE, group)] if name in compared and name == headline else []
+    rows: list[list[Any]] = []
+    for group, of in _groups(row).items():
+        rows.append([[group, "few functions" if of.functions < FEW_FUNCTIONS else ""], of.functions, of.counted])
+        for name in entry.OUTCOMES:
+            value, reference, effect = _score(of.cells[name])
+            rows[-1].append(value[0])
+            rows[-1] += [reference[0]] if name in compared else []
+            rows[-1] += [effect] if name in compared and name == headline else []
+    key, title = f"{_anchor(table)}-{entry.GROUP.replace(' ', '-')}s", f"{entry.GROUP.capitalize()} by {entry.GROUP}"
+    run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
+    return [
+        Table(key, title, columns, rows, f"Few functions: fewer than {FEW_FUNCTIONS}.", within=""),
+        _origin(table, row, run, {}, {"ledger": f"SHA-256 {entry.ledger}"}),
+    ]
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
+def _group_scores(tables: Sequence[BoardTable]) -> Table:
+    """Of the tables of an instrument: one row per model, outcome and group, and one without a group for their mean,
+    which has the ranks."""
+    first = _entry(tables[0].rows[0])
+    arm, other = first.ARMS
+    texts = ["board", *first.SHARED, "model", "revision", "family", "outcome", first.GROUP, "functions", first.COUNTED]
+    columns = [*map(Column, texts), Column(arm, SCORE), Column(other, SCORE), Column("effect", DIFFERENCE)]
+    columns += _ENTRY
+    rows: list[list[Any]] = []
+    for table in tables:
+        for row, ranks in zip(table.rows, table.ranks):
+            groups = _groups(row)
+            about = [table.name, *(printable(table.shared[name]) for name in first.SHARED), printable(row.model)]
+            about += [row.revision, printable(row.family)]
+            counted = sum(of.counted for of in groups.values())
+            for name in first.OUTCOMES:
+                mean = [name, None, _functions(table), counted, *_score(row.scores.cells[name])]
+                rows.append([*about, *mean, *_end(row, ranks[name])])
+                for group, of in groups.items():
+                    numbers = [name, group, of.functions, of.counted, *_score(of.cells[name])]
+                    rows.append([*about, *numbers, *_end(row, None)])
+    return Table(first.instrument, f"All scores of {first.instrument}", columns, rows)
+
+
+def _file_of(instrument: str) -> str:
+    """The CSV file with all scores of an instrument."""
+    return f"{instrument}.csv"
+
+
+def _compared(table: BoardTable, outcome: str) -> bool:
+    return any(score is not None and score.reference for score in (row.scores.cells[outcome] for row in table.rows))
+
+
+def _entry(row: BoardRow) -> GroupedEntry:
+    assert isinstance(row.entry, GroupedEntry)
+    return row.entry
+
+
+def _groups(row: BoardRow) -> dict[str, GroupScore]:
+    assert isinstance(row.scores, GroupScores)
+    return row.scores.groups
+
+
+def _functions(table: BoardTable) -> int:
+    return int(table.rows[0].scores.shares.shape[1])

@@ -7,10 +7,12 @@ import html
 import io
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,20 +21,20 @@ import rich.table
 from markupsafe import Markup, escape
 from rich import box
 
+from probing.evidence.effect import PairedEffect
 from probing.evidence.statistics import SEPARATED
-from probing.report import latex
+from probing.report import figures
+from probing.report.figures import Drawn
 from probing.report.pages import SHOWN
 from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-    from probing.report.figures import Drawn
-
 Cell = Any
-"""A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
-or the value alone, and a correlation is the same; a difference is [value, low, high, p]; an effect is the same, and may
-have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
+"""A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
+interval) or the value alone, and a correlation is the same; a difference is [value, low, high, p]; an effect is the
+same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 COLOURED = (
     f"Green or orange: p < {SEPARATED}. Intervals are not corrected for several tests, so one may exclude 0 although "
@@ -63,6 +65,11 @@ def _signed(value: float, digits: int = 1) -> str:
 def separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
     return p < SEPARATED
+
+
+def tested(one: PairedEffect, *marks: str) -> list[Cell]:
+    """The cell of an effect with its corrected p."""
+    return [*one.effect, one.p_holm, *marks]
 
 
 AS_FILLED = "as filled"
@@ -103,17 +110,24 @@ _TYPED = str.maketrans({"−": "-", "–": "-"})
 class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns that share it, such
     as a protocol. `spare`: the rank in which a narrow terminal drops the column, from 1, or 0 to keep it; one for each
-    column that the terminal shows (`_IN_TERMINAL`); empty to keep all."""
+    column that the terminal shows (`_IN_TERMINAL`); empty to keep all. `of`: computes the cell of a record; by default,
+    the cell is the attribute with the name of the column."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
     spare: tuple[int, ...] = ()
+    of: Callable[..., Cell] | None = None
 
     @classmethod
     def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
         """Neighbouring columns of one kind, in one group."""
         return [cls(name, kind, group) for name in names]
+
+    def cell(self, record: Any) -> Cell:
+        """The cell of a record in this column; the parts of a plain tuple are separate arguments of `of`."""
+        of = self.of or attrgetter(self.name.replace(" ", "_"))
+        return of(*record) if type(record) is tuple else of(record)
 
     @property
     def full_name(self) -> str:
@@ -124,7 +138,8 @@ class Column(NamedTuple):
 
 @dataclass
 class Table:
-    """Columns and rows. `name`: of its CSV file, without extension.
+    """Columns and rows. `name`: of its CSV file, without extension. Rows and totals are given as lists of cells, or as
+    records, from which the columns compute their cells.
 
     The first `filters` columns become filters on the page, initially at their first values; CSV has all rows. `notes`
     are shown below the table. `within`: the file that has its rows instead of a CSV file of its own, or none if empty.
@@ -134,11 +149,17 @@ class Table:
     name: str
     title: str
     columns: Sequence[Column]
-    rows: list[list[Cell]]
+    rows: list[Any]
     notes: str = ""
     filters: int = 0
     within: str | None = None
-    totals: Sequence[list[Cell]] = ()
+    totals: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        self.rows, self.totals = (
+            [one if isinstance(one, list) else [column.cell(one) for column in self.columns] for one in given]
+            for given in (self.rows, self.totals)
+        )
 
     @property
     def file(self) -> str:
@@ -168,12 +189,8 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """The headings over the columns, each with its number of columns; empty if no column has one."""
-        spans: list[tuple[str, int]] = []
-        for column in self.shown:
-            if spans and column.group and spans[-1][0] == column.group:
-                spans[-1] = column.group, spans[-1][1] + 1
-            else:
-                spans.append((column.group, 1))
+        keys = [column.group or place for place, column in enumerate(self.shown)]  # no group: a heading of its own
+        spans = [(key if isinstance(key, str) else "", len(list(same))) for key, same in groupby(keys)]
         return spans if any(name for name, _ in spans) else []
 
     def to_csv(self) -> str:
@@ -219,12 +236,12 @@ class Table:
         lines = [f"% {_escape(self.initial_title)}", rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
         if self.groups:
             ends = list(accumulate(span for _, span in self.groups))
-            cells = [rf"\multicolumn{{{span}}}{{c}}{{{latex.escaped(name)}}}" for name, span in self.groups]
+            cells = [rf"\multicolumn{{{span}}}{{c}}{{{latex_escaped(name)}}}" for name, span in self.groups]
             rules = [
                 rf"\cmidrule(lr){{{end - span + 1}-{end}}}" for (name, span), end in zip(self.groups, ends) if name
             ]
             lines += [_line(cells), "".join(rules)]
-        lines += [_line(latex.escaped(column.name.replace("\n", " ")) for column in self.shown), r"\midrule"]
+        lines += [_line(latex_escaped(column.name.replace("\n", " ")) for column in self.shown), r"\midrule"]
         rows = [_line(_in_latex(cell, column.kind) for cell, column in zip(row, self.shown)) for row in self.initial]
         if self.totals:
             rows.insert(-len(self.totals), r"\midrule")
@@ -347,19 +364,7 @@ class Figure:
     @cached_property
     def drawn(self) -> Drawn:
         """The drawing for pages and files."""
-        from probing.report import figures  # matplotlib takes long to import, and tables need none of it
-
         return figures.drawn(self.draw)
-
-    @property
-    def svg(self) -> str:
-        return self.drawn.svg
-
-    @property
-    def pdf(self) -> bytes:
-        from probing.report import figures
-
-        return figures.pdf(self.draw)
 
     def to_latex(self) -> str:
         return rf"\fit{{\includegraphics{{figures/{self.name}.pdf}}}}" + "\n" + _prose_in_latex(self.title) + "\n"
@@ -367,6 +372,10 @@ class Figure:
     def to_markdown(self) -> str:
         image = f"![{_escape(self.alt)}](figures/{self.name}.svg)"
         return f"{image}\n\n*{_prose(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
+
+
+Part = str | Table | Figure
+"""A part of a section: a paragraph, a table or a figure."""
 
 
 @dataclass
@@ -378,7 +387,7 @@ class Section:
 
     id: str
     title: str
-    parts: Sequence[str | Table | Figure] = field(default_factory=list)
+    parts: Sequence[Part] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     drawn: list[Table] = field(default_factory=list)
     folded: bool = False
@@ -399,17 +408,17 @@ class Section:
 
     def to_latex(self, level: str = "") -> str:
         """Headings, texts and figures, and the tables by their files."""
-        lines = [rf"\{level}section*{{{latex.escaped(self.title)}}}"]
+        lines = [rf"\{level}section*{{{latex_escaped(self.title)}}}"]
         for part in self.parts:
             if isinstance(part, Table):
-                lines.append(rf"\textbf{{{latex.escaped(part.initial_title)}}}")
+                lines.append(rf"\textbf{{{latex_escaped(part.initial_title)}}}")
                 lines += [rf"\fit{{\input{{tables/{part.name}.tex}}}}", _prose_in_latex(part.notes)]
             else:
                 lines.append(_prose_in_latex(part) if isinstance(part, str) else part.to_latex())
             lines.append("")
         return "\n".join(lines + [section.to_latex("sub" + level) for section in self.sections])
 
-    def all_parts(self, drawn: bool = True) -> list[str | Table | Figure]:
+    def all_parts(self, drawn: bool = True) -> list[Part]:
         """Those of the sub-sections, too; with the tables that the page does not show if `drawn`."""
         below = (part for section in self.sections for part in section.all_parts(drawn))
         return [*self.parts, *(self.drawn if drawn else ()), *below]
@@ -427,7 +436,7 @@ def _prose(text: str) -> str:
 
 def _prose_in_latex(text: str) -> str:
     """The same in LaTeX."""
-    pieces = [(latex.escaped(piece), code) for piece, code in _spans(text)]
+    pieces = [(latex_escaped(piece), code) for piece, code in _spans(text)]
     return "".join(rf"\texttt{{{piece}}}" if code else piece for piece, code in pieces)
 
 
@@ -457,7 +466,7 @@ def _line(cells: Iterable[str]) -> str:
 def _in_latex(cell: Cell, kind: Kind) -> str:
     if cell == "":
         return ""
-    value, *below = map(latex.escaped, _lines(cell, kind, " to "))
+    value, *below = map(latex_escaped, _lines(cell, kind, " to "))
     text = rf"\texttt{{{value}}}" if kind is CODE else value
     return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
 
@@ -517,6 +526,40 @@ def _shown(cell: Cell, kind: Kind) -> str:
 
 def _missing(cell: Cell) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+_LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≥": r"$\geq$",
+    "Δ": r"$\Delta$",
+    "→": r"$\to$",
+    "–": "--",
+    "…": r"\ldots{}",
+    "«": r"\guillemotleft{}",
+    "»": r"\guillemotright{}",
+    "\n": r" \textbar{} ",
+}
+
+
+def latex_escaped(text: str) -> str:
+    """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their code points."""
+    return "".join(_character(one) for one in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text))
+
+
+def _character(one: str) -> str:
+    if one in _LATEX:
+        return _LATEX[one]
+    if " " <= one <= "~" or (one <= "\u017f" and unicodedata.category(one)[0] == "L"):
+        return one
+    return f"[U+{ord(one):04X}]"
 
 
 def _escape(text: str) -> str:

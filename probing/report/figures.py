@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,6 +62,12 @@ NARROW = 3.85
 _narrow = ContextVar("narrow", default=False)
 
 
+def stacked(cells: Iterable[Any]) -> np.ndarray:
+    """The cells of a table, [value, low, high, ...] or a value alone, as (3, cells); NaN for what is missing."""
+    bounded = (cell[:3] if isinstance(cell, (list, tuple)) else (cell, None, None) for cell in cells)
+    return np.array(list(bounded), float).T
+
+
 class Line(NamedTuple):
     """A curve in a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without interval; NaN for gaps."""
 
@@ -80,12 +86,8 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     for row, (name, lines) in zip(axes, panels.items()):
         for axis, column in zip(row, columns):
             for line in lines[column]:
-                place = np.array(KS)[~np.isnan(line.scores[0])]
-                values = line.scores[:, ~np.isnan(line.scores[0])]
-                drawn = {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
-                axis.plot(place, values[0], color=line.colour, label=line.label, **drawn)
-                if len(values) == 3:
-                    axis.fill_between(place, values[1], values[2], color=line.colour, alpha=0.18, lw=0)
+                known = ~np.isnan(line.scores[0])
+                _draw(axis, np.array(KS)[known], line._replace(scores=line.scores[:, known]))
             axis.set_title(f"{name}, {column}")
     for axis in axes[-1]:
         axis.set_xlabel("k")
@@ -97,19 +99,22 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     return figure
 
 
+def _draw(axis: Any, places: Any, line: Line) -> None:
+    look = {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
+    score, *bounds = line.scores
+    axis.plot(places, score, color=line.colour, label=line.label, **look)
+    if bounds:
+        axis.fill_between(places, *bounds, color=line.colour, alpha=0.18, lw=0)
+
+
 def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
     """Scores over the steps of a training, a panel for each mean or relation; lines have a score for each step."""
-    columns = min(3, len(panels))
-    rows, alone = -(-len(panels) // columns), len(panels) == 1
-    size = 3.8 if alone else 1.9 * columns, (2.6 if alone else 1.3 * rows) + 0.9
-    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
+    alone = len(panels) == 1
+    figure, axes = _grid(len(panels), 3, (3.8, 0) if alone else (0, 1.9), (3.5, 0) if alone else (0.9, 1.3))
+    columns = axes.shape[1]
     for axis, (name, lines) in zip(axes.flat, panels.items()):
         for line in lines:
-            axis.plot(steps, line.scores[0], color=line.colour, ls=line.style, label=line.label)
-            if len(line.scores) == 3:
-                axis.fill_between(steps, line.scores[1], line.scores[2], color=line.colour, alpha=0.18, lw=0)
+            _draw(axis, steps, line)
         axis.set_title(name, fontsize=9.5 if alone else 7.5)
     first = min((step for step in steps if step), default=1)
     if steps[-1] > 20 * first:  # early checkpoints are often closer together; the first may be of step 0
@@ -213,7 +218,7 @@ def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
     axis = figure.subplots()
     dots(axis, rows, series)
     axis.set_xlabel(label)
-    _legend(figure, np.array([axis]))
+    _legend(figure, axis)
     return figure
 
 
@@ -227,8 +232,12 @@ def dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
         faces = [one.colour if filled else PAPER for filled in one.filled]
         axis.scatter(estimate, where, s=24, c=faces, edgecolors=one.colour, zorder=3)
         axis.plot([], [], color=one.colour, marker="o", ms=4.9, label=one.label)
-    axis.set_yticks(range(len(rows)), rows)
-    axis.set_ylim(len(rows) - 0.5, -0.5)
+    _name_rows(axis, rows)
+
+
+def _name_rows(axis: Any, names: Sequence[str]) -> None:
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
 
 
 class Predicted(NamedTuple):
@@ -247,8 +256,8 @@ def predictions(tokens: Sequence[str], edges: Sequence[Predicted]) -> Figure:
     axis = figure.subplots()
     for place, token in enumerate(tokens):
         text = "⏎" if token and not token.strip("\r\n") else token.strip()[:24]
-        axis.text(-0.02, place, text, ha="right", va="center", fontsize=7.5, family="monospace", parse_math=False)
-        axis.text(1.02, place, text, ha="left", va="center", fontsize=7.5, family="monospace", parse_math=False)
+        for x, side in ((-0.02, "right"), (1.02, "left")):
+            axis.text(x, place, text, ha=side, va="center", fontsize=7.5, family="monospace", parse_math=False)
     kinds: dict[str, dict[str, Any]] = {
         "right": {"color": COLOURS[0]},
         "wrong": {"color": COLOURS[1], "ls": "--"},
@@ -265,7 +274,7 @@ def predictions(tokens: Sequence[str], edges: Sequence[Predicted]) -> Figure:
     axis.set_xlim(-0.6, 1.6)
     axis.set_ylim(len(tokens) - 0.5, -0.5)
     axis.set_axis_off()
-    _legend(figure, np.array([axis]))
+    _legend(figure, axis)
     return figure
 
 
@@ -300,7 +309,7 @@ def code_and_language(
     axis.set_xlabel("offset: tokens from the head to the dependent")
     axis.set_ylabel("edges, %, mean over relations")
     axis.set_ylim(0)
-    _legend(bottom, np.array([axis]))
+    _legend(bottom, axis)
     return figure
 
 
@@ -314,12 +323,7 @@ class ArmPercentiles(NamedTuple):
 
 def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]]) -> Figure:
     """T1 above T0 by node type, a panel for each model."""
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    size = 4.6 * columns + 1.2, rows * (0.34 * len(node_types) + 0.6) + 0.5
-    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
+    figure, axes = _grid(len(panels), 2, (1.2, 4.6), (0.5, 0.34 * len(node_types) + 0.6))
     for axis, (name, arms) in zip(axes.flat, panels.items()):
         for place, arm in enumerate(arms):
             if arm is None:
@@ -356,11 +360,7 @@ def cumulative(
     node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]], percentiles: np.ndarray
 ) -> Figure:
     """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
-    columns = min(4, len(node_types))
-    rows = -(-len(node_types) // columns)
-    figure, axes = _panels(rows, columns, max(4.6, 2.4 * columns), 2.0 * rows + 0.8, sharex=True, sharey=True)
-    for axis in axes.flat[len(node_types) :]:
-        axis.set_visible(False)
+    figure, axes = _grid(len(node_types), 4, (0, 2.4), (0.8, 2.0), least=4.6)
     for place, (axis, node_type) in enumerate(zip(axes.flat, node_types)):
         for name, arms in panels.items():
             if (arm := arms[place]) is not None:
@@ -378,10 +378,10 @@ def cumulative(
 
 
 class Points(NamedTuple):
-    """A number for each row: (rows,), or (3, rows) with its interval. `mark`: one of DOT, CIRCLE and TICK."""
+    """A number or [number, low, high] for each row, None if it is missing. `mark`: one of DOT, CIRCLE and TICK."""
 
     label: str
-    values: np.ndarray
+    values: Sequence[Any]
     colour: str
     mark: str = "o"
 
@@ -398,9 +398,9 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:
-            values, *bounds = np.atleast_2d(points.values)
-            if bounds:
-                axis.hlines(range(len(names)), *bounds, color=points.colour, lw=1.5)
+            values, low, high = stacked(points.values)
+            if not np.isnan(low).all():
+                axis.hlines(range(len(names)), low, high, color=points.colour, lw=1.5)
             look: dict[str, Any] = {"s": 24, "edgecolors": points.colour}
             if points.mark == TICK:
                 look = {"s": 110, "marker": TICK, "linewidths": 2}
@@ -409,8 +409,7 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
         axis.set_xlabel(label)
         axis.locator_params(axis="x", nbins=5)
         axis.set_xlim(left=min(0, axis.get_xlim()[0]))
-    axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
+    _name_rows(axes[0][0], names)
     _legend(figure, axes)
     return figure
 
@@ -536,6 +535,22 @@ def _panels(rows: int, columns: int, width: float, height: float, **shared: Any)
     return figure, _below(figure, rows, columns, **shared)
 
 
+def _grid(
+    number: int, most: int, width: tuple[float, float], height: tuple[float, float], least: float = 0
+) -> tuple[Figure, np.ndarray]:
+    """A figure with so many panels, at `most` so many side by side, that share their axes: (rows, columns).
+
+    `width`, `height`: of the figure, and added by each column and row; `least`: of its width.
+    """
+    columns = min(most, number)
+    rows = -(-number // columns)
+    size = max(least, width[0] + columns * width[1]), height[0] + rows * height[1]
+    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
+    for axis in axes.flat[number:]:
+        axis.set_visible(False)
+    return figure, axes
+
+
 def _below(figure: FigureBase, rows: int, columns: int, **shared: Any) -> np.ndarray:
     """Axes (rows, columns), on a narrow screen all below each other."""
     shape = (rows * columns, 1) if _narrow.get() else (rows, columns)
@@ -543,9 +558,9 @@ def _below(figure: FigureBase, rows: int, columns: int, **shared: Any) -> np.nda
     return axes.reshape(rows, columns)
 
 
-def _legend(figure: FigureBase, axes: np.ndarray) -> None:
+def _legend(figure: FigureBase, axes: Any) -> None:
     labels: dict[str, Artist] = {}
-    for axis in axes.flat:
+    for axis in np.ravel(axes):
         handles, names = axis.get_legend_handles_labels()
         labels |= {fill(name, 46): handle for name, handle in zip(names, handles)}
     widest = 0.45 + 0.075 * max(len(line) for label in labels for line in label.split("\n"))  # inches

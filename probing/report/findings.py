@@ -17,6 +17,7 @@ from codesyntax_dataset.languages import CONFIGS, Language, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
+from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
@@ -40,7 +41,16 @@ from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
-from probing.evidence.uncertainty import Comparison, MeanComparison, Means, Summary, compare_means, mean_score, means
+from probing.evidence.uncertainty import (
+    Comparison,
+    MeanComparison,
+    Means,
+    Summary,
+    bounded,
+    compare_means,
+    mean_score,
+    means,
+)
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -95,10 +105,6 @@ class Subject:
     @cached_property
     def settings(self) -> Settings:
         return self.result.settings
-
-    @property
-    def layers(self) -> int:
-        return self.result.layers
 
     @property
     def means(self) -> dict[str, Means]:
@@ -294,9 +300,8 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         title += [shared.split] if shared.split != "test" else []
         title += [shared.direction] if shared.direction != language_of(shared.config).direction else []
         names.append(", ".join(title))
-        title += (
-            [f"partial, {extent(shared.limit, language_of(shared.config).units)}"] if shared.limit is not None else []
-        )
+        units = language_of(shared.config).units
+        title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
         all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
     return all_findings
 
@@ -355,39 +360,12 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     earlier = {id(one) for training in trainings for one in training[:-1]}
     probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
     evidence = [one for one in evidence if id(one) not in earlier]
-    names = _names([one.probed.test for one in evidence])
     first = evidence[0]
     validation, test = first.splits.edges["validation"], first.splits.edges["test"]
     direction = first.probed.test.settings.direction
-    subjects: list[Subject] = []
-    for one, whole, label in zip(evidence, probed, names):
-        file = one.probed.files["test"]
-        errors = load(errors_path(file)) if errors_path(file).exists() else None
-        if errors is not None and errors.signature != whole.test.signature:
-            raise LedgerError(
-                f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
-            )
-        heads = _heads(one)
-        hard = one.beyond, one.beyond_compared
-        places = file, one.probed.files["validation"]
-        subjects.append(
-            Subject(
-                label,
-                *places,
-                _common_result(one.probed),
-                one.scores,
-                one.comparisons,
-                for_boards(one.entry),
-                heads,
-                whole.test.functions,
-                errors,
-                *hard,
-                one.strata,
-            )
-        )
-    order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
-    subjects = [subjects[place] for place in order]
-    evidence = [evidence[place] for place in order]
+    made = zip(map(_subject, _names([one.probed.test for one in evidence]), evidence, probed), evidence)
+    in_order = sorted(made, key=lambda pair: (not pair[0].is_model, pair[0].name))
+    subjects, evidence = [subject for subject, _ in in_order], [one for _, one in in_order]
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
     outcomes = [_side_by_side(one.outcomes) for one in evidence]
     pairs = list(combinations(models, 2))
@@ -423,10 +401,28 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     )
 
 
-def _common_result(probed: Probed) -> CommonResult:
-    test = probed.test
-    counts = test.functions, probed.validation.functions, len(test.ledger)
-    return CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips)
+def _subject(name: str, one: Evidence, whole: Probed) -> Subject:
+    """`whole`: the probes of all functions, of which `one` has those that all subjects could read."""
+    file, test = one.probed.files["test"], one.probed.test
+    errors = load(errors_path(file)) if errors_path(file).exists() else None
+    if errors is not None and errors.signature != whole.test.signature:
+        raise LedgerError(f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again")
+    counts = test.functions, one.probed.validation.functions, len(test.ledger)
+    return Subject(
+        name=name,
+        file=file,
+        chosen_on=one.probed.files["validation"],
+        result=CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips),
+        scores=one.scores,
+        comparisons=one.comparisons,
+        entry=for_boards(one.entry),
+        heads=_heads(test.ledger),
+        functions=whole.test.functions,
+        errors=errors,
+        beyond=one.beyond,
+        beyond_compared=one.beyond_compared,
+        strata=one.strata,
+    )
 
 
 def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -455,8 +451,7 @@ def _names(probed: Sequence[ProbeResult]) -> list[str]:
     return distinct(names, settings, DISTINGUISHING)
 
 
-def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
-    ledger = evidence.probed.test.ledger
+def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     found = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
     for part, ranks in ledger.parts():
         for number, name in enumerate(ledger.relations):
@@ -500,11 +495,4 @@ def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
 
 def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
     expected = expected_scores(of_relation, relations)
-    places = {str(k): place for place, k in enumerate(KS)}
-    return {
-        rule: {k: _number(expected[number, place]) for k, place in places.items()} for number, rule in enumerate(RULES)
-    }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return {rule: dict(zip(map(str, KS), bounded(expected[number]))) for number, rule in enumerate(RULES)}

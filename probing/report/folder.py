@@ -14,9 +14,8 @@ import jinja2
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
-from probing.report import latex
-from probing.report.document import Figure, Section, Table, prose_in_html, row_in_html
-from probing.report.figures import for_page, share_styles
+from probing.report.document import Figure, Part, Section, Table, latex_escaped, prose_in_html, row_in_html
+from probing.report.figures import for_page, pdf, share_styles
 from probing.report.pages import environment, fill
 
 MODELS = "models"
@@ -27,6 +26,26 @@ _OURS = {"tables": {".csv", ".tex"}, "figures": {".svg", ".png", ".pdf"}, "entri
 
 _LATEX = ("report.tex", "report.pdf", "report.aux", "report.log")
 """The document, and what LaTeX makes of it."""
+
+_DOCUMENT = r"""%% %s
+\documentclass{article}
+\usepackage[a4paper,margin=2cm]{geometry}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{booktabs,graphicx}
+\newsavebox{\fitting}
+\newcommand{\fit}[1]{\par\noindent\sbox{\fitting}{#1}%%
+  \ifdim\wd\fitting>\linewidth\sbox{\fitting}{\resizebox{\linewidth}{!}{\usebox{\fitting}}}\fi
+  \ifdim\ht\fitting>.4\textheight\sbox{\fitting}{\raisebox{\depth}{\usebox{\fitting}}}\fi
+  \ifdim\ht\fitting>.8\textheight\resizebox{!}{.8\textheight}{\usebox{\fitting}}\else\usebox{\fitting}\fi\par}
+\setlength{\parindent}{0pt}
+\setlength{\parskip}{.6em}
+\sloppy
+\begin{document}
+%s
+\end{document}
+"""
+"""The LaTeX document, for pdfLaTeX and its successors."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +123,7 @@ def write(report: Report, folder: Path) -> None:
         if isinstance(part, Table) and part.within is None:
             files[part.file] = part.to_csv()
         elif isinstance(part, Figure):
-            files |= {f"figures/{part.name}.svg": part.svg, f"figures/{part.name}.png": part.drawn.png}
+            files |= {f"figures/{part.name}.svg": part.drawn.svg, f"figures/{part.name}.png": part.drawn.png}
     if report.latex:
         files |= _in_latex(report, sections)
     text = "\n".join(section.to_markdown() for section in report.sections)
@@ -117,11 +136,13 @@ def write(report: Report, folder: Path) -> None:
 
 def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
     parts = [part for section in sections for part in section.all_parts(drawn=False)]
-    files: dict[str, str | bytes] = {f"figures/{one.name}.pdf": one.pdf for one in parts if isinstance(one, Figure)}
+    files: dict[str, str | bytes] = {
+        f"figures/{one.name}.pdf": pdf(one.draw) for one in parts if isinstance(one, Figure)
+    }
     files |= {f"tables/{one.name}.tex": one.to_latex() for one in parts if isinstance(one, Table)}
-    title = rf"\section*{{{latex.escaped(report.title)}}}"
+    title = rf"\section*{{{latex_escaped(report.title)}}}"
     text = "\n".join([title, *(section.to_latex() for section in sections)])
-    return {**files, "report.tex": latex.DOCUMENT % (_marker(report.command), text)}
+    return {**files, "report.tex": _DOCUMENT % (_marker(report.command), text)}
 
 
 def _page(report: Report, root: str = "") -> str:
@@ -137,6 +158,6 @@ def _template() -> jinja2.Template:
     return templates.get_template("report.html.jinja")
 
 
-def _by_kind(parts: Iterable[str | Table | Figure]) -> list[tuple[str, list[str | Table | Figure]]]:
+def _by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:
     """Neighbouring parts of one kind together, under its name."""
     return [(kind.__name__, list(some)) for kind, some in groupby(parts, type)]

@@ -42,13 +42,13 @@ MOST_ROWS = 12
 
 
 def section(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, list[Any]] = MappingProxyType({})
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = MappingProxyType({})
 ) -> Section:
     """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
-    if not known:
-        return Section("finding", TITLE, ["The results contain controls only, and no model."])
-    return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
+    if known:
+        return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
+    return Section("finding", TITLE, ["The results contain controls only, and no model."] if all_findings else [])
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
@@ -71,7 +71,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
 
 
 def models(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, list[Any]] = MappingProxyType({})
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = MappingProxyType({})
 ) -> Table:
     """The models of each config, best first, on all edges and beyond offsets.
 
@@ -79,11 +79,16 @@ def models(
     """
     rows = [_row(findings, model, links) for findings in all_findings for model in _best_first(findings)]
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
-    columns = [Column("config", NAME), Column("model", LINK)]
-    columns += [Column("score", SCORE, edges), Column("best baseline", PERCENT, edges)]
-    columns += [Column("difference", DIFFERENCE, edges)]
-    columns += [Column("score", SCORE, hard), Column("next best baseline", PERCENT, hard)]
-    columns += [Column("chance", PERCENT, hard)]
+    columns = [
+        Column("config", NAME),
+        Column("model", LINK),
+        Column("score", SCORE, edges),
+        Column("best baseline", PERCENT, edges),
+        Column("difference", DIFFERENCE, edges),
+        Column("score", SCORE, hard),
+        Column("next best baseline", PERCENT, hard),
+        Column("chance", PERCENT, hard),
+    ]
     adds = ""
     if bits:
         runs = [same_run(model.settings) for findings in all_findings for model in _best_first(findings)]
@@ -194,21 +199,15 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(findings, model, several_configs, several_models) for findings, model in shown]
 
-    def points(label: str, place: int, colour: str, mark: str = figures.DOT) -> Points:
-        cells = [row[place] for row in rows]
-        if mark == TICK:
-            return Points(label, np.array(cells, float), colour, mark)
-        return Points(label, np.array([cell or [np.nan] * 3 for cell in cells], float).T, colour, mark)
-
     panels = {
         "of all edges, %": [
-            points("heads of the model", 2, COLOURS[0]),
-            points("best baseline", 3, INK, TICK),
+            Points("heads of the model", [row[2] for row in rows], COLOURS[0]),
+            Points("best baseline", [row[3] for row in rows], INK, TICK),
         ],
         "beyond the best offset, %": [
-            points("heads of the model", 5, COLOURS[0]),
-            points("best baseline", 6, INK, TICK),
-            points("chance", 7, FAINT, TICK),
+            Points("heads of the model", [row[5] for row in rows], COLOURS[0]),
+            Points("best baseline", [row[6] for row in rows], INK, TICK),
+            Points("chance", [row[7] for row in rows], FAINT, TICK),
         ],
     }
     left_out = any(len(findings.models) > most for findings in all_findings)

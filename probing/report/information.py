@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
-from probing.evidence.uncertainty import bounded
+from probing.evidence.effect import Effect
 from probing.evidence.usable import Usable, usable
 from probing.information.result import InformationResult, InformationSettings
 from probing.report.document import (
@@ -23,12 +24,12 @@ from probing.report.document import (
     Section,
     Table,
 )
-from probing.report.words import file_names, interval, method
+from probing.report.words import file_names, interval, left_out, method
 from probing.runs.settings import Settings
 
 TITLE = "What attention adds to words and positions"
 
-COLUMNS = ("best", "attention", "words", "both")
+CHOICES = ("best", "attention", "words", "both")
 """The choices of a dependent in tables, from one head to all that is known."""
 
 
@@ -68,10 +69,10 @@ def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
     return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
 
 
-def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float | None]]:
+def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], Effect]:
     """The run of each model, without controls -> what its attention adds, with the interval."""
     return {
-        same_run(one.result.settings): bounded(one.found.mean["adds"])
+        same_run(one.result.settings): one.found.mean["adds"]
         for one in informed
         if not (one.result.settings.control or one.result.settings.states) and one.found.mean is not None
     }
@@ -86,41 +87,37 @@ def findings(informed: Sequence[InformedModel]) -> list[Section]:
     ]
 
 
-def section(informed: Sequence[InformedModel]) -> Section:
-    """The models and controls side by side, then each relation by relation."""
+def sections(informed: Sequence[InformedModel]) -> list[Section]:
+    """One section, with the models and controls side by side, then each relation by relation; none without models."""
     each = [Section(one.name, one.result.title, [table(one.result, one.found, one.name)]) for one in informed]
-    return Section("information", TITLE, [*method("information"), _together(informed)], each)
+    return [Section("information", TITLE, [*method("information"), _together(informed)], each)] if informed else []
 
 
 def _together(informed: Sequence[InformedModel]) -> Table:
-    rows = []
-    for one in informed:
-        if one.found.mean is not None and one.found.share is not None:
-            means = [bounded(one.found.mean[name]) for name in COLUMNS]
-            beyond = one.result.mean and one.result.mean.attention_beyond
-            adds = [bounded(one.found.mean["adds"]), bounded(one.found.share)]
-            counted = one.result.mean and one.result.mean.relations
-            shown = _of_states(one, informed)
-            rows.append([one.result.title, counted, *means, *adds, shown, beyond, _selectivity(one, informed)])
+    choices = zip(CHOICES, ("best head", "all heads", "words and positions", "both"))
     return Table(
         "information-models",
         "Means over relations, with 95 % intervals over functions",
         [
-            Column("model", NAME),
-            Column("relations", COUNT),
-            *Column.each(SCORE, "best head", "all heads", "words and positions", "both", group="top-1 UAS"),
-            Column("attention adds", COST, "bits"),
-            Column("% of open", SCORE, "bits"),
-            Column("% of states", PERCENT, "bits", spare=(0,)),
-            Column("beyond rules", PERCENT),
-            Column("selectivity", SIGNED, spare=(0,)),
+            Column("model", NAME, of=lambda one: one.result.title),
+            Column("relations", COUNT, of=lambda one: one.result.mean.relations),
+            *(Column(title, SCORE, "top-1 UAS", of=partial(_mean, choice)) for choice, title in choices),
+            Column("attention adds", COST, "bits", of=partial(_mean, "adds")),
+            Column("% of open", SCORE, "bits", of=lambda one: one.found.share),
+            Column("% of states", PERCENT, "bits", spare=(0,), of=lambda one: _of_states(one, informed)),
+            Column("beyond rules", PERCENT, of=lambda one: one.result.mean.attention_beyond),
+            Column("selectivity", SIGNED, spare=(0,), of=lambda one: _selectivity(one, informed)),
         ],
-        rows,
+        [one for one in informed if one.found.mean is not None and one.found.share is not None],
         "States: hidden states of a layer, in a bilinear form, instead of all heads. % of states: how many of the bits "
         "that they add attention adds. Beyond rules: the percentage of the edges missed by words and positions that "
         "the attention of all heads finds. Selectivity: how many points more all heads find than of the control task "
         "(Hewitt and Liang 2019), a mean over the relations of both.",
     )
+
+
+def _mean(name: str, one: InformedModel) -> Effect | None:
+    return one.found.mean[name] if one.found.mean else None
 
 
 def _of_states(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
@@ -149,37 +146,28 @@ def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float
 def table(result: InformationResult, found: Usable, name: str = "information") -> Table:
     """The relations, those to which attention adds most first, and their mean."""
     source, adding, means = _READ[result.settings.states]
-    order = sorted(result.relations, key=lambda name: (-result.relations[name].adds, name))
-    rows: list[list[object]] = []
-    for relation in order:
-        one = result.relations[relation]
-        scores: list[object] = [one.best, one.attention.uas, one.words.uas, one.both.uas]
-        adds = bounded(found.relations[relation]["adds"])
-        beyond: list[object] = [one.missed, one.beyond, one.attention_beyond]
-        rows.append([relation + ("" if one.in_mean else " *"), one.edges, *scores, one.words.bits, adds, *beyond])
-    mean, totals = result.mean, []
-    if mean is not None and found.mean is not None:
-        scores = [mean.best, mean.attention.uas, mean.words.uas, mean.both.uas]
-        adds = bounded(found.mean["adds"])
-        beyond = ["", mean.beyond, mean.attention_beyond]
-        totals = [[f"mean of {mean.relations} relations", "", *scores, mean.words.bits, adds, *beyond]]
+    order = sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0]))
+    totals = []
+    if result.mean is not None and found.mean is not None:
+        totals = [(f"mean of {result.mean.relations} relations", result.mean, found.mean["adds"])]
     return Table(
         name,
         f"{result.title}: what {means} adds to words and positions, {result.functions} "
         f"{language_of(result.settings.config).units}",
         [
-            Column("relation", NAME),
-            Column("edges", COUNT, spare=(4,)),
-            Column("best head", PERCENT, "top-1 UAS"),
-            Column(source, PERCENT, "top-1 UAS"),
-            *Column.each(PERCENT, "words", "both", group="top-1 UAS"),
-            Column("open", SIMILARITY, "bits", spare=(3,)),
-            Column(adding, COST, "bits", spare=(0, 5)),
-            Column("missed", COUNT, "beyond rules", spare=(2,)),
-            Column("best head", PERCENT, "beyond rules", spare=(1,)),
-            Column(source, PERCENT, "beyond rules", spare=(1,)),
+            Column("relation", NAME, of=lambda relation, one, adds: relation),
+            Column("edges", COUNT, spare=(4,), of=lambda relation, one, adds: getattr(one, "edges", "")),
+            Column("best head", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.best),
+            Column(source, PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.attention.uas),
+            Column("words", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.words.uas),
+            Column("both", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.both.uas),
+            Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.words.bits),
+            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, one, adds: adds),
+            Column("missed", COUNT, "beyond rules", (2,), of=lambda relation, one, adds: getattr(one, "missed", "")),
+            Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.beyond),
+            Column(source, PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.attention_beyond),
         ],
-        rows,
+        [(relation + ("" if one.in_mean else " *"), one, found.relations[relation]["adds"]) for relation, one in order],
         "All choices are fitted on validation. Words: words and positions, without a model. "
         f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
         f"Open: the mean log-loss of words and positions; {adding} this many bits, with 95 % intervals over functions. "
@@ -207,8 +195,6 @@ def sentence(result: InformationResult, found: Usable) -> str:
 
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
-    found = usable(result)
-    left_out = [f"{count:,} edges ({reason})" for reason, count in result.left_out.items() if count]
-    left_out += [f"{count:,} functions ({reason})" for reason, count in result.skips.items()]
-    below = [f"left out: {', '.join(left_out)}"] if left_out else []
+    found, without = usable(result), left_out(result.left_out, result.skips)
+    below = [f"left out: {without}"] if without else []
     return [table(result, found), sentence(result, found), result.signature, *below]

@@ -18,8 +18,7 @@ from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.load import load_restoring
 from probing.prediction.masking import Maskable, Masker, masked_copies
 from probing.prediction.restore import Part, Restoration, RestoredCopy
-from probing.report.pages import Page, environment, fill
-from probing.report.shown import check_length, shown
+from probing.report.pages import Page, check_length, page, shown
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 _NOTHING = "∅"
@@ -68,19 +67,17 @@ def show_masked(
         )
     restoration = Restoration(loaded, masker)
     (restored,) = restoration.each([(maskable, copies)])
-    return Page(
+    return page(
         "Masked syntax",
-        fill(
-            environment().get_template("masked.html.jinja"),
-            model=loaded.name,
-            revision=loaded.revision[:12],
-            function=function.name,
-            dtype=loaded.dtype,
-            seed=seed,
-            parser=parser_version(language),
-            types=list(_types(present, maskable, restored, restoration)),
-            page={"opened": node_type or present[0]},
-        ),
+        "masked.html.jinja",
+        model=loaded.name,
+        revision=loaded.revision[:12],
+        function=function.name,
+        dtype=loaded.dtype,
+        seed=seed,
+        parser=parser_version(language),
+        types=dict(zip(present, _arms(maskable, restored, restoration))),
+        page={"opened": node_type or present[0]},
     )
 
 
@@ -110,30 +107,17 @@ class _Arm(NamedTuple):
     lines: list[_Line]
 
 
-class _Type(NamedTuple):
-    name: str
-    arms: list[_Arm]
-
-
-def _types(
-    names: Sequence[str], function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration
-) -> Iterator[_Type]:
-    rest = iter(restored)
-    for name in names:
+def _arms(function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration) -> Iterator[list[_Arm]]:
+    """Both copies of each node type."""
+    for pair in zip(restored[::2], restored[1::2]):
         arms = []
-        for arm, one in zip(("T1", "T0"), rest):
-            parts = restoration.restorer.parts(function, one.copy.positions, one.filled.predicted)
-            arms.append(
-                _Arm(
-                    arm,
-                    len(one.copy.positions),
-                    one.filled.hits[0],
-                    dict(zip(_TITLES, map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors))))),
-                    _number(one.filled.log_probability),
-                    lines_of(parts),
-                )
-            )
-        yield _Type(name, arms)
+        for name, one in zip(("T1", "T0"), pair):
+            positions = one.copy.positions
+            parts = restoration.restorer.parts(function, positions, one.filled.predicted)
+            similarities = map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors)))
+            numbers = len(positions), one.filled.hits[0], dict(zip(_TITLES, similarities))
+            arms.append(_Arm(name, *numbers, _number(one.filled.log_probability), lines_of(parts)))
+        yield arms
 
 
 _TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein", "Jaccard with x for each", "with nothing for each")

@@ -1,68 +1,85 @@
-"""Means over relations as tables and curves."""
+"""Means over relations as tables and curves, and over the steps of a training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
 from codesyntax_dataset.protocol import KS, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
+from probing.evidence.compared import Course, Emergence
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
 from probing.report import figures
-from probing.report.document import COLOURED, COUNT, DIFFERENCE, SCORE, Column, Figure, Table
-from probing.report.figures import FAINT, INK, Line
+from probing.report.document import (
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    NAME,
+    PERCENT,
+    SCORE,
+    Column,
+    Figure,
+    Part,
+    Section,
+    Table,
+)
+from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
 from probing.report.scored import (
     FILTERS,
+    RULE,
+    K,
     drawn_in_words,
     line,
+    mean_columns,
     paper_rows,
     shown_means,
     styled,
     tests_in_words,
 )
+from probing.report.words import counted, interval, method, numbered
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
+_IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}
+"""The rows of the paper that figures draw, and their colours."""
 
 
 def overview(all_findings: Sequence[Findings]) -> Table:
-    side_by_side, titles = shown_means(all_findings), [findings.title for findings in all_findings]
-    rows = []
-    everything = [(findings, scored) for findings in all_findings for scored in [*findings.rows, *paper_rows(findings)]]
-    for rule, k, (findings, scored) in product(RULES, TABLE_KS, everything):
-        if rule not in findings.rules or (scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None):
-            continue
-        row: list[object] = [findings.title, rule, k, scored.name, scored.kind, scored.functions]
-        for mean in side_by_side:
-            row += scored.sizes.get(mean, (None, None))
-            row += [scored.cell(mean, rule, k), scored.difference(mean, rule, k)]
-        rows.append(row)
-    columns = [
-        Column("name"),
-        Column("kind"),
-        Column("functions", COUNT),
-    ]
-    for mean in side_by_side:
-        columns += [
-            *Column.each(COUNT, "relations", "edges", group=mean),
-            Column("score", SCORE, mean),
-            Column("vs best baseline", DIFFERENCE, mean),
-        ]
+    side_by_side = shown_means(all_findings)
     return Table(
         "overview",
         "Mean top-k UAS over relations: models, controls, baselines and the paper",
-        [Column("config"), *FILTERS, *columns],
-        sorted(rows, key=lambda row: titles.index(row[0])),
+        [
+            Column("config", of=lambda scored, rule, k, findings: findings.title),
+            *FILTERS,
+            Column("name", of=lambda scored, *_: scored.name),
+            Column("kind", of=lambda scored, *_: scored.kind),
+            Column("functions", COUNT, of=lambda scored, *_: scored.functions),
+            *chain.from_iterable((*_sizes(mean), *mean_columns(mean)) for mean in side_by_side),
+        ],
+        [
+            (scored, rule, k, findings)
+            for findings in all_findings
+            for rule, k, scored in product(findings.rules, TABLE_KS, [*findings.rows, *paper_rows(findings)])
+            if scored.kind != "paper" or scored.cell(PUBLISHED, rule, k) is not None
+        ],
         "Percent with 95 % intervals. Relations, edges: their number in the mean. Vs best baseline: the difference "
         f"to the combined baseline, on the functions and relations that both have. {_compares(side_by_side)}p: "
         f"corrected (Holm) within a config for {tests_in_words(all_findings)}, and uncorrected for controls. Redrawn "
         f"dependents have other edges, and therefore no difference. {COLOURED}",
         filters=3,
     )
+
+
+def _sizes(mean: str) -> list[Column]:
+    """The number of relations in one of MEANS, and of their edges."""
+    return [
+        Column(name, COUNT, mean, of=lambda scored, *_, place=place: scored.sizes.get(mean, (None, None))[place])
+        for place, name in enumerate(("relations", "edges"))
+    ]
 
 
 def _compares(side_by_side: Sequence[str]) -> str:
@@ -76,21 +93,27 @@ def _compares(side_by_side: Sequence[str]) -> str:
 
 
 def curves(findings: Findings) -> Figure:
-    panels: dict[str, dict[str, list[Line]]] = {}
-    for rule in findings.rules:
-        for mean in shown_means([findings]):
-            lines = panels.setdefault(rule, {}).setdefault(mean, [])
-            for subject, colour, style in styled(findings):
-                lines.append(Line(subject.name, line(subject.means[mean], rule), colour, style))
-            for kind in kinds_of(findings.config):
-                style = _BASELINE_STYLES[kind]
-                lines.append(Line(kind, line(findings.baseline(mean, kind), rule), INK, style))
-            lines.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))
-            if mean == PUBLISHED:
-                theirs = {scored.name: scored.scores[mean] for scored in paper_rows(findings)}
-                for name, colour in (("Combined", INK), ("CuBERT", FAINT), ("BERT-large", FAINT)):
-                    if rule in theirs.get(name, {}):
-                        lines.append(Line(f"{name} (paper)", line(theirs[name], rule), colour, points=True))
+    theirs = {scored.name: scored.scores[PUBLISHED] for scored in paper_rows(findings)}
+
+    def lines(rule: str, mean: str) -> list[Line]:
+        found = [
+            Line(subject.name, line(subject.means[mean], rule), colour, style)
+            for subject, colour, style in styled(findings)
+        ]
+        found += [
+            Line(kind, line(findings.baseline(mean, kind), rule), INK, _BASELINE_STYLES[kind])
+            for kind in kinds_of(findings.config)
+        ]
+        found.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))
+        if mean == PUBLISHED:
+            found += [
+                Line(f"{name} (paper)", line(theirs[name], rule), colour, points=True)
+                for name, colour in _IN_PAPER.items()
+                if rule in theirs.get(name, {})
+            ]
+        return found
+
+    panels = {rule: {mean: lines(rule, mean) for mean in shown_means([findings])} for rule in findings.rules}
     return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
@@ -137,18 +160,16 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
 def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
-    for rule_number, rule in enumerate(findings.rules):
-        for at, k in enumerate(TABLE_KS):
-            corrected = {
-                mean: holm(np.array([comparisons[mean].p[rule_number, at] for comparisons in findings.pairs.values()]))
-                for mean in side_by_side
-            }
-            for place, ((one, other), comparisons) in enumerate(findings.pairs.items()):
-                row: list[object] = [rule, k, findings.subjects[one].name, findings.subjects[other].name]
-                for mean in side_by_side:
-                    difference = comparisons[mean].mean[:, rule_number, at].tolist()
-                    row.append([*difference, float(corrected[mean][place])])
-                rows.append(row)
+    for (at_rule, rule), (at_k, k) in product(enumerate(findings.rules), enumerate(TABLE_KS)):
+        compared = {mean: [comparisons[mean] for comparisons in findings.pairs.values()] for mean in side_by_side}
+        corrected = {mean: holm(np.array([one.p[at_rule, at_k] for one in ones])) for mean, ones in compared.items()}
+        for place, pair in enumerate(findings.pairs):
+            names = [findings.subjects[one].name for one in pair]
+            differences = [
+                [*ones[place].mean[:, at_rule, at_k].tolist(), float(corrected[mean][place])]
+                for mean, ones in compared.items()
+            ]
+            rows.append([rule, k, *names, *differences])
     columns = [Column("model"), Column("vs model")]
     columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
     return Table(
@@ -157,6 +178,147 @@ def pairs(findings: Findings) -> Table:
         [*FILTERS, *columns],
         rows,
         f"Percentage points with 95 % intervals, on the same functions. {_compares(side_by_side)}p: corrected (Holm) "
-        f"for {len(findings.pairs)} {'pair' if len(findings.pairs) == 1 else 'pairs'}. {COLOURED}",
+        f"for {counted(len(findings.pairs), 'pair')}. {COLOURED}",
         filters=2,
     )
+
+
+# ---------------------------------------------------------------------------------------------------------- emergence
+
+
+def emergence(all_findings: Sequence[Findings]) -> list[Section]:
+    """One section on the models of which several checkpoints were probed; none if there is no such model."""
+    parts = [
+        _training(findings, number, training)
+        for findings in all_findings
+        for number, training in enumerate(findings.trainings, 1)
+    ]
+    return [Section("emergence", "Emergence", method("emergence"), parts)] if parts else []
+
+
+def emergence_sentence(training: Emergence) -> str:
+    """From which step on the heads pass the offsets, or that they never do."""
+    edges, hard, steps = training.edges, training.hard, training.steps
+    last, low, high = edges.differences[:3, -1]
+    text = (
+        f"From step {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
+        f"{_passed(steps, edges.passes(), 'pass the best offsets')}. With one guess, these offsets find "
+        f"{edges.offset:.1f} % of all edges, and the heads {edges.scores[0, -1]:.1f} % at the last step, a difference "
+        f"of {DIFFERENCE.show(last)} points ({interval(low, high, DIFFERENCE)})."
+    )
+    if hard is None:
+        return text
+    score, low, high = hard.scores[:, -1]
+    above, next_best = hard.passes(training.chance), hard.passes()
+    return (
+        f"{text} Beyond the best offsets, they {_passed(steps, above, 'rise above chance')} "
+        f"({PERCENT.show(training.chance)} %) and {_passed(steps, next_best, 'pass the next best offset')} "
+        f"({PERCENT.show(hard.offset)} %). At the last step, they find {PERCENT.show(score)} % there "
+        f"({interval(low, high, PERCENT)})."
+    )
+
+
+def _passed(steps: Sequence[int], place: int | None, passes: str) -> str:
+    return f"never {passes}" if place is None else f"{passes} from step {steps[place]:,} on"
+
+
+def _training(findings: Findings, number: int, training: Emergence) -> Section:
+    key, title = numbered(f"{findings.name}-emergence", number), findings.title
+    parts: list[Part] = [
+        emergence_sentence(training),
+        _over_steps(key, title, training),
+        _steps(key, training),
+        _multiples(key, title, training),
+        _relations(key, training),
+    ]
+    return Section(key, f"{title}, {training.model}", parts)
+
+
+def _courses(training: Emergence) -> dict[str, Course]:
+    return {"all": training.edges} | ({} if training.hard is None else {"hard": training.hard})
+
+
+def _steps(key: str, training: Emergence) -> Table:
+    columns, cells = [Column("step", COUNT)], [training.steps]
+    for name, course in _courses(training).items():
+        columns += [Column("score", SCORE, f"{name} edges"), Column("vs offset", DIFFERENCE, f"{name} edges")]
+        cells += [course.scores.T.tolist(), course.differences.T.tolist()]
+    return Table(
+        key,
+        f"Mean top-{K} UAS over relations at each step",
+        columns,
+        [list(row) for row in zip(*cells)],
+        f"Percent with 95 % intervals, held-out, rule {RULE}. vs offset: the difference to the best offset of each "
+        f"relation; on hard edges, to the next best offset. p: corrected (Holm) for {len(training.steps)} "
+        f"checkpoints. {COLOURED}",
+    )
+
+
+def _relations(key: str, training: Emergence) -> Table:
+    rows = [
+        [edges, name, course.offsets[name], *course.relations[name].tolist()]
+        for edges, course in _courses(training).items()
+        for name in _by_last_score(course)
+    ]
+    steps = [Column(str(step), PERCENT, "step") for step in training.steps]
+    return Table(
+        f"{key}-relations",
+        "Each relation over steps",
+        [Column("edges"), Column("relation", NAME), Column("offset", PERCENT), *steps],
+        rows,
+        f"Top-{K} UAS in percent, held-out, rule {RULE}. Offset: the best offset; on hard edges, the next best.",
+        filters=1,
+    )
+
+
+def _over_steps(key: str, title: str, training: Emergence) -> Figure:
+    panel = [
+        line
+        for (name, course), colour in zip(_courses(training).items(), COLOURS)
+        for line in _lines(name, course.scores, course.offset, training.steps, colour)
+    ]
+    if training.hard is not None:
+        panel.append(Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":"))
+    return Figure(
+        key,
+        f"{title}: mean top-{K} UAS of {training.model} over the steps of its training, with 95 % intervals. Broken "
+        "lines: the best offset; on hard edges, the next best.",
+        "Curves over steps. The table has the numbers.",
+        key,
+        lambda: figures.over_steps(training.steps, {f"mean over relations, {title}": panel}),
+    )
+
+
+def _multiples(key: str, title: str, training: Emergence) -> Figure:
+    panels = {}
+    for relation in _by_last_score(training.edges):
+        panels[relation] = [
+            line
+            for (name, course), colour in zip(_courses(training).items(), COLOURS)
+            if relation in course.relations
+            for line in _lines(name, course.relations[relation][None], course.offsets[relation], training.steps, colour)
+        ]
+    return Figure(
+        f"{key}-relations",
+        f"{title}: top-{K} UAS of {training.model} by relation over the steps of its training, highest at the last "
+        "step first.",
+        f"Curves over steps for {', '.join(panels)}. The table has the numbers.",
+        f"{key}-relations",
+        lambda: figures.over_steps(training.steps, panels),
+    )
+
+
+def _lines(edges: str, scores: np.ndarray, offset: float, steps: Sequence[int], colour: str) -> list[Line]:
+    """The scores of heads, and the line of the offset to pass."""
+    return [
+        Line(f"heads, {edges} edges", scores, colour),
+        Line(f"offset, {edges} edges", _level(offset, steps), colour, "--"),
+    ]
+
+
+def _level(score: float, steps: Sequence[int]) -> np.ndarray:
+    return np.full((1, len(steps)), score)
+
+
+def _by_last_score(course: Course) -> list[str]:
+    return sorted(course.relations, key=lambda name: (-course.relations[name][-1], name))

@@ -1,4 +1,5 @@
-"""Attention beside masked syntax: the sections of a report on models that both instruments measured."""
+"""Attention beside what models predict: the sections of a report on models of which several instruments measured the
+same syntax."""
 
 from __future__ import annotations
 
@@ -8,29 +9,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.languages import language_of
-from probing.evidence.mechanism import Correlation, Mechanism, beside, unlike
+from codesyntax_dataset.languages import language_of, variant_of
+from probing.evidence.mechanism import (
+    BASELINE,
+    LEAST,
+    Correlation,
+    Mechanism,
+    Order,
+    PredictedModel,
+    beside,
+    orders,
+    unlike,
+)
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.models.location import HEAD
+from probing.prediction.preference_result import PLACE, WHOLE, PreferenceResult
 from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
     CORRELATION,
     COUNT,
     MARKED,
+    NAME,
     PERCENT,
     SIGNED,
     Column,
     Figure,
     P,
+    Part,
     Section,
     Table,
     separated,
 )
-from probing.report.figures import COLOURS, FAINT
+from probing.report.figures import COLOURS, FAINT, TICK, Points
 from probing.report.findings import Findings
+from probing.report.information import InformedModel
+from probing.report.silencing import SilencedModel
 from probing.report.syntaxeval import Group
-from probing.report.words import file_names, interval, method
+from probing.report.words import counted, file_names, interval, listed, method
+from probing.runs.settings import RunSettings
+
+# ------------------------------------------------------------------------------------------------------- masked syntax
 
 OUTCOMES = {"effect": "the effect T1 − T0", "restored": "what is restored in T1"}
 """Outcomes of masking a node type, in words."""
@@ -54,19 +73,14 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
     """
     result: list[ProbedAndMasked] = []
     for findings, group in product(all_findings, masked):
-        config = findings.config
-        if (config, findings.settings.split) != (group.settings.config, group.settings.split):
+        if (findings.config, findings.settings.split) != (group.settings.config, group.settings.split):
             continue
         for subject, (name, model) in product(findings.models, group.models.items()):
             probed, made = subject.settings, model.settings
-            same = not probed.instead and (probed.model, probed.revision) == (
-                made.model,
-                made.revision.partition(HEAD)[0],
-            )
-            if not same or made.random_weights:
+            revision = made.revision.partition(HEAD)[0]
+            if probed.instead or made.random_weights or (probed.model, probed.revision) != (made.model, revision):
                 continue
-            refused = unlike(probed, subject.file, made, data)
-            syntax = language_of(config).syntax
+            refused, syntax = unlike(probed, subject.file, made, data), language_of(findings.config).syntax
             compared = None if refused else beside(findings.guessed[probed], model.node_types, syntax)
             names, titles = dict.fromkeys([subject.name, name]), dict.fromkeys([findings.title, group.title])
             title = f"{' and '.join(names)}: {'; '.join(titles)}"
@@ -75,13 +89,15 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
     return [one._replace(name=name) for one, name in zip(result, file_names([one.name for one in result]))]
 
 
-def section(models: Sequence[ProbedAndMasked]) -> Section:
-    return Section("mechanism", "Mechanism beside outcome", method("mechanism"), [_model(model) for model in models])
+def sections(models: Sequence[ProbedAndMasked]) -> list[Section]:
+    """One section on attention beside masked syntax; none without models of both."""
+    parts = [Section(model.name, model.title, _parts(model)) for model in models]
+    return [Section("mechanism", "Mechanism beside outcome", method("mechanism"), parts)] if parts else []
 
 
-def _model(model: ProbedAndMasked) -> Section:
+def _parts(model: ProbedAndMasked) -> list[Part]:
     if model.mechanism is None:
-        return Section(model.name, model.title, [f"Not compared: {model.refused}."])
+        return [f"Not compared: {model.refused}."]
     mechanism, made = model.mechanism, model.settings
     counts = (
         f"{mechanism.functions:,} functions of {made.data}, config {made.config}, split {made.split}, have both "
@@ -89,13 +105,11 @@ def _model(model: ProbedAndMasked) -> Section:
         f"{mechanism.only_masked:,} only nodes; they are left out."
     )
     if not mechanism.pairs:
-        return Section(
-            model.name, model.title, [counts, ("The relations of the masked node types have no held-out scores.")]
-        )
-    parts: list[str | Table | Figure] = [counts, *_told(mechanism)]
+        return [counts, "The relations of the masked node types have no held-out scores."]
+    parts: list[Part] = [counts, *_told(mechanism)]
     if mechanism.correlations:
         parts += [_figure(model.name, model.title, mechanism), _correlations(model.name, mechanism)]
-    return Section(model.name, model.title, [*parts, _pairs(model.name, mechanism)])
+    return [*parts, _pairs(model.name, mechanism)]
 
 
 def _told(mechanism: Mechanism) -> list[str]:
@@ -134,32 +148,22 @@ def _in_words(value: Correlation) -> str:
 
 
 def _pairs(name: str, mechanism: Mechanism) -> Table:
-    rows = [
-        [
-            [pair.node_type, "few functions" if pair.few_functions else ""],
-            ", ".join(pair.relations),
-            pair.probed,
-            pair.heads,
-            pair.baseline,
-            pair.masked,
-            pair.effect,
-            pair.restored,
-        ]
-        for pair in mechanism.pairs
-    ]
     return Table(
         name,
         "Held-out scores of relations, and the loss when the same syntax is masked",
         [
-            Column("node type", MARKED),
-            Column("relations"),
-            Column("functions", COUNT, "attention"),
-            *Column.each(PERCENT, "best heads", "best baseline", group="attention"),
-            Column("functions", COUNT, "masking"),
+            Column(
+                "node type", MARKED, of=lambda pair: [pair.node_type, "few functions" if pair.few_functions else ""]
+            ),
+            Column("relations", of=lambda pair: ", ".join(pair.relations)),
+            Column("functions", COUNT, "attention", of=lambda pair: pair.probed),
+            Column("best heads", PERCENT, "attention", of=lambda pair: pair.heads),
+            Column("best baseline", PERCENT, "attention", of=lambda pair: pair.baseline),
+            Column("functions", COUNT, "masking", of=lambda pair: pair.masked),
             Column("effect", SIGNED, "masking"),
-            Column("restored T1", PERCENT, "masking"),
+            Column("restored T1", PERCENT, "masking", of=lambda pair: pair.restored),
         ],
-        rows,
+        mechanism.pairs,
         "Largest loss first. Functions: how many have an edge of the relations and a node of the type. Best heads, "
         "best baseline: percent, the mean over the relations that have edges here and on validation. Effect: T1 − "
         "T0, Jaccard. Restored: percent of the masked sub-tokens.",
@@ -167,17 +171,17 @@ def _pairs(name: str, mechanism: Mechanism) -> Table:
 
 
 def _correlations(name: str, mechanism: Mechanism) -> Table:
-    rows = [
-        [OUTCOMES[outcome], len(mechanism.counted), *(list(value) for value in of)]
-        for outcome, of in mechanism.correlations.items()
-    ]
-    columns = [Column("rank correlation of"), Column("pairs", COUNT), Column("with best heads", CORRELATION)]
-    columns += [Column("with best baseline", CORRELATION), Column("difference", CORRELATION)]
     return Table(
         f"{name}-correlation",
         "Rank correlation of losses with held-out scores",
-        columns,
-        rows,
+        [
+            Column("rank correlation of", of=lambda outcome, of: OUTCOMES[outcome]),
+            Column("pairs", COUNT, of=lambda outcome, of: len(mechanism.counted)),
+            Column("with best heads", CORRELATION, of=lambda outcome, of: list(of.heads)),
+            Column("with best baseline", CORRELATION, of=lambda outcome, of: list(of.baseline)),
+            Column("difference", CORRELATION, of=lambda outcome, of: list(of.difference)),
+        ],
+        list(mechanism.correlations.items()),
         "Spearman's rank correlation, from −1 to 1, with 95 % intervals and p over pairs. p of the best heads: "
         "corrected (Holm) for two outcomes. p of the difference: the two are exchanged within pairs.",
     )
@@ -186,19 +190,13 @@ def _correlations(name: str, mechanism: Mechanism) -> Table:
 def _figure(name: str, title: str, mechanism: Mechanism) -> Figure:
     pairs = mechanism.counted
     node_types = [pair.node_type for pair in pairs]
-
-    def points(
-        label: str, values: Sequence[float], colour: str = COLOURS[0], mark: str = figures.DOT
-    ) -> figures.Points:
-        return figures.Points(label, np.array(values), colour, mark)
-
     panels = {
         "held-out top-1 UAS, %": [
-            points("best heads", [pair.heads for pair in pairs]),
-            points("best baseline", [pair.baseline for pair in pairs], FAINT, figures.TICK),
+            Points("best heads", [pair.heads for pair in pairs], COLOURS[0]),
+            Points("best baseline", [pair.baseline for pair in pairs], FAINT, TICK),
         ],
-        "T1 − T0, Jaccard similarity": [points("masking", [pair.effect for pair in pairs], COLOURS[1])],
-        "restored in T1, %": [points("masking", [pair.restored for pair in pairs], COLOURS[1])],
+        "T1 − T0, Jaccard similarity": [Points("masking", [pair.effect for pair in pairs], COLOURS[1])],
+        "restored in T1, %": [Points("masking", [pair.restored for pair in pairs], COLOURS[1])],
     }
     return Figure(
         name,
@@ -208,3 +206,143 @@ def _figure(name: str, title: str, mechanism: Mechanism) -> Figure:
         name,
         lambda: figures.rows(node_types, panels),
     )
+
+
+# ------------------------------------------------------------------------------------------------------- minimal pairs
+
+_PREDICTORS = {
+    "heads": "best heads",
+    BASELINE: "best baseline, without a model",
+    "bits": "bits that attention adds",
+    "cost": "cost of silencing",
+}
+_SCORES = {WHOLE: "whole texts", PLACE: "where they differ"}
+
+
+def predictors(
+    all_findings: Sequence[Findings],
+    informed: Sequence[InformedModel],
+    silenced: Sequence[SilencedModel],
+    preferred: Sequence[PreferenceResult],
+) -> list[Section]:
+    """One section on what predicts the accuracies on minimal pairs; none without models of which both were measured."""
+    parts = [
+        _predicted(findings, models)
+        for findings in all_findings
+        if (models := _read_predicted(findings, informed, silenced, preferred))
+    ]
+    title = "What predicts which text a model prefers"
+    return [Section("predictors", title, method("predictors"), parts)] if parts else []
+
+
+def _read_predicted(
+    findings: Findings,
+    informed: Sequence[InformedModel],
+    silenced: Sequence[SilencedModel],
+    preferred: Sequence[PreferenceResult],
+) -> list[PredictedModel]:
+    """The models that were probed on a config, checkpoints included, and that have results on minimal pairs of its
+    language and split. What else was measured of them in this language and split is beside it."""
+    if variant_of(findings.config).edit is not None:
+        return []
+
+    def key(settings: RunSettings) -> tuple[str, str, str]:
+        return settings.revision.partition(HEAD)[0], language_of(settings.config).name, settings.split
+
+    bits = {
+        key(one.result.settings): {name: of.adds for name, of in one.result.relations.items()}
+        for one in informed
+        if not one.result.settings.instead
+    }
+    costs = {
+        key(one.result.settings): {name: effect.cost.estimate for name, effect in one.relations.items()}
+        for one in silenced
+        if not one.result.settings.instead
+    }
+    results = {key(one.settings): one for one in preferred if one.settings.control is None}
+    models = []
+    for settings, guess in findings.guessed.items():
+        if settings.instead or (result := results.get(key(settings))) is None:
+            continue
+        edges = guess.edges.sum(axis=0)
+        found = {
+            name: {
+                relation: float(100 * hits / of)
+                for relation, hits, of in zip(guess.relations, side.sum(axis=0), edges)
+                if of
+            }
+            for name, side in (("heads", guess.heads), (BASELINE, guess.baseline))
+        }
+        found |= {name: of[key(settings)] for name, of in (("bits", bits), ("cost", costs)) if key(settings) in of}
+        models.append(PredictedModel(result.settings.model, found, result.relations))
+    return models
+
+
+def _predicted(findings: Findings, models: Sequence[PredictedModel]) -> Section:
+    name, found = f"predictors-{findings.name}", orders(models)
+    of_orders = [_orders(name, found)] if found else []
+    return Section(name, findings.title, [told_of_orders(found), *of_orders, _values(name, models)])
+
+
+def told_of_orders(found: Sequence[Order]) -> str:
+    """Which predictors order relations and models as their accuracies on minimal pairs do."""
+    if not found:
+        return f"Fewer than {LEAST} relations have enough minimal pairs, which is too few for a rank correlation."
+
+    def rises(estimate: float, p: float) -> bool:
+        return estimate > 0 and separated(p)
+
+    def words(one: Order) -> str:
+        return f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})"
+
+    within = [
+        words(one)
+        for one in found
+        if one.predictor != BASELINE and rises(*one.over_relations) and rises(*one.beyond_baseline)
+    ]
+    across = [words(one) for one in found if rises(*one.over_models)]
+    models = max(one.models for one in found)
+    said = f"{listed(within)} order" if within else "nothing orders"
+    said = f"Of {counted(models, 'model')}, {said} relations as the accuracies on minimal pairs do, more than the best "
+    said += "baseline does."
+    if models >= LEAST:
+        said += f" {listed(across)} order models so." if across else " Nothing orders models so."
+    return said.replace(" best heads", " scores of the best heads")
+
+
+def _orders(name: str, found: Sequence[Order]) -> Table:
+    def cell(estimate: float, p: float) -> list[float | None] | None:
+        return None if np.isnan(estimate) else [estimate, None, None, p]
+
+    return Table(
+        f"{name}-orders",
+        "Rank correlation with the accuracy on minimal pairs",
+        [
+            Column("predictor", NAME, of=lambda one: _PREDICTORS[one.predictor]),
+            Column("accuracy", NAME, of=lambda one: _SCORES[one.score]),
+            *Column.each(COUNT, "models", "relations"),
+            Column("over relations", CORRELATION, of=lambda one: cell(*one.over_relations)),
+            Column("beyond baseline", CORRELATION, of=lambda one: cell(*one.beyond_baseline)),
+            Column("over models", CORRELATION, of=lambda one: cell(*one.over_models)),
+        ],
+        list(found),
+        "Spearman's rank correlation, from −1 to 1: over relations, the mean over models; over models, the mean over "
+        "relations. p: corrected (Holm) over predictors and accuracies.",
+    )
+
+
+def _values(name: str, models: Sequence[PredictedModel]) -> Table:
+    rows = [
+        [one.title, relation, *(one.predictors.get(by, {}).get(relation) for by in _PREDICTORS), of.pairs]
+        + [of.whole, of.place]
+        for one in models
+        for relation, of in one.accuracies.items()
+    ]
+    columns = [
+        *Column.each(NAME, "model", "relation"),
+        *Column.each(PERCENT, "best heads", "best baseline"),
+        *Column.each(SIGNED, "bits", "cost"),
+        Column("pairs", COUNT),
+        *Column.each(PERCENT, *_SCORES.values(), group="accuracy"),
+    ]
+    return Table(name, "What was measured of the relations that minimal pairs are about", columns, rows)

@@ -1,4 +1,5 @@
-"""Self-contained HTML pages, and their templates, with autoescaping."""
+"""Self-contained HTML pages and their templates, with autoescaping; and the function that a page shows: code that was
+given, or a function of a dataset."""
 
 from __future__ import annotations
 
@@ -7,15 +8,30 @@ import html
 import json
 import os
 import secrets
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 
-from codesyntax_dataset import safe_files
+from codesyntax_dataset import annotate, safe_files
 from codesyntax_dataset.atomic import write
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import (
+    CodeSyntaxError,
+    DatasetError,
+    LedgerError,
+    ModelError,
+    ParseError,
+    SourceError,
+    UnknownName,
+)
+from codesyntax_dataset.languages import in_order, language_of, variant_of
+from codesyntax_dataset.safe_files import LARGEST_FILE
+from codesyntax_dataset.schema import Edge
+from codesyntax_dataset.sources.text import decode
+from probing.runs.data import load_functions, rows
 
 
 @dataclass(frozen=True)
@@ -57,13 +73,13 @@ SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufff
 """Replacements for characters that cannot be shown, or that change the order in which a reader sees others."""
 
 
-def shown(value: Any) -> Any:
+def as_shown(value: Any) -> Any:
     """The texts of any JSON as pages show them."""
     if isinstance(value, str):
         return value.translate(SHOWN)
     if isinstance(value, dict):
-        return {shown(name): shown(one) for name, one in value.items()}
-    return [shown(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {as_shown(name): as_shown(one) for name, one in value.items()}
+    return [as_shown(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def fill(template: jinja2.Template, **context: Any) -> str:
@@ -72,6 +88,11 @@ def fill(template: jinja2.Template, **context: Any) -> str:
     page = template.render(context, nonce=place).translate(SHOWN)
     nonce = hashlib.sha256(page.replace(place, "").encode()).hexdigest()[:32]
     return page.replace(place, nonce)
+
+
+def page(title: str, template: str, **context: Any) -> Page:
+    """The page that the template of this name makes."""
+    return Page(title, fill(environment().get_template(template), **context))
 
 
 def environment() -> jinja2.Environment:
@@ -83,5 +104,119 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.policies["json.dumps_function"] = lambda value, **options: json.dumps(shown(value), **options)
+    templates.policies["json.dumps_function"] = lambda value, **options: json.dumps(as_shown(value), **options)
     return templates
+
+
+# --------------------------------------------------------------------------------------------------- what pages show
+
+
+class Shown(NamedTuple):
+    """A labelled function: `place`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
+    character offsets, end exclusive."""
+
+    name: str
+    code: str
+    place: int
+    start: np.ndarray
+    end: np.ndarray
+    edges: list[Edge]
+
+
+def shown(code: str | os.PathLike | None, id: int | None, data: Any, config: str, split: str) -> Shown:
+    """The function that is `code`, as text or the path of a file, or that has an `id` in a split of `data`.
+
+    Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
+    DatasetError for an unknown id; UnknownName for an unknown config or split; CodeSyntaxError for none or both.
+    """
+    if (code is None) == (id is None):
+        raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
+    return _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+
+
+def relations_of(name: str, edges: Iterable[Edge], wanted: str | None) -> list[str]:
+    """The relations of the edges of the function of that name, in alphabetical order.
+
+    Raises CodeSyntaxError if there are none, and UnknownName if the wanted one is not among them.
+    """
+    relations = {edge.relation for edge in edges}
+    if not relations:
+        raise CodeSyntaxError(f"{name} has no edges to show: choose another function")
+    names = in_order(relations)
+    if wanted is not None and wanted not in relations:
+        raise UnknownName("relation of this function", wanted, names)
+    return names
+
+
+def check_length(function: Shown, subtokens: int, model: str, longest: int) -> None:
+    """Raise ModelError for a function of more sub-tokens than the model is probed with."""
+    if subtokens > longest:
+        raise ModelError(
+            f"{function.name} has {subtokens} sub-tokens, special tokens included, but {model} is probed with at most "
+            f"{longest}: choose a shorter function"
+        )
+
+
+def _labelled(code: str | os.PathLike, config: str) -> Shown:
+    language, variant = language_of(config), variant_of(config)
+    name = "the given code"
+    if not isinstance(code, str):
+        name, code = os.path.basename(code), _read(Path(code))
+    try:
+        tokens, edges = annotate(code, language.name, variant.name)
+    except ParseError as error:
+        reason = str(error).partition(": ")[2]
+        hint = f"{name} was read as {language.name} code; for one of many functions, build a dataset and give its id"
+        raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
+    start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
+    return Shown(name, code, 0, start, end, edges)
+
+
+def _read(file: Path) -> str:
+    try:
+        return decode(safe_files.read(file, LARGEST_FILE), str(file))
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
+    dataset, name = load_functions(data, config, split)
+    unit = language_of(config).unit
+    ids = dataset["id"][:]
+    if id not in ids:
+        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else f"it has no {unit}s"
+        raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
+    ((row,),) = rows(dataset.select([ids.index(id)]), None)
+    start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
+    edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
+    return Shown(f"{name}/{config}/{split}, {unit} {id}", row["code"], ids.index(id), start, end, edges)
+
+
+def lines_of(code: str, start: Sequence[int], end: Sequence[int]) -> list[list[tuple[str, int]]]:
+    """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
+
+    `start`, `end` (tokens,): character offsets, end exclusive.
+    A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in
+    each.
+    """
+    lines: list[list[tuple[str, int]]] = [[]]
+
+    def add(text: str, token: int) -> None:
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                lines.append([])
+            if part := part.removesuffix("\r"):
+                lines[-1].append((part, token))
+
+    position = 0
+    for token, (begin, until) in enumerate(zip(start, end)):
+        add(code[position:begin], -1)
+        text = code[begin:until]
+        if text and not text.strip("\r\n"):
+            lines[-1].append(("⏎", token))
+            add(text, -1)
+        else:
+            add(text, token)
+        position = until
+    add(code[position:], -1)
+    return lines if lines[-1] else lines[:-1]

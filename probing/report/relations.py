@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS
@@ -27,7 +27,7 @@ from probing.report.document import (
     Section,
     Table,
 )
-from probing.report.figures import FAINT, Bars
+from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
 from probing.report.scored import (
     FILTERS,
@@ -57,16 +57,16 @@ def preview(findings: Findings) -> Figure | None:
         return None
     columns: dict[str, list[Bars]] = {}
     for protocol in PUBLISHED_FIRST:
-        baseline = findings.baselines[protocol][BEST_BASELINE]["relations"]
-        found = [baseline[name][RULE][K]["score"][0] if name in baseline else np.nan for name in chosen]
-        scores = [[score, np.nan, np.nan] for score in found]
-        which = [_which(findings, protocol, name) for name in chosen]
-        columns[protocol] = [Bars("best baseline", np.array(scores, float).T, FAINT, which)]
+        columns[protocol] = []
         for subject, colour, _ in styled(findings):
             if subject.is_model:
-                entries = subject.scores["protocols"][protocol]["relations"]
-                scores = [entries[name][RULE][K]["score"] if name in entries else [np.nan] * 3 for name in chosen]
-                columns[protocol].insert(-1, Bars(subject.name, np.array(scores, float).T, colour))
+                entries = subject.scores.protocols[protocol].relations
+                scores = [entries[name][RULE][K].score if name in entries else None for name in chosen]
+                columns[protocol].append(Bars(subject.name, stacked(scores), colour))
+        baseline = findings.baselines[protocol][BEST_BASELINE].relations
+        scores = [baseline[name][RULE][K].score[0] if name in baseline else None for name in chosen]
+        which = [_which(findings, protocol, name) for name in chosen]
+        columns[protocol].append(Bars("best baseline", stacked(scores), FAINT, which))
     return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
@@ -89,22 +89,21 @@ def _which(findings: Findings, protocol: str, name: str) -> str:
 
 def table(findings: Findings, subject: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows = []
+    rows: list[list[Any]] = []
     as_published = findings.as_published and bool(paper.relation_scores(findings.config, RULE))
-    for rule_number, rule in enumerate(findings.rules):
-        published = paper.relation_scores(findings.config, rule)
-        for k in TABLE_KS:
-            keyed_rows = []
-            for name, entry in subject.scores["protocols"]["published"]["relations"].items():
-                row = [rule, k, with_marks(name, entry["few_functions"]), entry["edges"], entry["functions"]]
-                for protocol in PUBLISHED_FIRST:
-                    row += _relation_cells(findings, subject, protocol, name, rule_number, k)
-                held_out = row[-1]  # the difference
-                if as_published:
-                    theirs = published.get(name) if k == K else None
-                    row += [theirs and theirs.cubert, theirs and [theirs.offset_score, str(theirs.offset)]]
-                keyed_rows.append(((held_out is None, -(held_out or [0])[0], name), row))
-            rows += [row for _, row in sorted(keyed_rows, key=lambda keyed: keyed[0])]
+    relations = subject.scores.protocols["published"].relations
+    for rule, k in product(findings.rules, TABLE_KS):
+        differences = {name: difference_on(subject.comparisons.get("held-out"), name, rule, k) for name in relations}
+        in_paper = paper.relation_scores(findings.config, rule) if k == K else {}
+        for name, _ in sorted(differences.items(), key=_largest_first):
+            one = relations[name]
+            row = [rule, k, with_marks(name, one.few_functions), one.edges, one.functions]
+            for protocol in PUBLISHED_FIRST:
+                row += _relation_cells(findings, subject, protocol, name, rule, k)
+            if as_published:
+                theirs = in_paper.get(name)
+                row += [theirs and theirs.cubert, theirs and [theirs.offset_score, str(theirs.offset)]]
+            rows.append(row)
     columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(findings.language.units, COUNT)]
     for protocol in PUBLISHED_FIRST:
         columns += [
@@ -132,52 +131,49 @@ def table(findings: Findings, subject: Subject) -> Table:
     )
 
 
-def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: int, k: str) -> list[Any]:
+def _largest_first(named: tuple[str, list[float] | None]) -> tuple[bool, float, str]:
+    name, difference = named
+    return difference is None, -difference[0] if difference else 0, name
+
+
+def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: str, k: str) -> list[Any]:
     """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
-    entry = subject.scores["protocols"][protocol]["relations"].get(name)
+    entry = subject.scores.protocols[protocol].relations.get(name)
     if entry is None:
         return [None] * 6
-    cell = entry[RULES[rule]][k]
-    cells = [cell["score"], head_name(cell)]
+    cells = [entry[rule][k].score, head_name(entry[rule][k])]
     for kind in KINDS:
-        picked = findings.picked[protocol][kind][RULES[rule]].get(name, [])[: int(k)]
+        picked = findings.picked[protocol][kind][rule].get(name, [])[: int(k)]
         which = ", ".join(map(str, picked[:3])) + (" …" if len(picked) > 3 else "")
-        scores = findings.baselines[protocol][kind]["relations"].get(name)
-        cells.append(scores and [scores[RULES[rule]][k]["score"][0], which])
+        scores = findings.baselines[protocol][kind].relations.get(name)
+        cells.append(scores and [scores[rule][k].score[0], which])
     difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
-    return [*cells, difference and findings.chosen[protocol][RULES[rule]][name][int(k) - 1], difference]
+    return [*cells, difference and findings.chosen[protocol][rule][name][int(k) - 1], difference]
 
 
 def layers(findings: Findings, subject: Subject) -> Section:
-    names = [
-        name
-        for name in subject.heads
-        if not subject.scores["protocols"]["published"]["relations"][name]["few_functions"]
-    ]
+    published, title = subject.scores.protocols["published"].relations, f"Relations by layer in {subject.name}"
+    names = [name for name in subject.heads if not published[name].few_functions]
+    key, least = findings.file("layers", subject), f"in at least {FEW_FUNCTIONS} {findings.language.units}"
+    if len(names) < 2:
+        return Section(key, title, [f"Too few functions: fewer than two relations are {least}."])
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}
     best = {name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1]) for name in names}
     names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
-    section = Section(findings.file("layers", subject), f"Relations by layer in {subject.name}")
-    if len(names) < 2:
-        section.parts = [
-            (f"Too few functions: fewer than two relations are in at least {FEW_FUNCTIONS} {findings.language.units}.")
-        ]
-        return section
     scores = np.stack([by_layer[name] for name in names])
     layer_scores = Table(
-        findings.file("layers", subject),
+        key,
         f"Score of the best head of each layer, {subject.name}, top-1, first token",
         [Column("relation", NAME), *(Column(f"layer {layer}", PERCENT) for layer in range(scores.shape[1]))],
         [[name, *row.tolist()] for name, row in zip(names, scores)],
         "In percent. Heads are chosen on the scored data.",
     )
     heat = Figure(
-        findings.file("layers", subject),
+        key,
         f"{subject.name} on {findings.title}: the score of the best head of each layer (top-1, first token; bold: "
-        f"the best layer), for relations in at least {FEW_FUNCTIONS} {findings.language.units}, ordered by the layer "
-        "of their best head.",
+        f"the best layer), for relations {least}, ordered by the layer of their best head.",
         "Heat map of relation by layer. Each cell and the CSV file of the same name have the number.",
-        layer_scores.name,
+        key,
         lambda: figures.by_layer(names, scores),
     )
     # a rank correlation would overrate the order of heads that all find next to nothing
@@ -187,11 +183,11 @@ def layers(findings: Findings, subject: Subject) -> Section:
     agreement = Table(
         findings.file("agreement", subject),
         "",
-        [Column("relation", NAME), *(Column(name, PERCENT) for name in names)],
+        [Column("relation", NAME), *Column.each(PERCENT, *names)],
         [[name, *row.tolist()] for name, row in zip(names, correlation)],
     )
     alike = Figure(
-        findings.file("agreement", subject),
+        agreement.name,
         f"{subject.name} on {findings.title}: how far two relations share heads, as the Pearson correlation of their "
         f"top-1 scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of "
         "the heat map of layers.",
@@ -199,37 +195,25 @@ def layers(findings: Findings, subject: Subject) -> Section:
         agreement.name,
         lambda: figures.agreement(names, correlation),
     )
-    section.parts = [heat, alike, _shared_heads(findings, subject)]
-    section.drawn = [layer_scores, agreement]
-    return section
+    return Section(key, title, [heat, alike, _shared_heads(findings, subject)], drawn=[layer_scores, agreement])
 
 
 def _shared_heads(findings: Findings, subject: Subject) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
-    served: dict[tuple[int, int], dict[str, list[str]]] = {}
-    kept = counted = 0
-    chosen = {protocol: subject.scores["protocols"][protocol]["relations"] for protocol in PUBLISHED_FIRST}
-    for protocol, relations in chosen.items():
-        for name, entry in relations.items():
-            cell = entry[RULE][K]
-            if head_name(cell) is None:
-                continue
-            names = served.setdefault((cell["layer"], cell["head"]), {each: [] for each in PUBLISHED_FIRST})
-            names[protocol].append(name)
-    for name in chosen["held-out"]:
-        best, other = (chosen[protocol][name][RULE][K] for protocol in PUBLISHED_FIRST)
-        if head_name(best) is not None:
-            counted += 1
-            kept += (best["layer"], best["head"]) == (other["layer"], other["head"])
+    heads = {
+        protocol: {name: head_name(one[RULE][K]) for name, one in subject.scores.protocols[protocol].relations.items()}
+        for protocol in PUBLISHED_FIRST
+    }
+    served: dict[str, dict[str, list[str]]] = {}
+    for protocol, of_relations in heads.items():
+        for name, head in of_relations.items():
+            if head is not None:
+                served.setdefault(head, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
+    counted = [name for name in heads["held-out"] if heads["published"][name] is not None]
+    kept = sum(heads["held-out"][name] == heads["published"][name] for name in counted)
     rows: list[list[Any]] = [
-        [
-            f"{layer}-{head}",
-            len(names["published"]),
-            ", ".join(names["published"]),
-            len(names["held-out"]),
-            ", ".join(names["held-out"]),
-        ]
-        for (layer, head), names in served.items()
+        [head, *(cell for protocol in PUBLISHED_FIRST for cell in (len(names[protocol]), ", ".join(names[protocol])))]
+        for head, names in served.items()
     ]
     rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
     columns = [Column("head")]
@@ -240,6 +224,6 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
         f"Relations by their best head in {subject.name} (top-1, first token)",
         columns,
         rows,
-        f"For {kept} of {counted} relations, the best head on validation is also the best on the scored data. "
+        f"For {kept} of {len(counted)} relations, the best head on validation is also the best on the scored data. "
         "Relations with a score of 0 have no best head.",
     )

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.languages import variant_of
 from probing.evidence import entries
 from probing.evidence.entries import MAKERS
 from probing.evidence.entry import for_boards
-from probing.evidence.gather import by_instrument
+from probing.evidence.gather import PUBLISHED_FIRST, by_instrument
 from probing.evidence.merge import RESULTS
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.evidence.statistics_cache import caching
-from probing.report import contents
-from probing.report.edits import read_edited
-from probing.report.findings import Findings, read_findings
-from probing.report.folder import Report, check_ours, save
-from probing.report.information import read_informed
-from probing.report.mechanism import read_both
-from probing.report.preferences import read_preferred
-from probing.report.silencing import read_silenced
-from probing.report.syntaxeval import read_groups
+from probing.prediction.preference_result import PreferenceResult
+from probing.report import (
+    beyond,
+    configs,
+    errors,
+    headline,
+    information,
+    likelihood,
+    means,
+    mechanism,
+    relations,
+    silencing,
+    syntaxeval,
+)
+from probing.report.document import CODE, COUNT, NAME, Column, Section, Table
+from probing.report.findings import Findings, Subject, read_findings
+from probing.report.folder import Report, check_ours, model_pages, save
+from probing.report.information import InformedModel, read_informed
+from probing.report.likelihood import read_preferred
+from probing.report.results import parts
+from probing.report.scored import best_model
+from probing.report.silencing import SilencedModel, read_silenced
+from probing.report.syntaxeval import Group, read_groups
+from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 
 logger = logging.getLogger(__name__)
@@ -91,26 +109,16 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         "information": informed,
         "preference": preferred,
     }
-    pages = contents.pages(all_findings)
-    of_models = contents.of_models(all_findings, pages)
+    pages = model_pages_of(all_findings)
+    models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
         source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
         title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
-        sections=contents.sections(
-            all_findings,
-            masked,
-            read_both(all_findings, masked, data),
-            silenced,
-            read_edited(all_findings, data),
-            pages,
-            informed,
-            preferred,
-            others,
-        ),
+        sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, [file for name in MAKERS for file in files[name]], data),
-        models={page: (name, of_models[name]) for name, page in pages.items()},
+        models={page: (name, models[name]) for name, page in pages.items()},
     )
 
 
@@ -127,3 +135,194 @@ def _entries(all_findings: Sequence[Findings], others: Sequence[Path], data: Any
     made = [subject.entry for findings in all_findings for subject in findings.subjects]
     made += [for_boards(partial(entries.of_file, file, data)) for file in others]
     return {f"entries/{entry.file_name}": entry.to_json() for entry in made if entry is not None}
+
+
+# ---------------------------------------------------------------------------------------------------------- sections
+
+TOGETHER = 5
+"""The most models whose details are on the page itself: with more, each has a page of its own."""
+
+
+def model_pages_of(all_findings: Sequence[Findings]) -> dict[str, str]:
+    """Name of a model -> the path of its page; empty if the details of all models are on one page."""
+    if all(len(findings.models) <= TOGETHER for findings in all_findings):
+        return {}
+    return model_pages({model.name for findings in all_findings for model in findings.models})
+
+
+def of_models(all_findings: Sequence[Findings], names: Mapping[str, str]) -> dict[str, list[Section]]:
+    """Name of a model -> the sections of its page: its results on each config, and by language. `names`:
+    as of `pages`."""
+    pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
+    unedited = _unedited(all_findings)
+    return {
+        name: [
+            Section("finding", headline.TITLE, [headline.of_model(all_findings, name, f"models-{Path(page).stem}")]),
+            *(
+                _model(findings, subject, pairs.get(findings.name))
+                for findings in all_findings
+                for subject in findings.models
+                if subject.name == name
+            ),
+            *configs.languages(unedited, only=name),
+        ]
+        for name, page in names.items()
+    }
+
+
+def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section:
+    key = findings.name
+    sections = [
+        Section(f"{key}-relations", "Relation by relation", [relations.table(findings, subject)]),
+        relations.layers(findings, subject),
+    ]
+    if hard := beyond.relations(findings, subject):
+        sections.insert(0, Section(f"{key}-beyond", beyond.TITLE, hard))
+    if pairs is not None:
+        others = means.against(findings, subject, pairs)
+        sections.append(Section(f"{key}-pairs", "Model against model", [others]))
+    sections.append(Section(f"{key}-errors", "What heads find where they are wrong", errors.tables(findings, subject)))
+    return Section(key, findings.title, [headline.relations(subject, findings.language.units)], fold(sections))
+
+
+def sections(
+    all_findings: Sequence[Findings],
+    masked: Sequence[Group] = (),
+    silenced: Sequence[SilencedModel] = (),
+    informed: Sequence[InformedModel] = (),
+    preferred: Sequence[PreferenceResult] = (),
+    others: Sequence[Any] = (),
+    links: Mapping[str, str] = MappingProxyType({}),
+    data: Any = None,
+) -> list[Section]:
+    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, on minimal
+    pairs, or on several of these. It opens with what was found. `others`: results of other instruments. `links`: name
+    of a model -> the link to its page, which has its details. `data`: as of `report`."""
+    first = headline.section(all_findings, links, information.bits(informed))
+    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced), *information.findings(informed)]
+    rest = [
+        *(_attention(all_findings, links, data) if all_findings else []),
+        *syntaxeval.sections(masked),
+        *mechanism.sections(mechanism.read_both(all_findings, masked, data)),
+        *silencing.sections(silenced),
+        *information.sections(informed),
+        *likelihood.preference_sections(preferred),
+        *mechanism.predictors(all_findings, informed, silenced, preferred),
+        *(Section(result.settings.name, result.title, parts(result)) for result in others),
+    ]
+    fold(rest)
+    if not all_findings:  # the first of the others is the answer, in full
+        next(section for section in rest if section.all_parts(drawn=False) and section.inside).folded = False
+    return [first, *rest]
+
+
+def fold(sections: list[Section]) -> list[Section]:
+    """The same sections, each folded, and those in them if there are several."""
+    for section in sections:
+        section.folded = True
+        if len(section.sections) > 1:
+            fold(section.sections)
+    return sections
+
+
+def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
+    return [findings for findings in all_findings if variant_of(findings.config).edit is None]
+
+
+def _attention(all_findings: Sequence[Findings], links: Mapping[str, str], data: Any) -> list[Section]:
+    unedited, of_models = _unedited(all_findings), not links
+    return [
+        Section(
+            "curves",
+            "Curves over k",
+            [means.curves(findings) for findings in all_findings],
+            drawn=[means.curve_points(findings) for findings in all_findings],
+        ),
+        beyond.section(all_findings, of_models=of_models),
+        *configs.edits(all_findings, configs.read_edited(all_findings, data)),
+        *means.emergence(all_findings),
+        Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
+        *configs.code_and_language(unedited),
+        *(configs.languages(unedited) if of_models else []),
+        Section("method", "How to read this", method("attention")),
+        *(_config(findings, of_models) for findings in all_findings),
+        *configs.ablations(unedited),
+        _provenance(all_findings),
+    ]
+
+
+def _config(findings: Findings, of_models: bool) -> Section:
+    functions, edges, units = findings.functions, findings.edges, findings.language.units
+    settings = findings.settings
+    intro = (
+        f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
+        f"{settings.split}, direction {settings.direction}: all that every model below can read. Of the relations, "
+        f"{_in_mean(findings)}."
+    )
+    unchosen = findings.subjects[0].scores["protocols"]["held-out"]["unchosen"]
+    notes = [intro]
+    if unchosen:
+        excluded = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
+        notes.append(f"These relations have no edges on validation, and therefore no held-out score: {excluded}.")
+    few = [
+        f"{name} ({entry['functions']})"
+        for name, entry in findings.subjects[0].scores["protocols"]["published"]["relations"].items()
+        if entry["few_functions"]
+    ]
+    if few:
+        notes.append(f"In fewer than {FEW_FUNCTIONS} {units}: {', '.join(few)}.")
+    key = findings.name
+    sections: list[Section] = []
+    detailed = findings.models if of_models else []
+    if findings.models:
+        told, preview = headline.relations(best_model(findings), units), relations.preview(findings)
+        parts = [told, *([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
+        sections.append(Section(f"{key}-relations", "Relation by relation", parts))
+    sections += [relations.layers(findings, subject) for subject in detailed]
+    if findings.pairs:
+        every = means.pairs(findings)
+        title, shown = "Model against model", [every] if of_models else ["The page of each model has this table."]
+        sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
+    if detailed:
+        of_errors = [part for subject in detailed for part in errors.tables(findings, subject)]
+        sections.append(Section(f"{key}-errors", "What heads find where they are wrong", of_errors))
+    return Section(key, findings.title, notes, sections)
+
+
+def _in_mean(findings: Findings) -> str:
+    """The numbers of relations and edges in the mean of each protocol, in words."""
+    counts = {protocol: findings.size(protocol) for protocol in PUBLISHED_FIRST}
+    return " and ".join(
+        f"{number} are in the {protocol} mean, with {edges:,} edges" for protocol, (number, edges) in counts.items()
+    )
+
+
+def _provenance(all_findings: Sequence[Findings]) -> Section:
+    subjects = [(findings, subject) for findings in all_findings for subject in findings.subjects]
+    results = Table(
+        "results",
+        "The results in this report",
+        [
+            Column("config", NAME, of=lambda findings, subject: findings.title),
+            Column("name", of=lambda findings, subject: subject.name),
+            Column("probed", COUNT, "functions", of=lambda findings, subject: subject.functions),
+            Column("common", COUNT, "functions", of=lambda findings, subject: subject.result.functions),
+            Column("to choose on", COUNT, "functions", of=lambda findings, subject: subject.result.to_choose_on),
+            Column("edges", COUNT, of=lambda findings, subject: subject.result.edges),
+            Column("layers × heads", NAME, of=lambda _, subject: f"{subject.result.layers} × {subject.result.heads}"),
+            Column("precision", of=lambda findings, subject: subject.settings.dtype),
+            Column("signature", CODE, of=lambda findings, subject: subject.result.signature),
+        ],
+        subjects,
+        "Compare only numbers whose signatures agree. The folder entries has an entry for boards for each model.",
+    )
+    skips = [
+        [findings.title, subject.name, reason, count]
+        for findings, subject in subjects
+        for reason, count in subject.result.skips.items()
+    ]
+    columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
+    skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
+    return Section(
+        "provenance", "Results and signatures", [results, skipped if skips else "All functions were scored."]
+    )

@@ -1,10 +1,10 @@
-"""Printed results: tables, and the texts below them."""
+"""A result on its own: the tables and texts that commands print, and its plot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import singledispatch
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, singledispatch
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,11 @@ from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.effect import paired, silencing_effects
+from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
-from probing.information.result import InformationResult
-from probing.prediction.preference_result import PreferenceResult
-from probing.prediction.result import FLOORS, MaskResult
-from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.surprisal_result import SurprisalResult
-from probing.report import information as of_information
-from probing.report import preferences, surprisal
+from probing.prediction.result import FLOORS, MaskResult, OutcomeArms
+from probing.report import figures, information, likelihood, silencing
 from probing.report.document import (
     COUNT,
     DIFFERENCE,
@@ -40,16 +35,18 @@ from probing.report.document import (
     P,
     Table,
     separated,
+    tested,
 )
-from probing.report.silencing import left_out, sentence
-from probing.report.silencing import table as silencing_table
+from probing.report.figures import COLOURS
+from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import counted, interval
+from probing.report.words import counted, interval, starred
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from probing.models.catalogue import Description
 
-_RULE, _K = "first", "1"
 _SIMILARITY = "jaccard"
 
 
@@ -59,31 +56,32 @@ def parts(result: object) -> list[str | Table]:
     raise TypeError(f"{type(result).__name__} has no table")
 
 
+parts.register(silencing.parts_of)
+parts.register(information.parts_of)
+parts.register(likelihood.preference_parts)
+parts.register(likelihood.surprisal_parts)
+
+
 @parts.register
 def attention(result: ProbeResult) -> list[str | Table]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
-    ranked = sorted(result.relations.items(), key=lambda item: (-item[1][_RULE][_K]["score"], item[0]))
-    rows = [
-        [
-            name + ("" if entry["in_mean"] else " *"),
-            entry["edges"],
-            head_name(entry[_RULE][_K]),
-            *(entry[_RULE][k]["score"] for k in TABLE_KS),
-            by_offset[name],
-        ]
-        for name, entry in ranked
-    ]
-    in_mean = {name: entry["edges"] for name, entry in ranked if entry["in_mean"]}
-    means = [result.scores[_RULE][k] for k in TABLE_KS]
+    ranked = sorted(result.relations.items(), key=lambda item: (-item[1][RULE][K].score, item[0]))
+    in_mean = {name: entry.edges for name, entry in ranked if entry.in_mean}
+    means = [result.scores[RULE][k] for k in TABLE_KS]
     offset = float(np.mean([by_offset[name] for name in in_mean])) if in_mean else None
-    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("best head", SHORT)]
     table = Table(
         "relations",
-        f"{result.title}: published top-k UAS in percent, {_RULE} token of the dependent, "
+        f"{result.title}: published top-k UAS in percent, {RULE} token of the dependent, "
         f"{result.functions} {language_of(result.settings.config).units}",
-        [*columns, *_over_k(PERCENT, {"10": 1, "3": 3}), Column("offset", PERCENT)],
-        rows,
+        [
+            Column("relation", NAME, of=lambda name, entry: starred(name, entry.in_mean)),
+            Column("edges", COUNT, spare=(2,), of=lambda name, entry: entry.edges),
+            Column("best head", SHORT, of=lambda name, entry: head_name(entry[RULE][K])),
+            *_over_k(PERCENT, {"10": 1, "3": 3}, lambda k, name, entry: entry[RULE][k].score),
+            Column("offset", PERCENT, of=lambda name, entry: by_offset[name]),
+        ],
+        ranked,
         "best head: layer-head at k = 1, counted from 0; each k has its own. offset: what the best distance in "
         "tokens finds with one guess, without a model. published: heads and offsets are chosen on the functions that "
         "they are scored on. *: not in the mean, as in the paper.",
@@ -107,7 +105,7 @@ def mean_row(result: ProbeResult) -> list[object]:
     """A result as a row of `summary`."""
     settings, run = result.settings, result.run
     where = f"{settings.config}/{settings.split}" + (f", first {settings.limit}" if settings.limit is not None else "")
-    scores = [result.scores[_RULE][k] for k in TABLE_KS]
+    scores = [result.scores[RULE][k] for k in TABLE_KS]
     name = ", ".join([at_step(settings.model, run.step), *settings.instead])
     return [name, where, result.functions, *scores]
 
@@ -116,7 +114,7 @@ def summary(rows: list[list[object]]) -> Table:
     """Several results in one table."""
     return Table(
         "summary",
-        f"Mean top-k UAS over relations in percent, {_RULE} token of the dependent, published: heads are chosen on the "
+        f"Mean top-k UAS over relations in percent, {RULE} token of the dependent, published: heads are chosen on the "
         "scored data",
         [
             *Column.each(NAME, "model", "on"),
@@ -144,26 +142,32 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     found = beyond(validation.ledger, result.ledger, avoided)
     if found is None or not found.in_mean:
         return [f"too few edges lie beyond {offsets} of their relation"]
-    rule = RULES.index(_RULE)
-    ks = [int(k) - 1 for k in TABLE_KS]
-    scores, names = found.estimate.relations[0, rule], found.outcomes.relations  # (k, R)
-    rows = []
-    for column in sorted(range(len(names)), key=lambda column: -scores[0, column]):
-        name = names[column]
-        hard, edges = found.edges[name]
-        head = "-".join(map(str, found.outcomes.choice[name][rule, 0]))
-        star = " *" if name in NOT_IN_MEAN else ""
-        rows.append([name + star, edges, hard, head, *scores[ks, column].tolist()])
-    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("hard", COUNT)]
-    columns += [Column("best head", SHORT, spare=(1,))]
+    rule, names = RULES.index(RULE), found.outcomes.relations
+    scores = dict(zip(names, found.estimate.relations[0, rule].T))  # of each relation: (k,)
     means = found.estimate.mean[:, rule]  # (3, k)
     table = Table(
         "beyond",
-        f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {_RULE} token of the dependent",
-        [*columns, *_over_k(PERCENT, {"10": 3})],
-        rows,
+        f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {RULE} token of the dependent",
+        [
+            Column("relation", NAME, of=lambda name: starred(name, name not in NOT_IN_MEAN)),
+            Column("edges", COUNT, spare=(2,), of=lambda name: found.edges[name][1]),
+            Column("hard", COUNT, of=lambda name: found.edges[name][0]),
+            Column(
+                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.outcomes.choice[name][rule, 0]))
+            ),
+            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][int(k) - 1])),
+        ],
+        sorted(names, key=lambda name: -scores[name][0]),
         "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
-        totals=[[f"mean of {len(found.in_mean)} relations", "", f"{found.share:.0f} %", "", *means[0, ks].tolist()]],
+        totals=[
+            [
+                f"mean of {len(found.in_mean)} relations",
+                "",
+                f"{found.share:.0f} %",
+                "",
+                *(means[0, int(k) - 1] for k in TABLE_KS),
+            ]
+        ],
     )
     excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
@@ -174,35 +178,29 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
 @parts.register
 def masking(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the type."""
-    arms = {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
-    effects = paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
+    arms = _arms(result)
+    effects = _effects(arms)
     columns = {
         column: {name: np.stack(of[1:]) for name, of in result.arms(column).items() if name in arms}
         for column in (_SIMILARITY, *FLOORS[_SIMILARITY])
     }
-    over_fillers = gains(columns, _SIMILARITY)
-    rows: list[list[object]] = []
-    for name in sorted(effects, key=lambda name: effects[name].effect.estimate):
-        arm, scores, (functions, effect, _, p, _) = arms[name], result.node_types[name], effects[name]
-        restored = scores.t1.restored, scores.t0.restored
-        gained = [[*gain.effect, gain.p_holm] for _, _, gain in over_fillers[name]]
-        means = arm.t1.mean(), arm.t0.mean()
-        rows.append([name, functions, *means, [*effect, p], *gained, *restored, scores.masked])
+    gained = {name: [filler.gain for filler in found] for name, found in gains(columns, _SIMILARITY).items()}
     table = Table(
         "masking",
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
         [
-            Column("node type", NAME),
-            Column("functions", COUNT, spare=(4,)),
-            *Column.each(SIMILARITY, "T1", "T0"),
-            Column("effect", EFFECT),
-            Column("gain T1", EFFECT, spare=(7, 5, 6)),
-            Column("gain T0", EFFECT, spare=(8, 5, 6)),
-            Column("restored T1", PERCENT, spare=(2,)),
-            Column("restored T0", PERCENT, spare=(3,)),
-            Column("masked", COUNT, spare=(1,)),
+            Column("node type", NAME, of=lambda name: name),
+            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].functions),
+            Column("T1", SIMILARITY, of=lambda name: arms[name].t1.mean()),
+            Column("T0", SIMILARITY, of=lambda name: arms[name].t0.mean()),
+            Column("effect", EFFECT, of=lambda name: tested(effects[name])),
+            Column("gain T1", EFFECT, spare=(7, 5, 6), of=lambda name: tested(gained[name][0])),
+            Column("gain T0", EFFECT, spare=(8, 5, 6), of=lambda name: tested(gained[name][1])),
+            Column("restored T1", PERCENT, spare=(2,), of=lambda name: result.node_types[name].t1.restored),
+            Column("restored T0", PERCENT, spare=(3,), of=lambda name: result.node_types[name].t0.restored),
+            Column("masked", COUNT, spare=(1,), of=lambda name: result.node_types[name].masked),
         ],
-        rows,
+        sorted(effects, key=lambda name: effects[name].effect.estimate),
         f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
         "over functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
         "(Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
@@ -215,45 +213,28 @@ def masking(result: MaskResult) -> list[str | Table]:
     return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
 
 
-@parts.register
-def silencing(result: SilencingResult) -> list[str | Table]:
-    """The relations, those that heads find best first, with what silencing the best head of each costs."""
-    relations = silencing_effects(result)
-    table, below = silencing_table("silencing", result, relations), filter(None, [left_out(result)])
-    return [table, sentence(relations), result.signature, *below]
+def _arms(result: MaskResult) -> dict[str, OutcomeArms]:
+    """The node types that are in any function."""
+    return {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
 
 
-@parts.register
-def preference(result: PreferenceResult) -> list[str | Table]:
-    """The accuracy on minimal pairs."""
-    return preferences.parts_of(result)
-
-
-@parts.register
-def surprise(result: SurprisalResult) -> list[str | Table]:
-    """The surprisal of nodes beside that of their controls."""
-    return surprisal.parts_of(result)
-
-
-@parts.register
-def information(result: InformationResult) -> list[str | Table]:
-    """The relations, those to which attention adds most first."""
-    return of_information.parts_of(result)
+def _effects(arms: Mapping[str, OutcomeArms]) -> dict[str, PairedEffect]:
+    return paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
 
 
 @parts.register
 def compared(result: ModelsCompared) -> list[str | Table]:
     """The relations, those in which the first model gains most first, with the paired difference, and the mean."""
-    difference, p = result.difference.difference, result.difference.p_holm[0, 0]
-    cells = [[*difference.relations[:, 0, 0, place].tolist(), float(p[place])] for place in range(len(p))]
-    mean = [*difference.mean[:, 0, 0].tolist(), float(result.difference.p_mean[0, 0])]
-    names = [name + ("" if in_mean else " *") for name, in_mean in zip(result.difference.relations, result.in_mean)]
-    rows = [list(row) for row in zip(names, result.edges.tolist(), *result.relations.tolist(), cells)]
-    rows.sort(key=lambda row: (-row[-1][0], row[0]))
     one, other = result.names
+    relations = zip(result.difference.relations, result.in_mean, result.edges.tolist(), *result.relations.tolist())
+    rows = [
+        [starred(name, in_mean), *numbers, difference_on(result.difference, name)]
+        for name, in_mean, *numbers in relations
+    ]
+    mean = mean_difference(result.difference)
     table = Table(
         "compared",
-        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {_RULE} token of "
+        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {RULE} token of "
         f"the dependent, {result.functions} {language_of(result.config).units} that both can read, {result.direction}",
         [
             Column("relation", NAME),
@@ -262,7 +243,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
             Column(other, PERCENT, spare=(2,)),
             Column("difference", DIFFERENCE, spare=(0, 0, 0)),
         ],
-        rows,
+        sorted(rows, key=lambda row: (-row[-1][0], row[0])),
         "Difference: first model minus second, in points, paired by function. p: corrected (Holm) over relations, "
         "and uncorrected for the mean. *: not in the mean, as in the paper.",
         totals=[
@@ -295,28 +276,37 @@ def baselines(result: BaselineResult) -> list[str | Table]:
 
 def _baseline_relations(result: BaselineResult) -> Table:
     settings, protocols = result.settings, result.summaries
-    kinds, picks = kinds_of(settings.config), result.picks["published"]
-    rows = []
-    best = protocols["published"]["combined"].relations
-    for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE][_K].score[0], item[0])):
-        marks = ("" if entry.in_mean else " *") + (" !" if entry.few_functions else "")
-        picked = [picks.names(kind, _RULE, name)[:1] for kind in ("offset", "keyword")]
-        cells = [
-            scores and scores[_RULE][_K].score[0]
-            for summaries in protocols.values()
-            for scores in [summaries[kind].relations.get(name) for kind in kinds]
-        ]
-        rows.append([name + marks, entry.edges, " ".join(str(best) for names in picked for best in names), *cells])
-    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(4,)), Column("picked", SHORT, spare=(1,))]
-    spare = iter([2, 3])
-    columns += [Column(kind, PERCENT, protocol, spare=(next(spare, 0),)) for protocol in protocols for kind in kinds]
+    kinds, picks, spare = kinds_of(settings.config), result.picks["published"], iter([2, 3])
+    best = sorted(
+        protocols["published"]["combined"].relations.items(), key=lambda item: (-item[1][RULE][K].score[0], item[0])
+    )
+
+    def marked(name: str, entry: Any) -> str:
+        return starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
+
+    def picked(name: str, _: Any) -> str:
+        return " ".join(str(best) for kind in ("offset", "keyword") for best in picks.names(kind, RULE, name)[:1])
+
+    def score(protocol: str, kind: str, name: str, _: Any) -> float | None:
+        scores = protocols[protocol][kind].relations.get(name)
+        return scores[RULE][K].score[0] if scores else None
+
     return Table(
         "baselines",
         f"baselines on {settings.data}, {settings.config}/{settings.split}: top-1 UAS in percent, "
-        f"{_RULE} token of the dependent, {settings.direction}, {settings.functions} "
+        f"{RULE} token of the dependent, {settings.direction}, {settings.functions} "
         f"{language_of(settings.config).units}",
-        columns,
-        rows,
+        [
+            Column("relation", NAME, of=marked),
+            Column("edges", COUNT, spare=(4,), of=lambda name, entry: entry.edges),
+            Column("picked", SHORT, spare=(1,), of=picked),
+            *(
+                Column(kind, PERCENT, protocol, (next(spare, 0),), partial(score, protocol, kind))
+                for protocol in protocols
+                for kind in kinds
+            ),
+        ],
+        best,
         "picked: the offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
         "validation. *: not in the mean, as in the paper. !: in fewer than 6 functions.",
     )
@@ -337,20 +327,20 @@ def _baseline_means(result: BaselineResult) -> Table:
         means.insert(1, ("published", counted["held-out"], result.same_relations))
     return Table(
         "baseline-means",
-        f"mean over relations, {_RULE} token, with 95 % intervals from a bootstrap over functions",
-        [Column("baseline"), Column("relations", COUNT, spare=(1,)), *_over_k(SCORE, {"3": 2, "10": 3})],
+        f"mean over relations, {RULE} token, with 95 % intervals from a bootstrap over functions",
         [
-            [f"{kind}, {protocol}", number, *(scores[kind][_RULE][k] for k in TABLE_KS)]
-            for protocol, number, scores in means
-            for kind in kinds
+            Column("baseline", of=lambda protocol, kind, *_: f"{kind}, {protocol}"),
+            Column("relations", COUNT, spare=(1,), of=lambda protocol, kind, number, scores: number),
+            *_over_k(SCORE, {"3": 2, "10": 3}, lambda k, protocol, kind, number, scores: scores[kind][RULE][k]),
         ],
+        [(protocol, kind, number, scores) for protocol, number, scores in means for kind in kinds],
     )
 
 
 def models(descriptions: Iterable[Description]) -> list[str | Table]:
     """A row for each model, and remarks."""
-    rows: list[list[object]] = []
     remarks: list[str | Table] = []
+    rows: list[list[object]] = []
     for model in descriptions:
         direction = "both" if len(model.directions) > 1 else "".join(model.directions) or None
         sizes = [model.layers or None, model.heads or None, model.longest or "any"]
@@ -368,9 +358,51 @@ def models(descriptions: Iterable[Description]) -> list[str | Table]:
     return [Table("models", "Models, and how their attention is read", columns, rows), *remarks]
 
 
-def _over_k(kind: Kind, spare: dict[str, int]) -> list[Column]:
-    return [Column(f"k={k}", kind, spare=(spare.get(k, 0),)) for k in TABLE_KS]
+def _over_k(kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None) -> list[Column]:
+    """A column for each k; `of`: the cell of k and a record."""
+    return [Column(f"k={k}", kind, spare=(spare.get(k, 0),), of=of and partial(of, k)) for k in TABLE_KS]
 
 
 def _skipped(skips: dict[str, int]) -> list[str]:
     return ["skipped: " + ", ".join(f"{count} ({reason})" for reason, count in skips.items())] if skips else []
+
+
+# ---------------------------------------------------------------------------------------------------------------- plots
+
+
+@singledispatch
+def plot(result: object, axes: Axes | None = None) -> Axes:
+    """Draw a result on `axes`, or on new ones of a figure of their own, and return them.
+
+    Of `probe`: the published top-1 UAS of each relation, rule first. Of `mask`: the effect of masking each node type on
+    the Jaccard similarity, with 95 % intervals; filled if the test separates it from 0. Raises TypeError for others.
+    """
+    raise TypeError(f"{type(result).__name__} has no plot: expected a result of probe or mask")
+
+
+@plot.register(ProbeResult)
+def _plot_attention(result: ProbeResult, axes: Axes | None = None) -> Axes:
+    scores = {name: entry[RULE][K].score for name, entry in result.relations.items()}
+    names = sorted(scores, key=lambda name: -scores[name])
+    axes = axes or _new(len(names))
+    axes.barh(names, [scores[name] for name in names], color=COLOURS[0])
+    axes.invert_yaxis()
+    axes.set_xlabel("published top-1 UAS, %")
+    return axes
+
+
+@plot.register(MaskResult)
+def _plot_masking(result: MaskResult, axes: Axes | None = None) -> Axes:
+    effects = _effects(_arms(result))
+    names = sorted(effects, key=lambda name: effects[name].effect.estimate)
+    axes = axes or _new(len(names))
+    figures.dots(axes, names, [dots("", [tested(effects[name]) for name in names], COLOURS[0])])
+    axes.set_xlabel("T1 − T0, Jaccard similarity")
+    return axes
+
+
+def _new(rows: int) -> Axes:
+    from matplotlib.figure import Figure
+
+    with figures.style():
+        return Figure(figsize=(6, 0.22 * rows + 1), layout="constrained").subplots()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,13 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.uncertainty import Comparison, HeadEstimate
-from probing.report.document import Column
-from probing.report.figures import COLOURS
+from probing.report.document import DIFFERENCE, SCORE, Column, separated
+from probing.report.figures import COLOURS, Dots, stacked
 from probing.report.findings import MEANS, Cell, Findings, Scored, Subject
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
-FILTERS = [Column("rule"), Column("k")]
+FILTERS = [Column("rule", of=lambda _, rule, *__: rule), Column("k", of=lambda _, rule, k, *__: k)]
+"""The first columns of tables by rule and k. Of a record, what is scored comes first, then the rule, and k."""
 
 _STYLES: dict[str | None, Any] = {
     None: "-",
@@ -40,6 +41,14 @@ def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
     """The means to show: both protocols and, if *held-out* lacks relations of a config, SAME_RELATIONS between them."""
     lacks = any(findings.size("published") != findings.size("held-out") for findings in all_findings)
     return MEANS if lacks else PUBLISHED_FIRST
+
+
+def mean_columns(mean: str) -> list[Column]:
+    """The columns of one of MEANS, for records of a `Scored`, rule and k."""
+    return [
+        Column("score", SCORE, mean, of=lambda scored, rule, k, *_: scored.cell(mean, rule, k)),
+        Column("vs best baseline", DIFFERENCE, mean, of=lambda scored, rule, k, *_: scored.difference(mean, rule, k)),
+    ]
 
 
 def paper_rows(findings: Findings) -> list[Scored]:
@@ -73,18 +82,12 @@ def drawn(findings: Findings) -> list[Subject]:
 def drawn_in_words(findings: Findings) -> str:
     """A sentence on the models that figures leave out, if they do."""
     every, some = len(findings.models), len(drawn(findings))
-    return (
-        "" if every == some else (f"Of {every} models, the {some} with the highest mean are shown (top-1, held-out). ")
-    )
+    return "" if every == some else f"Of {every} models, the {some} with the highest mean are shown (top-1, held-out). "
 
 
 def _means(model: Subject) -> list[float]:
-    return [_mean(model, protocol) for protocol in PROTOCOLS]
-
-
-def _mean(model: Subject, protocol: str) -> float:
-    cell = model.scores["protocols"][protocol]["scores"][RULE][K]
-    return -1.0 if cell is None else cell[0]
+    cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
+    return [-1.0 if cell is None else cell[0] for cell in cells]
 
 
 class Gain(NamedTuple):
@@ -107,19 +110,17 @@ def gains(model: Subject) -> list[Gain]:
     return sorted(all_gains, key=lambda gain: (-gain.difference, gain.relation))
 
 
-def difference_on(
-    comparison: Comparison | None, relation: str, rule: int = RULES.index(RULE), k: str = K
-) -> list[float] | None:
+def difference_on(comparison: Comparison | None, relation: str, rule: str = RULE, k: str = K) -> list[float] | None:
     """[difference, low, high, p] on a relation, p corrected over relations; None if it was not compared there."""
     if comparison is None or relation not in comparison.relations:
         return None
-    cell = rule, int(k) - 1, comparison.relations.index(relation)
+    cell = RULES.index(rule), int(k) - 1, comparison.relations.index(relation)
     return [*comparison.difference.relations[:, *cell].tolist(), float(comparison.p_holm[cell])]
 
 
-def mean_difference(comparison: Comparison, rule: int = RULES.index(RULE), k: str = K) -> list[float]:
+def mean_difference(comparison: Comparison, rule: str = RULE, k: str = K) -> list[float]:
     """[difference, low, high, p] of a mean over relations, p uncorrected."""
-    cell = rule, int(k) - 1
+    cell = RULES.index(rule), int(k) - 1
     return [*comparison.difference.mean[:, *cell].tolist(), float(comparison.p_mean[cell])]
 
 
@@ -140,10 +141,15 @@ def head_name_of(layer: int, head: int, score: float | None) -> str | None:
 
 def line(scores: Mapping[str, Mapping[str, Cell]], rule: str) -> np.ndarray:
     """The curve of rule -> k -> cell: (3, k), or (1, k) if cells have no interval; NaN for missing ones."""
-    cells = [scores[rule].get(str(k)) for k in KS]
-    lists = [cell if isinstance(cell, list) else [np.nan if cell is None else cell] for cell in cells]
-    width = max(map(len, lists))
-    return np.array([[*cell, *[np.nan] * (width - len(cell))] for cell in lists]).T
+    bounded = stacked(scores[rule].get(str(k)) for k in KS)
+    return bounded[:1] if np.isnan(bounded[1:]).all() else bounded
+
+
+def dots(label: str, cells: Iterable[Sequence[float | None] | None], colour: str) -> Dots:
+    """Differences, [difference, low, high, p] or None, as a figure draws them."""
+    known = list(cells)
+    filled = [cell is not None and cell[3] is not None and separated(cell[3]) for cell in known]
+    return Dots(label, stacked(known), colour, filled)
 
 
 def styled(findings: Findings) -> list[tuple[Subject, str, str]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
@@ -28,9 +27,10 @@ from probing.report.document import (
     Section,
     Table,
     separated,
+    tested,
 )
-from probing.report.figures import COLOURS, FAINT, Points
-from probing.report.words import file_names, listed, method
+from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
+from probing.report.words import file_names, left_out, listed, method
 
 TITLE = "Heads that look and heads that serve"
 
@@ -132,8 +132,9 @@ def sentence(relations: dict[str, SilencingEffect]) -> str:
     )
 
 
-def section(silenced: Sequence[SilencedModel]) -> Section:
-    return Section("heads", TITLE, method("silencing"), [_one(one) for one in silenced])
+def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
+    """One section, with a part for each result; none without results."""
+    return [Section("heads", TITLE, method("silencing"), [*map(_one, silenced)])] if silenced else []
 
 
 def _one(one: SilencedModel) -> Section:
@@ -145,10 +146,16 @@ def _one(one: SilencedModel) -> Section:
         f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
         f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
         sentence(one.relations),
-        *filter(None, [left_out(result)]),
+        *_left_out(result),
     ]
     drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
     return Section(one.name, one.title, [*notes, *drawn, table(one.name, result, one.relations)])
+
+
+def parts_of(result: SilencingResult) -> list[str | Table]:
+    """The relations, those that heads find best first, with the cost of silencing the best head of each."""
+    relations = silencing_effects(result)
+    return [table("silencing", result, relations), sentence(relations), result.signature, *_left_out(result)]
 
 
 def matched_heads(result: SilencingResult) -> str:
@@ -158,55 +165,49 @@ def matched_heads(result: SilencingResult) -> str:
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
 
-def left_out(result: SilencingResult) -> str:
-    """The edges and functions of which nothing is asked, in words; empty if there are none."""
-    edges = [f"{count:,} edges ({reason})" for reason, count in result.left_out.items() if count]
-    functions = [f"{count:,} functions ({reason})" for reason, count in result.skips.items()]
-    return f"Left out: {', '.join(edges + functions)}." if edges + functions else ""
+def _left_out(result: SilencingResult) -> list[str]:
+    """The edges and functions of which nothing is asked, in a sentence; none if there are none."""
+    without = left_out(result.left_out, result.skips)
+    return [f"Left out: {without}."] if without else []
 
 
 def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffect]) -> Table:
     """The relations, highest score first."""
     asked = PREDICTED[result.run.predicts, result.settings.restored]
-    rows, numbers = [], sorted({number for one in relations.values() for number in one.together})
-    for relation, effect in relations.items():
-        head, costs, difference = result.heads[relation], result.relations[relation], effect.difference
-        looks = ["-".join(map(str, head.best)), head.score, head.beyond]
-        serves = [list(effect.cost), effect.matched, [*difference.effect, difference.p_holm]]
-        rivals = f"{effect.costlier} of {effect.rivals}"
-        several = [
-            [*effect.together[of].effect, effect.together[of].p_holm] if of in effect.together else None
-            for of in numbers
-        ]
-        row = [relation, costs.functions, costs.edges, costs.share, *looks, *serves, rivals, verdict(effect), *several]
-        rows.append(row)
+    numbers = sorted({number for one in relations.values() for number in one.together})
+
+    def together(number: int, name: str, head: Any, costs: Any, one: SilencingEffect) -> list[Any] | None:
+        return tested(one.together[number]) if number in one.together else None
+
     return Table(
         name,
         f"{result.title}: the score of the best head of each relation, and the cost of silencing it, "
         f"{result.functions} functions",
         [
-            Column("relation", NAME),
-            Column("functions", COUNT, spare=(5,)),
-            Column("edges", COUNT, spare=(1,)),
-            Column("% asked", PERCENT, spare=(2,)),
-            Column("head", NAME),
-            Column("score", PERCENT, "looks"),
-            Column("beyond", PERCENT, "looks", spare=(10,)),
-            Column("cost", COST, "serves", spare=(0, 3)),
-            Column("matched", SIGNED, "serves", spare=(9,)),
-            Column("difference", EFFECT, "serves", spare=(8, 4, 6)),
-            Column("costlier", NAME, "serves", spare=(7,)),
-            Column("verdict", NAME),
-            *(Column(f"best {number}", EFFECT, "together", spare=(11, 6, 11)) for number in numbers),
+            Column("relation", NAME, of=lambda name, head, costs, one: name),
+            Column("functions", COUNT, spare=(5,), of=lambda name, head, costs, one: costs.functions),
+            Column("edges", COUNT, spare=(1,), of=lambda name, head, costs, one: costs.edges),
+            Column("% asked", PERCENT, spare=(2,), of=lambda name, head, costs, one: costs.share),
+            Column("head", NAME, of=lambda name, head, costs, one: "-".join(map(str, head.best))),
+            Column("score", PERCENT, "looks", of=lambda name, head, costs, one: head.score),
+            Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, one: head.beyond),
+            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, one: one.cost),
+            Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, one: one.matched),
+            Column("difference", EFFECT, "serves", (8, 4, 6), of=lambda name, head, costs, one: tested(one.difference)),
+            Column(
+                "costlier", NAME, "serves", (7,), of=lambda name, head, costs, one: f"{one.costlier} of {one.rivals}"
+            ),
+            Column("verdict", NAME, of=lambda name, head, costs, one: verdict(one)),
+            *(Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of)) for of in numbers),
         ],
-        rows,
+        [(name, result.heads[name], result.relations[name], one) for name, one in relations.items()],
         f"Highest score first. Of each relation {asked}. % asked: sub-tokens of a function "
         "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
         "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
         f"the same for {matched_heads(result)}, mean; difference: of the two; all with 95 % intervals. p: by the "
-        f"paired test over functions, corrected (Holm) for {len(rows)} relations. Costlier: how many of the matched "
-        f"heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best heads silenced "
-        f"together, against sets of as many others. {COLOURED}",
+        f"paired test over functions, corrected (Holm) for {len(relations)} relations. Costlier: how many of the "
+        f"matched heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best heads "
+        f"silenced together, against sets of as many others. {COLOURED}",
     )
 
 
@@ -215,17 +216,14 @@ def _figure(one: SilencedModel) -> Figure:
     names, found = list(shown), list(shown.values())
     heads = [one.result.heads[name] for name in names]
 
-    def points(label: str, values: Sequence[float | None], colour: str = COLOURS[0], mark: str = figures.DOT) -> Points:
-        return Points(label, np.array([np.nan if value is None else value for value in values]), colour, mark)
-
     panels = {
         "top-1 UAS, %": [
-            points("best head", [head.score for head in heads]),
-            points("best head, beyond the best offset", [head.beyond for head in heads], mark=figures.CIRCLE),
+            Points("best head", [head.score for head in heads], COLOURS[0]),
+            Points("best head, beyond the best offset", [head.beyond for head in heads], COLOURS[0], CIRCLE),
         ],
         "cost, nats per sub-token": [
-            points("best head", [one.cost.estimate for one in found]),
-            points("matched heads", [one.matched for one in found], FAINT, figures.TICK),
+            Points("best head", [one.cost.estimate for one in found], COLOURS[0]),
+            Points("matched heads", [one.matched for one in found], FAINT, TICK),
         ],
     }
     return Figure(

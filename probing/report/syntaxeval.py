@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import chain, cycle, product, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from probing.report.document import (
     Section,
     Table,
     separated,
+    tested,
 )
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.words import distinct, file_names, interval, listed, method
@@ -89,10 +90,11 @@ class Group(NamedTuple):
                 effects[name] = min(effects.get(name, np.inf), one.effects[SHOWN].effect.estimate)
         return sorted(effects, key=lambda name: (effects[name], name))
 
-    def with_type(self, node_type: str) -> dict[str, MaskedType]:
-        return {
-            name: model.node_types[node_type] for name, model in self.models.items() if node_type in model.node_types
-        }
+    def functions(self, node_type: str) -> int:
+        """The number of functions with nodes of a type, which all models that have it share."""
+        return next(
+            model.node_types[node_type].functions for model in self.models.values() if node_type in model.node_types
+        )
 
 
 def read_groups(files: Sequence[Path]) -> list[Group]:
@@ -123,7 +125,9 @@ def findings(groups: Sequence[Group]) -> list[Section]:
 
 
 def sections(groups: Sequence[Group]) -> list[Section]:
-    """Guidance on the numbers, a section for each group, and the settings."""
+    """Guidance on the numbers, a section for each group, and the settings; none without groups."""
+    if not groups:
+        return []
     how = Section("masking-method", "How to read masked syntax", method("masking"))
     return [how, *map(_group, groups), _provenance(groups)]
 
@@ -232,7 +236,7 @@ def _group(group: Group) -> Section:
     types = group.node_types
     if not types:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
-    kept = [name for name in types if next(iter(group.with_type(name).values())).functions >= FEW_FUNCTIONS]
+    kept = [name for name in types if group.functions(name) >= FEW_FUNCTIONS]
     drawn = [_effects_figure(group, kept)] if kept else []
     spread = [_boxes(group, kept), _curves(group, kept)] if kept else []
     return Section(
@@ -259,15 +263,11 @@ def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
 
 def _table(group: Group) -> Table:
     rows = []
-    for similarity in SIMILARITIES:
-        for kind in group.node_types:
-            present = group.with_type(kind)
-            functions = next(iter(present.values())).functions
-            marks = "few functions" if functions < FEW_FUNCTIONS else ""
-            row: list[object] = [_title(similarity), [kind, marks], functions]
-            for name, model in group.models.items():
-                row += _cells(model, kind, similarity) if name in present else [None] * 10
-            rows.append(row)
+    for similarity, kind in product(SIMILARITIES, group.node_types):
+        functions = group.functions(kind)
+        marks = "few functions" if functions < FEW_FUNCTIONS else ""
+        cells = [_cells(model, kind, similarity) for model in group.models.values()]
+        rows.append([_title(similarity), [kind, marks], functions, *chain.from_iterable(cells)])
     columns = [Column("similarity"), Column("node type", MARKED), Column("functions", COUNT)]
     for name in group.models:
         columns += [
@@ -297,7 +297,8 @@ def _table(group: Group) -> Table:
 
 
 def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
-    one = model.node_types[kind]
+    if (one := model.node_types.get(kind)) is None:
+        return [None] * 10
     t1, t0 = one.arms[similarity].mean(axis=1).tolist()
     effect = one.effects[similarity]
     marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
@@ -305,24 +306,18 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
     restored = (100 * one.arms["restored"].mean(axis=1)).tolist()
     chance_t1, chance_t0 = one.arms["log_probability"].mean(axis=1).tolist()
     more, likelier = (
-        [*one.effects[name].effect, one.effects[name].p_holm, *([] if one.restores else [AS_FILLED])]
-        for name in ("restored", "log_probability")
+        tested(one.effects[name], *([] if one.restores else [AS_FILLED])) for name in ("restored", "log_probability")
     )
-    cells = [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], effect.detectable, *restored]
+    cells = [one.masked, t1, t0, tested(effect, *marks), effect.detectable, *restored]
     return [*cells, more, chance_t0 - chance_t1, likelier]
 
 
 def _floors(group: Group) -> Table:
     """Fillers, and the gain of a model over them, in both arms."""
     rows: list[list[object]] = []
-    for outcome in FLOORS:
-        for kind in group.node_types:
-            present = group.with_type(kind)
-            row: list[object] = [_title(outcome), kind, next(iter(present.values())).functions]
-            for name in group.models:
-                for place in range(2):
-                    row += _floor_cells(present[name], outcome, place) if name in present else [None] * 4
-            rows.append(row)
+    for outcome, kind in product(FLOORS, group.node_types):
+        cells = [_floor_cells(model, kind, outcome) for model in group.models.values()]
+        rows.append([_title(outcome), kind, group.functions(kind), *chain.from_iterable(cells)])
     columns = [Column("outcome"), Column("node type", NAME), Column("functions", COUNT)]
     for name in group.models:
         for arm in ("T1", "T0"):
@@ -345,10 +340,13 @@ def _floors(group: Group) -> Table:
     )
 
 
-def _floor_cells(one: MaskedType, outcome: str, place: int) -> list[object]:
-    filler, floor, gain = one.gains[outcome][place]
-    mean = float(one.arms[outcome][place].mean())
-    return [mean, floor, FILLED_WITH[filler.partition("_")[0]], [*gain.effect, gain.p_holm]]
+def _floor_cells(model: Masked, kind: str, outcome: str) -> list[object]:
+    if (one := model.node_types.get(kind)) is None:
+        return [None] * 8
+    cells: list[object] = []
+    for arm, (filler, floor, gain) in zip(one.arms[outcome], one.gains[outcome]):
+        cells += [float(arm.mean()), floor, FILLED_WITH[filler.partition("_")[0]], tested(gain)]
+    return cells
 
 
 def _largest_loss(model: Masked, similarity: str) -> str | None:
@@ -371,16 +369,11 @@ def _title(similarity: str) -> str:
 
 def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
     series = []
-    for number, (name, model) in enumerate(group.models.items()):
-        cells = [
-            model.node_types[kind].effects[SHOWN].effect if kind in model.node_types else (np.nan,) * 3
-            for kind in types
-        ]
-        filled = [
-            one is not None and one.tells(SHOWN) and separated(one.effects[SHOWN].p_holm)
-            for one in map(model.node_types.get, types)
-        ]
-        series.append(figures.Dots(name, np.array(cells, float).T, COLOURS[number % len(COLOURS)], filled))
+    for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
+        found = [*map(model.node_types.get, types)]
+        cells = [one and one.effects[SHOWN].effect for one in found]
+        filled = [one is not None and one.tells(SHOWN) and separated(one.effects[SHOWN].p_holm) for one in found]
+        series.append(figures.Dots(name, figures.stacked(cells), colour, filled))
     return Figure(
         f"{group.name}-effects",
         f"{group.title}: the effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % "
@@ -419,29 +412,25 @@ def _curves(group: Group, types: Sequence[str]) -> Figure:
 def _panels(group: Group, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
     """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for number, (name, model) in enumerate(group.models.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        panels[name] = [_arms(model.node_types[kind], colour) if kind in model.node_types else None for kind in types]
+    for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
+        found = [*map(model.node_types.get, types)]
+        panels[name] = [one and ArmPercentiles(*_percentiles(one), colour) for one in found]
     return panels
 
 
-def _arms(one: MaskedType, colour: str) -> ArmPercentiles:
-    t1, t0 = _percentiles(one)
-    return ArmPercentiles(t1, t0, colour)
-
-
-def _percentiles(one: MaskedType) -> np.ndarray:
-    """The PERCENTILES of SHOWN over functions, T1 and T0: (2, percentiles)."""
-    return np.percentile(one.arms[SHOWN], PERCENTILES, axis=1).T
+def _percentiles(one: MaskedType) -> tuple[np.ndarray, np.ndarray]:
+    """The PERCENTILES of SHOWN over functions, T1 and T0."""
+    t1, t0 = np.percentile(one.arms[SHOWN], PERCENTILES, axis=1).T
+    return t1, t0
 
 
 def _distribution(group: Group) -> Table:
     """The numbers of the box plots and curves."""
     rows = [
-        [name, kind, arm, one.functions, int(percentile), value]
+        [name, kind, arm, one.functions, int(percentile), float(value)]
         for name, model in group.models.items()
         for kind, one in model.node_types.items()
-        for arm, values in zip(("T1", "T0"), _percentiles(one).tolist())
+        for arm, values in zip(("T1", "T0"), _percentiles(one))
         for percentile, value in zip(PERCENTILES, values)
     ]
     columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]
@@ -577,33 +566,36 @@ def _paper(group: Group) -> Section:
 
 
 def _provenance(groups: Sequence[Group]) -> Section:
-    results, left_out = [], []
-    for group in groups:
-        for name, model in group.models.items():
-            results.append([group.title, name, model.functions, model.copies, model.failed, model.signature])
-            for what, reasons in (
-                ("functions", model.skips),
-                ("function and node type", {**model.dropped, **model.uncompared}),
-            ):
-                left_out += [[group.title, name, what, reason, count] for reason, count in reasons.items() if count]
-    names = [Column("config", NAME), Column("model", NAME)]
-    parts: list[str | Table] = [
-        Table(
-            "masking-results",
-            "The masking results in this report",
-            [
-                *names,
-                *Column.each(COUNT, "functions", "copies", "failed comparisons"),
-                Column("signature", CODE),
-            ],
-            results,
-            "Copies: masked texts that were restored, T1 and T0. Failed: copies whose trees could not be compared; "
-            "all means leave them out. Compare only numbers whose signatures agree.",
-        )
+    models = [(group, name, model) for group in groups for name, model in group.models.items()]
+    names = [
+        Column("config", NAME, of=lambda group, *_: group.title),
+        Column("model", NAME, of=lambda _, name, __: name),
     ]
-    if left_out:
-        columns = [*names, Column("what"), Column("reason"), Column("count", COUNT)]
-        parts.append(Table("masking-skips", "Functions that were skipped, and why", columns, left_out))
-    else:
-        parts.append("All functions were scored.")
+    results = Table(
+        "masking-results",
+        "The masking results in this report",
+        [
+            *names,
+            Column("functions", COUNT, of=lambda group, name, model: model.functions),
+            Column("copies", COUNT, of=lambda group, name, model: model.copies),
+            Column("failed comparisons", COUNT, of=lambda group, name, model: model.failed),
+            Column("signature", CODE, of=lambda group, name, model: model.signature),
+        ],
+        models,
+        "Copies: masked texts that were restored, T1 and T0. Failed: copies whose trees could not be compared; "
+        "all means leave them out. Compare only numbers whose signatures agree.",
+    )
+    left_out = [
+        [group.title, name, what, reason, count]
+        for group, name, model in models
+        for what, reasons in (
+            ("functions", model.skips),
+            ("function and node type", {**model.dropped, **model.uncompared}),
+        )
+        for reason, count in reasons.items()
+        if count
+    ]
+    columns = [*names, Column("what"), Column("reason"), Column("count", COUNT)]
+    skipped = Table("masking-skips", "Functions that were skipped, and why", columns, left_out)
+    parts = [results, skipped if left_out else "All functions were scored."]
     return Section("masking-provenance", "Masking results and signatures", parts)

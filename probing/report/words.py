@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
@@ -39,6 +39,17 @@ def listed(items: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things, in the singular or plural."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def starred(name: str, in_mean: bool) -> str:
+    """The name of a relation, with a star if it is not in the mean."""
+    return name if in_mean else f"{name} *"
+
+
+def left_out(edges: Mapping[str, int], functions: Mapping[str, int]) -> str:
+    """The edges and the functions that were left out, with the reasons."""
+    texts = [f"{count:,} edges ({reason})" for reason, count in edges.items() if count]
+    return ", ".join(texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()])
 
 
 def interval(low: float, high: float, kind: Kind) -> str:

@@ -16,7 +16,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import read_edges
 from probing.evidence.compared import WHO, changes
-from probing.report import edits
+from probing.report import configs as module
 from probing.runs.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -131,7 +131,7 @@ def findings(config, *models):
 
 def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     monkeypatch.setattr(
-        edits,
+        module,
         "_probed",
         lambda subject: Planted(
             data,
@@ -141,11 +141,11 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     )
     configs = ("python", "python_rename_letters", "python_distance", "java")
     everything = [findings(config, "one", *(["two"] if config == "python" else [])) for config in configs]
-    edited = edits.read_edited(everything, data)
+    edited = module.read_edited(everything, data)
     assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
         "python": [("rename-letters", "one"), ("distance", "one")]
     }
-    part = edits.section(everything, edited)
+    (part,) = module.edits(everything, edited)
     text = part.to_markdown()
     assert "After rename-letters, the heads change by 0.0 points, which the test does not separate from 0" in text
     assert "After distance, the heads lose " in text

@@ -17,9 +17,11 @@ from probing.attention.probe import probe
 from probing.evidence import entry
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
-from probing.report import board, code_and_language, contents, means
+from probing.report import board, means
 from probing.report.attention_page import show
+from probing.report.configs import code_and_language
 from probing.report.findings import read_findings
+from probing.report.report import sections
 from probing.runs.controls import redraw_dependents
 from probing.runs.data import load_functions
 
@@ -137,9 +139,9 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
         "python, partial, first 9 functions",
         "english, partial, first 9 sentences",
     ]
-    (section,) = code_and_language.sections([code, english])
+    (section,) = code_and_language([code, english])
     figure, table = section.parts[1:]
-    assert all(f"{one.title} ({kind})" in figure.svg for one, kind in ((code, "code"), (english, "language")))
+    assert all(f"{one.title} ({kind})" in figure.drawn.svg for one, kind in ((code, "code"), (english, "language")))
     rows = {row[1]: row for row in table.rows if row[0] == "1"}
     model = english.models[0]
     cell, best, difference = rows["language"][7:10]
@@ -156,7 +158,7 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     twin = dataclasses.replace(model, name="twin")
     both = [dataclasses.replace(one, subjects=[*one.subjects, twin]) for one in (code, english)]
     alone = dataclasses.replace(code, title="python, one model", name="python-2", subjects=[twin])
-    (section,) = code_and_language.sections([*both, alone])
+    (section,) = code_and_language([*both, alone])
     assert [row[3] for row in section.parts[2].rows if row[0] == "1"] == [
         model.name,
         "twin",
@@ -165,9 +167,9 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
         "twin",
     ]
 
-    assert code_and_language.sections([english]) == code_and_language.sections([code]) == []
+    assert code_and_language([english]) == code_and_language([code]) == []
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
-    told = "\n".join(part.to_markdown() for part in contents.sections([english], []))
+    told = "\n".join(part.to_markdown() for part in sections([english]))
     assert f"9 sentences and {english.edges} edges" in told and "BERT-large" in told
     assert "keyword" not in {row[3] for row in means.overview([english]).rows}
 

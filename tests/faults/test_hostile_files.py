@@ -27,7 +27,7 @@ from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import read_vocabulary
 from probing.models.location import locate
 from probing.publish.push import push_dataset
-from probing.report.shown import shown
+from probing.report.pages import shown
 from probing.runs.saved import read_text
 
 MEMBER = "python/final/jsonl/test/python_test_0.jsonl.gz"

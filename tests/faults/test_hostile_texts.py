@@ -21,7 +21,7 @@ from probing.publish.client import plain_errors
 from probing.report import figures, pages, terminal
 from probing.report.document import CODE, NAME, Column, Section, Table
 from probing.report.folder import Report, save
-from probing.report.pages import SHOWN, environment, fill, shown
+from probing.report.pages import SHOWN, as_shown, environment, fill
 
 NAMES = {
     "markup": "<img src=x onerror=alert(1)><script>alert(1)</script>",
@@ -88,7 +88,7 @@ def test_a_page_shows_a_name_and_does_not_run_it(name, page, tmp_path):
     table = Table("t", name, [Column(name, NAME)], [[name]])
     path = save(Report("report", name, name, [Section("s", name, [name, table])]), tmp_path / "report")
     page.goto(path.as_uri())
-    assert page.locator("td").first.inner_text().split() == shown(name).replace("\0", "\ufffd").split()
+    assert page.locator("td").first.inner_text().split() == as_shown(name).replace("\0", "\ufffd").split()
     assert page.locator("img, td script").count() == 0
 
 

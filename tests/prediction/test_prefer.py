@@ -409,7 +409,7 @@ def test_table(decoder, data):
     whole = preferred(result).groups["phenomena"]["loop"][0]
     assert phenomena.rows[1][:4] == ["loop", 30, REPOSITORIES, result.phenomena["loop"].ties]
     assert phenomena.rows[1][4] == 50.0
-    assert phenomena.rows[1][5] == [whole.estimate, whole.low, whole.high]
+    assert phenomena.rows[1][5] == whole
     assert whole.estimate == pytest.approx(result.phenomena["loop"].whole)
     assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
     few = parts(prefer(decoder, data, limit=6))[0]

@@ -25,8 +25,9 @@ from codesyntax_dataset.sources import read
 from probing.cli import main
 from probing.evidence import entry
 from probing.evidence.baselines import baseline
-from probing.report import ablations, contents
+from probing.report import configs
 from probing.report.findings import read_findings
+from probing.report.report import sections
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +123,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     codesyntax(*probe, "sums_bare", "--output", tmp_path)
     (bare,) = tmp_path.glob("*.sums_bare.test.*.json")
     assert "|not-predicted:;|" in json.loads(bare.read_text())["signature"] + "|"
-    assert "The labels of sums_bare exclude ';'" in " ".join(ablations.notes())
+    assert "The labels of sums_bare exclude ';'" in " ".join(configs.ablation_notes())
 
     found = json.loads(codesyntax("baseline", "--data", data, "--config", "sums", "--json"))["protocols"]["held-out"]
     assert found["picked"]["offset"]["first"]["Set:set->target"][0] == 1
@@ -132,7 +133,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
     assert entry.load(subject.entry.to_json().encode()).to_json() == subject.entry.to_json()
-    report = "\n".join(section.to_markdown() for section in contents.sections([found], []))
+    report = "\n".join(section.to_markdown() for section in sections([found]))
     for relation in sums.relation_names:
         assert subject.scores["protocols"]["held-out"]["relations"][relation]["edges"] == 36
         assert relation.partition("-")[0] in report  # of Markdown, in which signs are escaped

@@ -14,9 +14,9 @@ from probing.attention.result import ProbeResult
 from probing.evidence.beyond import best_offsets, is_hard
 from probing.evidence.compared import Course, emergence
 from probing.evidence.gather import Probed
-from probing.report import emergence as emergence_section
-from probing.report.emergence import sentence
+from probing.report import means
 from probing.report.findings import read_findings
+from probing.report.means import emergence_sentence as sentence
 
 STEPS = (0, 16, 4000)
 
@@ -98,7 +98,7 @@ def test_a_report_shows_every_checkpoint_once(results, few_functions):
     (findings,) = read_findings([results], few_functions)
     assert [subject.name for subject in findings.subjects] == ["tiny at step 4,000"]
     assert json.loads(findings.subjects[0].file.read_text())["run"]["step"] == 4000
-    (section,) = emergence_section.sections([findings])
+    (section,) = means.emergence([findings])
     ((training,),) = [section.sections]
     text, _, table, drawn, relations = training.parts
     assert text == sentence(findings.trainings[0])
@@ -107,8 +107,8 @@ def test_a_report_shows_every_checkpoint_once(results, few_functions):
     assert {row[0] for row in relations.rows} == {"all", "hard"}
     assert all(row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all")  # at step 16
     panels = len({row[1] for row in relations.rows})
-    assert drawn.svg.count('<g id="axes_') >= panels > 10
-    assert all(f">{step}</text>" in drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.svg
+    assert drawn.drawn.svg.count('<g id="axes_') >= panels > 10
+    assert all(f">{step}</text>" in drawn.drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.drawn.svg
 
 
 @pytest.mark.slow

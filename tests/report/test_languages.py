@@ -8,7 +8,7 @@ import pytest
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, TABLE_KS
-from probing.report import languages
+from probing.report.configs import languages
 
 
 def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str, ...] = (), model: str = "m"):
@@ -41,7 +41,7 @@ JAVA = findings("java_exact", {"If:if->test": (40.0, 50.0), "Call:func->args": (
 
 def test_shared_relations_of_three_languages():
     """Those of two languages at least, where enough functions have them; the mean is over what all three have."""
-    (section,) = languages.sections([PYTHON, GO, JAVA])
+    (section,) = languages([PYTHON, GO, JAVA])
     _, figure, table = section.parts
     rows = {name: row for k, (name, _), *row in table.rows if k == "1"}
     assert list(rows) == ["Call:func->args", "Dict:key->value", "If:if->test"]
@@ -51,23 +51,25 @@ def test_shared_relations_of_three_languages():
     assert len(table.rows) == 3 * len(TABLE_KS)
     assert "mean of the 1 relations that all languages share" in figure.title
     drawn = [
-        text for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<") if text in figure.svg
+        text
+        for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<")
+        if text in figure.drawn.svg
     ]
     assert len(drawn) == 7
-    places = {name: figure.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}
+    places = {name: figure.drawn.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}
     assert sorted(places, key=places.get) == [
         "Dict:key->value",
         "If:if->test",
         "Call:func->args",
     ]  # 0, -6.7, -50 points
-    width = float(figure.svg.split('width="')[1].split("pt")[0])
+    width = float(figure.drawn.svg.split('width="')[1].split("pt")[0])
     assert width * 96 / 72 <= 370  # pixels: a telephone
 
 
 def test_one_model_at_a_time_and_one_kind_of_labels():
     paper = findings("python", {"If:if->test": (1.0, 2.0), "Call:func->args": (3.0, 4.0)})
     other = findings("java_exact", {"If:if->test": (1.0, 2.0)}, model="n")
-    (section,) = languages.sections([paper, PYTHON, GO, other])
+    (section,) = languages([paper, PYTHON, GO, other])
     assert len(section.parts) == 3
     rows = {name: row for k, (name, _), *row in section.parts[2].rows if k == "1"}
     assert rows["If:if->test"][0] == [90, 89, 91]
@@ -84,4 +86,4 @@ def test_one_model_at_a_time_and_one_kind_of_labels():
     ],
 )
 def test_no_section_without_two_languages_that_share_a_relation(alone):
-    assert languages.sections(alone) == []
+    assert languages(alone) == []

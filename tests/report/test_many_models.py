@@ -13,10 +13,11 @@ import pytest
 from probing import probe
 from probing.evidence.merge import RESULTS
 from probing.evidence.uncertainty import MeanComparison
-from probing.report import contents, figures, headline, scored
+from probing.report import figures, headline, scored
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
+from probing.report.report import TOGETHER, model_pages_of
 from probing.report.scored import drawn, drawn_in_words, styled
 from probing.runs.ledger_file import ATTENTION
 from tests.report.test_report import OUTSIDE
@@ -94,8 +95,8 @@ def names_in(opened, table):
 
 def test_few_models_have_no_pages(all_findings):
     (findings,) = all_findings
-    few = replace(findings, subjects=findings.subjects[: contents.TOGETHER])
-    assert contents.pages([few]) == {} and len(contents.pages([few, findings])) == len(NAMES)
+    few = replace(findings, subjects=findings.subjects[:TOGETHER])
+    assert model_pages_of([few]) == {} and len(model_pages_of([few, findings])) == len(NAMES)
     assert drawn_in_words(few) == "" and len(drawn(few)) == len(few.models)
 
 

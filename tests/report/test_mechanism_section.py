@@ -162,7 +162,8 @@ def test_another_model_or_other_data_are_not_compared():
         ({"data": "e@1"}, "attention was probed on d@1, and the masked functions are of e@1"),
         ({"labels": "xyz"}, "the functions that were probed have the labels abc, and those that were masked xyz"),
     ):
-        text = mechanism.section(read({}, other)).to_markdown()
+        (section,) = mechanism.sections(read({}, other))
+        text = section.to_markdown()
         assert f"Not compared: {reason}." in text.replace("\\", "")
 
 

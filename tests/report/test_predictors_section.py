@@ -14,7 +14,7 @@ from codesyntax_dataset.build import build
 from probing import prefer, probe
 from probing.evidence import mechanism as predictors
 from probing.evidence.mechanism import Order
-from probing.report.predictors import _told
+from probing.report.mechanism import told_of_orders
 from probing.report.report import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -46,7 +46,7 @@ def written(tmp_path_factory):
 
 def test_only_what_rises_with_accuracies_is_said_to_order_them():
     def said(within, beyond, across):
-        return _told([Order("heads", "whole", 6, 7, within, beyond, across)])
+        return told_of_orders([Order("heads", "whole", 6, 7, within, beyond, across)])
 
     high, low, unsure = (0.9, 0.01), (-0.9, 0.01), (0.4, 0.2)
     assert said(high, high, unsure).startswith("Of 6 models, scores of the best heads (whole texts) order relations as")

@@ -1,0 +1,522 @@
+"""Configs side by side: label variants, programming languages, code and natural language, and edited functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, in_order, unedited, variant_of
+from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
+from probing.evidence.gather import Probed, find
+from probing.evidence.statistics import FEW_FUNCTIONS, holm
+from probing.report import figures
+from probing.report.document import (
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    MARKED,
+    NAME,
+    PERCENT,
+    POINTS,
+    SCORE,
+    Column,
+    Figure,
+    P,
+    Part,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
+from probing.report.findings import Findings, Subject
+from probing.report.scored import (
+    FILTERS,
+    RULE,
+    K,
+    difference_on,
+    dots,
+    line,
+    mean_columns,
+    mean_difference,
+    shown_means,
+    styled,
+    tests_in_words,
+    with_marks,
+)
+from probing.report.statistics import BINS_NAMED, binned
+from probing.report.words import file_names, interval, method, numbered
+
+# ---------------------------------------------------------------------------------------------------------- ablations
+
+DRAWN = ("last", "any")
+"""The rules in the paper's ablation figures (Shen et al. 2022, Figures 4 and 16 to 19): the last token changes most."""
+
+
+def ablations(all_findings: Sequence[Findings]) -> list[Section]:
+    """One section, with a part per language (and dataset, split, direction and limit) that has findings of several
+    configs; none if there is no such language."""
+    groups: dict[tuple, list[Findings]] = {}
+    for findings in all_findings:
+        made, (language, _) = findings.settings, CONFIGS[findings.config]
+        key = language, made.data.partition("@")[0], made.split, made.direction, made.limit
+        groups.setdefault(key, []).append(findings)
+    parts, numbers = [], Counter[str]()
+    for (language, *_), group in groups.items():
+        if len({findings.config for findings in group}) > 1:
+            numbers[language] += 1
+            parts.append(_ablation(numbered(f"{language}-ablations", numbers[language]), language, group))
+    return [Section("ablations", "Ablations", ablation_notes(), parts)] if parts else []
+
+
+def ablation_notes() -> list[str]:
+    never_predicted = {config: token for config in unedited() if (token := variant_of(config).never_predicted)}
+    return [
+        *method("ablations"),
+        *(
+            f"The labels of {config} exclude {token!r}, and models must not predict it either; their signatures say "
+            "not-predicted."
+            for config, token in never_predicted.items()
+        ),
+    ]
+
+
+def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Section:
+    kinds = ("model", "control", "baseline")
+    everything = [(scored, findings) for findings in all_findings for scored in findings.rows]
+    # rows of the same name next to each other
+    everything.sort(key=lambda row: (kinds.index(row[0].kind.partition(";")[0]), row[0].name))
+    side_by_side, title = shown_means(all_findings), LANGUAGES[language].title
+    table = Table(
+        name,
+        f"Mean over relations in each config of {title}",
+        [
+            *FILTERS,
+            Column("name", of=lambda scored, *_: scored.name),
+            Column("kind", of=lambda scored, *_: scored.kind),
+            Column("config", NAME, of=lambda scored, rule, k, findings: findings.title),
+            Column("functions", COUNT, of=lambda scored, *_: scored.functions),
+            *chain.from_iterable(map(mean_columns, side_by_side)),
+        ],
+        [
+            (scored, rule, k, findings)
+            for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
+            for k in TABLE_KS
+            for scored, findings in everything
+        ],
+        f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_in_words(all_findings)}. "
+        f"{COLOURED}",
+        filters=2,
+    )
+
+    def lines(rule: str, mean: str) -> list[Line]:
+        found = []
+        for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
+            baseline = line(findings.baseline(mean, BEST_BASELINE), rule)
+            found.append(Line(f"{BEST_BASELINE}, {findings.title}", baseline, INK, style))
+            found += [
+                Line(f"{subject.name}, {findings.title}", line(subject.means[mean], rule), colour, style)
+                for subject, colour, _ in styled(findings)
+                if subject.is_model
+            ]
+        return found
+
+    panels = {rule: {mean: lines(rule, mean) for mean in side_by_side} for rule in DRAWN}
+    drawn = Figure(
+        name,
+        f"{title}: mean top-k UAS over k in each config, for the models and the best baseline. Bands are 95 % "
+        "intervals.",
+        "Curves of the mean score for k from 1 to 20, with one line style per config. The table has the numbers.",
+        name,
+        lambda: figures.curves(panels),
+    )
+    return Section(name, title + all_findings[0].title.removeprefix(all_findings[0].config), [drawn, table])
+
+
+# ---------------------------------------------------------------------------------------------- programming languages
+
+
+class _LanguageScores(NamedTuple):
+    """A relation in a language, held-out, in percent: [score, low, high] of the model, the best baseline, and the
+    difference; None where the language lacks the relation."""
+
+    model: Any = None
+    baseline: Any = None
+    difference: Any = None
+
+
+_Shared = dict[str, dict[str, _LanguageScores]]
+"""Relation -> title of a language that has it -> scores."""
+
+
+def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
+    """A section on the models that were probed in several programming languages, or on one of them; none if there is no
+    such model."""
+    parts: list[Table | Figure] = []
+    models = list(dict.fromkeys(one.name for findings in all_findings for one in findings.models))
+    for file, model in zip(file_names(models), models):
+        if only not in (None, model):
+            continue
+        titled = _languages(all_findings, model)
+        shared = {k: _shared(titled, model, k) for k in TABLE_KS}
+        if shared[K]:
+            parts.append(_of_languages(list(titled), model, shared[K], f"languages-{file}"))
+            parts.append(_by_language(list(titled), model, shared, f"languages-{file}"))
+    return [Section("languages", "Languages", [*method("languages"), *parts])] if parts else []
+
+
+def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findings]:
+    """Title of a language -> findings on it, with the kind of labels that most of the model's languages have."""
+    by_labels: dict[str, dict[str, Findings]] = {}
+    for findings in all_findings:
+        language = findings.language
+        if not language.of_treebanks and any(one.name == model for one in findings.models):
+            by_labels.setdefault(variant_of(findings.config).name, {}).setdefault(language.title, findings)
+    return max(by_labels.values(), key=len, default={})
+
+
+def _shared(titled: Mapping[str, Findings], model: str, k: str) -> _Shared:
+    """The relations that enough functions of at least two languages have."""
+    found: _Shared = {}
+    for title, findings in titled.items():
+        (subject,) = (one for one in findings.models if one.name == model)
+        baselines = findings.baselines[HELD_OUT][BEST_BASELINE]["relations"]
+        for name, entry in subject.scores["protocols"][HELD_OUT]["relations"].items():
+            if not entry["few_functions"] and name in baselines:
+                score, baseline = entry[RULE][k]["score"], baselines[name][RULE][k].score[0]
+                found.setdefault(name, {})[title] = _LanguageScores(score, baseline, score[0] - baseline)
+    return {name: found[name] for name in in_order(found) if len(found[name]) > 1}
+
+
+def _of_languages(titles: Sequence[str], model: str, shared: _Shared, name: str) -> Figure:
+    def differences(row: str) -> float:
+        return float(np.mean([scores.difference for scores in shared[row].values()]))
+
+    rows = sorted(shared, key=differences, reverse=True)
+    scores = np.full((3, len(rows), len(titles)), np.nan)
+    for row, relation in enumerate(rows):
+        for title, one in shared[relation].items():
+            scores[:, row, titles.index(title)] = one.model[0], one.baseline, one.difference
+    common = [row not in NOT_IN_MEAN and len(shared[row]) == len(titles) for row in rows]
+    above = ""
+    if number := sum(common):
+        rows = [f"mean of {number}", *rows]
+        scores = np.concatenate([scores[:, common].mean(axis=1, keepdims=True), scores], axis=1)
+        above = f"; above them, the mean of the {number} relations that all languages share and that count in a mean"
+    return Figure(
+        name,
+        f"{model} by language, top-1 UAS, first token, held-out. Each cell has the score of the best head and, below "
+        f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_FUNCTIONS} functions of "
+        f"at least two languages, largest mean difference first{above}.",
+        f"Heat map of relation by language ({', '.join(titles)}). The table repeats the numbers in its cells.",
+        name,
+        lambda: figures.languages(rows, titles, *scores),
+    )
+
+
+def _by_language(titles: Sequence[str], model: str, shared: Mapping[str, _Shared], name: str) -> Table:
+    rows: list[list[Any]] = []
+    for k, relations in shared.items():
+        for relation, by_language in relations.items():
+            cells = (by_language.get(title, _LanguageScores()) for title in titles)
+            rows.append([k, with_marks(relation), *chain.from_iterable(cells)])
+    columns = [Column("k"), Column("relation", MARKED)]
+    for title in titles:
+        columns += [Column("score", SCORE, title), Column("best baseline", PERCENT, title)]
+        columns.append(Column("difference", POINTS, title))
+    return Table(
+        name,
+        f"{model} and the best baseline by language, held-out",
+        columns,
+        rows,
+        f"Percent with 95 % intervals, rule {RULE}. Empty: the language lacks the relation, or fewer than "
+        f"{FEW_FUNCTIONS} of its functions have it. The tables of each language have the p-values of the differences.",
+        filters=1,
+    )
+
+
+# ----------------------------------------------------------------------------------------------- code against language
+
+NEAR = (1, 5)
+"""Distances in tokens up to which the table gives the share of edges."""
+
+
+def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
+    """One section on the models that were probed on both (Shen et al. 2022, section 4); none if there is no such model.
+
+    The paper's second finding: on English and German, attention heads find more than fixed offsets do, and on code they
+    do not (its Figures 2, 3, 7 and 8 and Table 4).
+    """
+    of_code, of_language = (
+        {model.name: None for findings in all_findings if _kind(findings) == kind for model in findings.models}
+        for kind in ("code", "language")
+    )
+    models = [name for name in of_code if name in of_language]
+    chosen = [findings for findings in all_findings if any(model.name in models for model in findings.models)]
+    if not models:
+        return []
+    key = "code-and-language"
+    shares = np.array([_shares(findings) for findings in chosen])
+    offsets = Table(
+        f"{key}-offsets",
+        "",
+        [Column("config", NAME), Column("offset"), Column("percent", PERCENT)],
+        [
+            [findings.title, name, share]
+            for findings, of_bins in zip(chosen, shares.tolist())
+            for name, share in zip(BINS_NAMED, of_bins)
+        ],
+    )
+    parts: list[Part] = [*method(key), _distances(key, chosen, models, shares), _both(key, chosen, models)]
+    return [Section(key, "Code against language", parts, drawn=[offsets])]
+
+
+def _kind(findings: Findings) -> str:
+    return "language" if findings.language.of_treebanks else "code"
+
+
+def _distances(key: str, chosen: Sequence[Findings], models: Sequence[str], shares: np.ndarray) -> Figure:
+    rows = [findings.row for findings in chosen]
+    panels = {
+        mean: [
+            dots(model, [row[model].difference(mean, RULE, K) if model in row else None for row in rows], colour)
+            for model, colour in zip(models, cycle(COLOURS))
+        ]
+        for mean in shown_means(chosen)
+    }
+    (occurring,) = np.nonzero(shares.any(axis=0))
+    kept = slice(occurring[0], occurring[-1] + 1)
+    with_gap = np.where(np.array(BINS_NAMED) == "0", np.nan, shares)  # between the two sides
+    lines = [
+        Shares(f"{findings.title} ({_kind(findings)})", share[kept], colour, "--" if _kind(findings) == "code" else "-")
+        for findings, share, colour in zip(chosen, with_gap, cycle(COLOURS[::-1]))
+    ]
+    titles = [findings.title for findings in chosen]
+    return Figure(
+        key,
+        "Top: the difference between the mean score of each model and of the best baseline, k = 1, with 95 % "
+        "intervals. Filled points: p < 0.05. Bottom: the distance of dependents from their heads. Dependents on the "
+        "left come first.",
+        f"Dots for the difference to the best baseline in {', '.join(titles)}, above curves of the share of edges by "
+        "offset. The table and the CSV file of offsets have the numbers.",
+        f"{key}-offsets",
+        lambda: figures.code_and_language(titles, panels, BINS_NAMED[kept], lines),
+    )
+
+
+def _both(key: str, chosen: Sequence[Findings], models: Sequence[str]) -> Table:
+    columns = [
+        Column("k", of=lambda k, *_: k),
+        Column("kind", of=lambda k, findings, _: _kind(findings)),
+        Column("config", NAME, of=lambda k, findings, _: findings.title),
+        Column("model", of=lambda k, findings, model: model),
+        Column("functions", COUNT, of=lambda k, findings, _: findings.functions),
+        *map(_near, NEAR),
+    ]
+    for mean in shown_means(chosen):
+        columns += _of_mean(mean)
+    return Table(
+        key,
+        "Models and the best baseline on code and on sentences",
+        columns,
+        [(k, findings, model) for k in TABLE_KS for findings in chosen for model in models if model in findings.row],
+        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: for languages, sentences. "
+        "Offsets: the percentage of edges, mean over relations, whose dependent is at most so many tokens from its "
+        f"head. p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
+        filters=1,
+    )
+
+
+def _near(distance: int) -> Column:
+    """Percent of edges with at most `distance` tokens from head to dependent, mean over relations."""
+
+    def near(k: str, findings: Findings, model: str) -> float:
+        shares = [
+            sum(edges for offset, edges in offsets.items() if abs(offset) <= distance) / sum(offsets.values())
+            for offsets in _in_mean(findings)
+        ]
+        return 100 * float(np.mean(shares))
+
+    return Column(f"within {distance}", PERCENT, "offsets", of=near)
+
+
+def _of_mean(mean: str) -> list[Column]:
+    """The score of a model, that of the best baseline, and their difference."""
+    return [
+        Column("score", SCORE, mean, of=lambda k, one, model: one.row[model].cell(mean, RULE, k)),
+        Column("best baseline", SCORE, mean, of=lambda k, one, _: one.row[BEST_BASELINE].cell(mean, RULE, k)),
+        Column("difference", DIFFERENCE, mean, of=lambda k, one, model: one.row[model].difference(mean, RULE, k)),
+    ]
+
+
+def _shares(findings: Findings) -> np.ndarray:
+    """Percent of edges in each bin of offsets, mean over relations: (bins,)."""
+    counts = [binned(offsets) for offsets in _in_mean(findings)]
+    return 100 * np.mean([count / count.sum() for count in counts], axis=0)
+
+
+def _in_mean(findings: Findings) -> list[dict[int, int]]:
+    return [offsets for name, offsets in findings.offsets.items() if name not in NOT_IN_MEAN]
+
+
+# --------------------------------------------------------------------------------------------------- edited functions
+
+BASELINES = {OFFSET: "best offset", BEST_BASELINE: "best baseline"}
+
+
+class EditedModel(NamedTuple):
+    """A model on a config and on the same functions after `edit`; `p`: of the change of its heads, corrected."""
+
+    edit: str
+    model: str
+    changes: Changes
+    p: float
+
+    def change(self, who: str) -> list[float]:
+        """The change of a mean: [difference, low, high, p]."""
+        *difference, p = mean_difference(self.changes.by[who].difference)
+        return [*difference, self.p if who == HEADS else p]
+
+
+def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[EditedModel]]:
+    """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm) for all of these.
+
+    Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
+    """
+    plain = [findings for findings in all_findings if variant_of(findings.config).edit is None]
+    return {findings.name: edited for findings in plain if (edited := _edited(findings, all_findings, data))}
+
+
+def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
+    found = []
+    for edit in EDITS:
+        labels = replace(variant_of(plain.config), edit=edit)
+        for findings in all_findings:
+            if findings.language == plain.language and variant_of(findings.config) == labels:
+                for one, other in _same_models(plain, findings):
+                    if changed := changes(_probed(one), _probed(other), data):
+                        found.append((edit, one.name, changed))
+    corrected = holm(np.array([float(changed.by[HEADS].difference.p_mean[0, 0]) for _, _, changed in found]))
+    return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
+
+
+def _probed(subject: Subject) -> Probed:
+    (probed,) = find([subject.file, subject.chosen_on])
+    return probed
+
+
+def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Subject]]:
+    """The models that were probed in the same way on both."""
+
+    def alike(subject: Subject) -> Any:
+        settings = subject.settings
+        return settings.model_copy(update={"config": "", "labels": "", "data": settings.data.partition("@")[0]})
+
+    return [(one, other) for one in plain.models for other in findings.models if alike(one) == alike(other)]
+
+
+def edits(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]) -> list[Section]:
+    """What heads and baselines find before and after the edits of `edited`, by name of findings, on the same functions;
+    none if there are no edits."""
+    parts = [_edits_of(findings, edited[findings.name]) for findings in all_findings if findings.name in edited]
+    return [Section("edits", "Edited functions", method("edits"), parts)] if parts else []
+
+
+def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
+    key, models = f"{findings.name}-edits", list(dict.fromkeys(one.model for one in edited))
+    by_model = {model: [one for one in edited if one.model == model] for model in models}
+    told = [f"{model}: {' '.join(map(_told, ones))}" for model, ones in by_model.items()]
+    drawn, means = _changes(key, findings, edited, by_model), _means(key, findings, edited)
+    relations = [_relations(f"{key}-{file}", model, by_model[model]) for file, model in zip(file_names(models), models)]
+    return Section(key, findings.title, [*told, drawn, means, *relations])
+
+
+def _told(one: EditedModel) -> str:
+    """The effect of an edit on a model and on the best offset."""
+    (heads, heads_before), (offset, offset_before) = (one.changes.by[who].means for who in (HEADS, OFFSET))
+    difference, low, high, p = one.change(HEADS)
+    if not separated(p):
+        told = f"the heads change by {DIFFERENCE.show(difference)} points, which the test does not separate from 0"
+    else:
+        told = f"the heads {('lose' if difference < 0 else 'gain')} {abs(difference):.1f} points"
+    if offset_before == offset:
+        of_offset = f"stays at {offset:.1f} %"
+    else:
+        of_offset = f"goes from {offset_before:.1f} to {offset:.1f} %"
+    return (
+        f"After {one.edit}, {told} (from {heads_before:.1f} to {heads:.1f} %; "
+        f"{interval(low, high, DIFFERENCE)}, p = {P.show(p)}); the best offset {of_offset}."
+    )
+
+
+def _changes(
+    key: str, findings: Findings, edited: Sequence[EditedModel], by_model: Mapping[str, Sequence[EditedModel]]
+) -> Figure:
+    names = list(dict.fromkeys(one.edit for one in edited))
+
+    def of(label: str, who: str, model: str, colour: str) -> figures.Dots:
+        changed = {one.edit: one.change(who) for one in by_model[model]}
+        return dots(label, map(changed.get, names), colour)
+
+    series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
+    first = next(iter(by_model))
+    series += [of(name, who, first, colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))]
+    return Figure(
+        key,
+        f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals. Filled points: p "
+        "< 0.05.",
+        f"Dots for the change after {', '.join(names)}. The table has the numbers.",
+        key,
+        lambda: figures.effects(names, series, "change of top-1 UAS, points"),
+    )
+
+
+def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
+    meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(one.edit for one in edited))
+    return Table(
+        key,
+        f"Mean top-1 UAS before and after edits, {findings.title}",
+        [
+            Column("edit", NAME, of=lambda one, who: one.edit),
+            Column("name", NAME, of=lambda one, who: BASELINES.get(who, one.model)),
+            Column("functions", COUNT, of=lambda one, who: one.changes.functions),
+            Column("lost", COUNT, of=lambda one, who: one.changes.lost),
+            Column("edges", COUNT, of=lambda one, who: one.changes.edges),
+            Column("before", PERCENT, of=lambda one, who: one.changes.by[who].means[1]),
+            Column("after", PERCENT, of=lambda one, who: one.changes.by[who].means[0]),
+            Column("change", DIFFERENCE, of=lambda one, who: one.change(who)),
+        ],
+        [(one, who) for one in edited for who in WHO],
+        "Percent with 95 % intervals over functions, on the functions that both configs have. Lost: functions that "
+        "the edited config lacks, because the edit would change their labels or make them too long for the model. "
+        f"Baselines are on the functions of the model. p: corrected (Holm) over {len(edited)} changes of models, and "
+        f"uncorrected for baselines. {COLOURED} {meanings}.",
+    )
+
+
+def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
+    columns = [Column("edit"), Column("relation", MARKED), Column("change", DIFFERENCE, "best heads")]
+    for group in ("best heads", *BASELINES.values()):
+        columns += Column.each(PERCENT, "before", "after", group=group)
+    rows = []
+    for one in edited:
+        compared = one.changes.by[HEADS].difference
+        for place in np.argsort(compared.difference.relations[0, 0, 0], kind="stable").tolist():
+            name = compared.relations[place]
+            numbers = [cell for who in WHO for cell in one.changes.by[who].relations[::-1, place].tolist()]
+            rows.append([one.edit, with_marks(name), difference_on(compared, name), *numbers])
+    return Table(
+        key,
+        f"Top-1 UAS of relations before and after edits, {model}",
+        columns,
+        rows,
+        "Percent, largest loss first, with 95 % intervals. p: corrected (Holm) over the relations of an edit. "
+        f"{COLOURED}",
+        filters=1,
+    )
