@@ -297,7 +297,7 @@ class OverTypes(NamedTuple):
     p: np.ndarray
 
 
-def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed: int = 0) -> OverTypes:
+def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray) -> OverTypes:
     """From N pairs of a node type, (N,) from 0, and a function, by its place (N,), with O outcomes: (N, 2, O), T1, T0.
 
     Each node type has the same weight, whatever the number of its functions. A function has several node types, so it
@@ -312,10 +312,10 @@ def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed
     values = np.zeros((size, types, *arms.shape[1:]))
     values[row, node_type] = arms
     count, outcomes = present.sum(axis=0), arms.shape[2]
-    draws = drawn_functions(size, RESAMPLES, seed)
+    draws = drawn_functions(size, RESAMPLES, 0)
     bounds = bootstrapped(_means, (present, values), draws).reshape(3, 3, outcomes)
     gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    return OverTypes(bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
+    return OverTypes(bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, 0))
 
 
 def _means(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:

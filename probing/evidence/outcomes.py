@@ -62,9 +62,9 @@ class Found:
         """Over all functions: int64 (rules, k)."""
         return self.columns.sum(axis=1, dtype=np.int64)[self.which]
 
-    def minus(self, other: Found) -> Found:
-        """The differences to another one of the same edges."""
-        return Found.of(self.places, self.edges, self.counts.astype(np.int32) - other.counts)
+    def minus(self, other: Found, places: Sequence[int] | slice = slice(None)) -> Found:
+        """The differences to another one of the same edges, at some places on the axis of k."""
+        return Found.of(self.places, self.edges, self.counts[:, places].astype(np.int32) - other.counts[:, places])
 
 
 @dataclass(frozen=True, eq=False)

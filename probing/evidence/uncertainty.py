@@ -28,6 +28,9 @@ from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RES
 from probing.evidence.statistics_cache import Arrays, cached
 from probing.runs.records import FieldsByName
 
+_SEED = 0
+"""Of drawing and of exchanging functions: the same numbers come out each time."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -41,19 +44,16 @@ class Estimate:
     mean: np.ndarray
 
 
-def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+def estimate(outcomes: Outcomes) -> Estimate:
     """Scores with intervals: of relations from `scored`, of means from the bootstrap.
 
     A resample without edges of a relation excludes it from its mean.
     """
 
     def compute() -> Arrays:
-        return {
-            "relations": relation_scores(outcomes),
-            "mean": _mean(outcomes, outcomes.found, resamples, seed),
-        }
+        return {"relations": relation_scores(outcomes), "mean": _mean(outcomes)}
 
-    return Estimate(**cached(f"estimate {resamples} {seed}", outcomes.content(), compute))
+    return Estimate(**cached(f"estimate {RESAMPLES}", outcomes.content(), compute))
 
 
 def relation_scores(outcomes: Outcomes) -> np.ndarray:
@@ -77,14 +77,7 @@ class Comparison:
     p_mean: np.ndarray
 
 
-def compare(
-    one: Outcomes,
-    other: Outcomes,
-    *,
-    relations_at: Sequence[int] | None = None,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-) -> Comparison:
+def compare(one: Outcomes, other: Outcomes, *, relations_at: Sequence[int] | None = None) -> Comparison:
     """Compare two models, or a model and a baseline, by the paired test of `probing.evidence.statistics`.
 
     `relations_at`: the places on the axis of k where relations are tested, too, most of the work; by default all.
@@ -95,21 +88,18 @@ def compare(
     """
     one, other = _same_edges(one, other)
     tested = list(range(one.shape[1]) if relations_at is None else relations_at)
-    (of_mean,) = compare_means([one, other], [(0, 1)], permutations=permutations, seed=seed)
+    (of_mean,) = compare_means([one, other], [(0, 1)])
 
     def compute() -> Arrays:
         relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
+        gained = [mine.minus(theirs, tested) for mine, theirs in zip(one.found, other.found)]
         p = np.full((*one.shape, len(relations)), np.nan)
-        gained = [
-            Found.of(mine.places, mine.edges, mine.minus(theirs).counts[:, tested])
-            for mine, theirs in zip(one.found, other.found)
-        ]
-        for place, (of_columns, found) in enumerate(zip(_exchange_p(gained, one, permutations, seed), gained)):
+        for place, (of_columns, found) in enumerate(zip(_exchange_p(gained, len(one.functions)), gained)):
             p[:, tested, place] = of_columns[found.which]
         return {"relations": _percent(relations, one), "p": p}
 
     made_of = chain(one.content(), other.content())
-    found = cached(f"compare {tested} {permutations} {seed}", made_of, compute)
+    found = cached(f"compare {tested} {PERMUTATIONS}", made_of, compute)
     difference, p = Estimate(found["relations"], of_mean.mean), found["p"]
     return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), of_mean.p)
 
@@ -123,7 +113,7 @@ def mean_score(outcomes: Outcomes, ks: Sequence[int] = KS) -> np.ndarray:
 
 def mean_with_bounds(outcomes: Outcomes) -> np.ndarray:
     """The same at all k of the outcomes, whichever they are: (3, rules, k)."""
-    return cached("mean", outcomes.content(), lambda: {"mean": _mean(outcomes, outcomes.found, RESAMPLES, 0)})["mean"]
+    return cached(f"mean {RESAMPLES}", outcomes.content(), lambda: {"mean": _mean(outcomes)})["mean"]
 
 
 @dataclass(frozen=True)
@@ -134,14 +124,7 @@ class MeanComparison:
     p: np.ndarray
 
 
-def compare_means(
-    several: Sequence[Outcomes],
-    pairs: Sequence[tuple[int, int]],
-    *,
-    resamples: int = RESAMPLES,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-) -> list[MeanComparison]:
+def compare_means(several: Sequence[Outcomes], pairs: Sequence[tuple[int, int]]) -> list[MeanComparison]:
     """The means of some pairs of several models, compared as in `compare`: functions are drawn once for all models.
 
     Raises LedgerError unless all were scored on the same edges of the same functions.
@@ -152,17 +135,12 @@ def compare_means(
     if not in_mean.any():
         return [MeanComparison(np.full((3, rules, ks), np.nan), np.ones((rules, ks))) for _ in pairs]
     made_of = chain([repr(pairs).encode()], *(one.content() for one in several))
-    found = cached(
-        f"compare means {resamples} {permutations} {seed}",
-        made_of,
-        lambda: _compare_means(several, pairs, resamples, permutations, seed),
-    )
+    what = f"compare means {RESAMPLES} {PERMUTATIONS}"
+    found = cached(what, made_of, lambda: _compare_means(several, pairs))
     return list(map(MeanComparison, found["mean"], found["p"]))
 
 
-def _compare_means(
-    several: Sequence[Outcomes], pairs: Sequence[tuple[int, int]], resamples: int, permutations: int, seed: int
-) -> Arrays:
+def _compare_means(several: Sequence[Outcomes], pairs: Sequence[tuple[int, int]]) -> Arrays:
     """The means (pairs, 3, rules, k) and p (pairs, rules, k) of `compare_means`."""
     first, (rules, ks), in_mean = several[0], several[0].shape, several[0].in_mean
     kept = [one.only(np.array(first.relations)[in_mean].tolist()) for one in several]
@@ -175,18 +153,18 @@ def _compare_means(
     farther = np.zeros(differences.shape[:2])
     few = len(pairs) < len(several)  # sums over functions are linear: of pairs or, if they are fewer, of models
     exchanged = differences if few else by_model
-    for sums in exchanged_together(exchanged.reshape(-1, functions), permutations, seed):
+    for sums in exchanged_together(exchanged.reshape(-1, functions), PERMUTATIONS, _SEED):
         of_each = sums.reshape(*exchanged.shape[:2], -1)
         for place, (one, other) in enumerate(pairs):
             difference = of_each[place] if few else of_each[one] - of_each[other]
             farther[place] += as_far(difference, differences[place].sum(axis=-1))
-    drawn_edges, drawn = resampled(joint, functions, resamples, seed)
-    drawn = drawn.reshape(resamples, len(several), rules * ks, -1)
+    drawn_edges, drawn = resampled(joint, functions, RESAMPLES, _SEED)
+    drawn = drawn.reshape(RESAMPLES, len(several), rules * ks, -1)
     mean = np.empty((len(pairs), 3, rules, ks))
     for place, (one, other) in enumerate(pairs):
         gained = [of[one].minus(of[other]) for of in by_relation]
         mean[place] = _with_bounds(gained, edges, drawn_edges, drawn[:, one] - drawn[:, other])
-    p = paired_p(farther, permutations, differences)
+    p = paired_p(farther, PERMUTATIONS, differences)
     return {"mean": mean, "p": p.reshape(len(pairs), rules, ks)}
 
 
@@ -345,13 +323,13 @@ def _percent(relations: list[np.ndarray], outcomes: Outcomes) -> np.ndarray:
     return result
 
 
-def _mean(outcomes: Outcomes, counts: Sequence[Found], resamples: int, seed: int) -> np.ndarray:
-    """The mean over relations (3, rules, k) of `counts` of each, hits or differences of hits."""
+def _mean(outcomes: Outcomes) -> np.ndarray:
+    """The mean over relations (3, rules, k), with bounds."""
     in_mean = outcomes.in_mean
     if not in_mean.any():
         return np.full((3, *outcomes.shape), np.nan)
-    counts, edges = [one for one, kept in zip(counts, in_mean) if kept], outcomes.edges[:, in_mean]
-    return _with_bounds(counts, edges, *resampled(counts, len(edges), resamples, seed))
+    counts, edges = [one for one, kept in zip(outcomes.found, in_mean) if kept], outcomes.edges[:, in_mean]
+    return _with_bounds(counts, edges, *resampled(counts, len(edges), RESAMPLES, _SEED))
 
 
 def _with_bounds(counts: Sequence[Found], edges: np.ndarray, drawn_edges: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -402,13 +380,13 @@ def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
 
 
-def _exchange_p(parts: Sequence[Found], outcomes: Outcomes, permutations: int, seed: int) -> list[np.ndarray]:
-    """Two-sided p-values (columns,) of the paired test of the columns of each part."""
+def _exchange_p(parts: Sequence[Found], functions: int) -> list[np.ndarray]:
+    """Two-sided p-values (columns,) of the paired test of the columns of each part, of so many functions in all."""
     farther, observed = [np.zeros(len(one.columns)) for one in parts], [one.columns.sum(axis=1) for one in parts]
-    for sums in exchanged(parts, len(outcomes.functions), permutations, seed) if parts else ():
+    for sums in exchanged(parts, functions, PERMUTATIONS, _SEED) if parts else ():
         for count, of_relation, total in zip(farther, sums, observed):
             count += as_far(of_relation, total)
-    return [paired_p(count, permutations, one.columns) for count, one in zip(farther, parts)]
+    return [paired_p(count, PERMUTATIONS, one.columns) for count, one in zip(farther, parts)]
 
 
 def shares(outcomes: Outcomes) -> np.ndarray:

@@ -39,18 +39,18 @@ class Usable:
     share: Effect | None
 
 
-def usable(result: InformationResult, *, resamples: int = RESAMPLES, seed: int = 0) -> Usable:
+def usable(result: InformationResult) -> Usable:
     """The measurements of a result, with intervals."""
     names, edges, sums = by_function(result.ledger)
     counted = np.array([result.relations[name].in_mean for name in names], bool)
     relations = {}
     for column, name in enumerate(names):
         there = edges[:, column] > 0
-        found = effects(edges[there, column, None], sums[there, column, None], resamples, seed)
+        found = effects(edges[there, column, None], sums[there, column, None])
         relations[name] = dict(zip(MEASURED, found))
     if not counted.any():
         return Usable(relations, None, None)
-    found = effects(edges[:, counted], sums[:, counted], resamples, seed, _with_share)
+    found = effects(edges[:, counted], sums[:, counted], _with_share)
     return Usable(relations, dict(zip(MEASURED, found)), found[-1])
 
 
@@ -90,15 +90,11 @@ def _with_share(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
 
 
 def effects(
-    edges: np.ndarray,
-    sums: np.ndarray,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    estimate: Callable[[np.ndarray, np.ndarray], np.ndarray] = means,
+    edges: np.ndarray, sums: np.ndarray, estimate: Callable[[np.ndarray, np.ndarray], np.ndarray] = means
 ) -> list[Effect]:
     """Each mean of `estimate`, over the edges (F, R) of F functions and sums over them (F, R, n), with its interval."""
     functions = len(edges)
-    draws = np.random.default_rng(seed).multinomial(functions, np.full(functions, 1 / functions), resamples)
+    draws = np.random.default_rng(0).multinomial(functions, np.full(functions, 1 / functions), RESAMPLES)
     found, low, high = bootstrapped(estimate, (edges, sums), [draws.astype(float)], degrees_of(edges))
     return [Effect(*map(float, bounds)) for bounds in zip(found, np.minimum(low, found), np.maximum(high, found))]
 
@@ -111,7 +107,7 @@ class Preferred(NamedTuple):
     mean: list[Effect] | None
 
 
-def preferred(result: PreferenceResult, *, resamples: int = RESAMPLES, seed: int = 0) -> Preferred:
+def preferred(result: PreferenceResult) -> Preferred:
     """The accuracies of a result, with intervals; none for fewer than FEW_FUNCTIONS repositories."""
     ledger = result.ledger
     columns = [np.ones(len(ledger)), *100 * ledger.preferred().T]
@@ -125,7 +121,7 @@ def preferred(result: PreferenceResult, *, resamples: int = RESAMPLES, seed: int
     _, sums = summed(ledger, columns)
     counted = sums[..., 0].sum(axis=0) >= LEAST_PAIRS
     pairs, preferences = sums[:, counted, 0], sums[:, counted, 1:]
-    return Preferred(groups, effects(pairs, preferences, resamples, seed) if counted.any() else None)
+    return Preferred(groups, effects(pairs, preferences) if counted.any() else None)
 
 
 def accuracies(pairs: np.ndarray, sums: np.ndarray) -> list[Effect]:

@@ -20,6 +20,7 @@ import dataclasses
 import resource
 import tempfile
 import time
+from unittest.mock import patch
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.attention.ledger import RankLedger
+from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import random_attention
@@ -162,7 +164,8 @@ def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) ->
             alarms, differences = [], []
             for seed in range(simulations):
                 ledgers = [dataclasses.replace(random[split], ranks=ranks(split)) for split in (0, 1)]
-                found = compare(_at_table_ks(held_out(*ledgers)), best, permutations=199, seed=seed)
+                with patch.multiple(uncertainty, PERMUTATIONS=199, _SEED=seed):
+                    found = compare(_at_table_ks(held_out(*ledgers)), best)
                 alarms.append((found.p_mean <= 0.05) & (found.difference.mean[0] > 0))
                 differences.append(found.difference.mean[0])
             for rule, alarm, difference in zip(RULES, np.mean(alarms, axis=0), np.mean(differences, axis=0)):
@@ -199,7 +202,8 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
         for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
             heads_of = [full.choice[name][0, 0, 1] for name in names]
             truth = 100 * accuracy[heads_of, np.arange(len(names))]
-            found = estimate(full.at(RULES[:1], [1]), seed=seed)  # one rule and k is enough
+            with patch.multiple(uncertainty, _SEED=seed):
+                found = estimate(full.at(RULES[:1], [1]))  # one rule and k is enough
             middle, low, high = found.relations[:, 0, 0]
             inside[protocol].append((low <= truth) & (truth <= high))
             means[protocol].append(found.mean[1, 0, 0] <= truth.mean() <= found.mean[2, 0, 0])

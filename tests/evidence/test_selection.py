@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from statistics import NormalDist
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from support.simulations.interval_coverage import coverage, predictors
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
+from probing.evidence import uncertainty
 from probing.evidence.selection import apply, choose, held_out, published
 from probing.evidence.statistics import bca, holm, skew_corrected, student
 from probing.evidence.uncertainty import _sum, compare, estimate, summary
@@ -200,9 +202,9 @@ def test_intervals_hold_the_known_accuracy_in_95_of_100_simulations():
     rng = np.random.default_rng(0)
     truth, per_function = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.6]), np.array([3, 2, 4, 1, 2, 0.5])
     relations, means = [], []
-    for seed in range(9):
+    for _ in range(9):
         edges, (hits,) = simulated(rng, 150, truth, per_function)
-        found = estimate(outcomes_of(hits, edges), seed=seed)
+        found = estimate(outcomes_of(hits, edges))
         relations.append((found.relations[1] <= 100 * truth) & (100 * truth <= found.relations[2]))
         means.append((found.mean[1] <= 100 * truth.mean()) & (100 * truth.mean() <= found.mean[2]))
     assert 0.93 <= np.mean(relations) <= 0.97
@@ -216,9 +218,9 @@ def test_the_interval_of_a_mean_holds_where_few_functions_have_a_relation():
     edges = np.full((120, 3), 3)
     edges[7:, 1], edges[:, 2], edges[7:14, 2] = 0, 0, 3
     held = []
-    for seed in range(10):
+    for _ in range(10):
         own = rng.beta(1.6, 2.4, (len(RULES), 20, 120, 1))
-        mean = estimate(outcomes_of(rng.binomial(edges, own), edges), seed=seed).mean
+        mean = estimate(outcomes_of(rng.binomial(edges, own), edges)).mean
         held.append((mean[1] <= 40) & (40 <= mean[2]))
     assert 0.94 <= np.mean(held) <= 0.97
 
@@ -278,7 +280,8 @@ def test_the_interval_of_a_mean_is_that_of_a_plain_computation():
     assert (drawn @ edges[:, 1] == 0).any() and 2 < degrees < 12
     score, left_out = mean(np.ones(12)), [mean(1 - one) for one in np.eye(12)]
     low, high = plain_bca(score, list(map(mean, drawn)), left_out, lambda level: student(level, degrees))
-    found = estimate(outcomes_of(everywhere(hits), edges, [TEST, ARGS, COMPREHENSION]), resamples=300, seed=5)
+    with patch.multiple(uncertainty, RESAMPLES=300, _SEED=5):
+        found = estimate(outcomes_of(everywhere(hits), edges, [TEST, ARGS, COMPREHENSION]))
     assert low < score < high
     assert found.mean[:, 0, 0] == pytest.approx([score, low, high])
 
@@ -294,7 +297,8 @@ def test_the_interval_of_a_mean_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)
     edges, (hits,) = simulated(rng, 60, np.array([0.2, 0.85]), np.array([3, 2]))
-    found = estimate(outcomes_of(hits[:1, :1], edges), resamples=20000, seed=1)
+    with patch.multiple(uncertainty, RESAMPLES=20000, _SEED=1):
+        found = estimate(outcomes_of(hits[:1, :1], edges))
     theirs = stats.bootstrap(
         (*hits[0, 0].T, *edges.T),
         lambda one, other, edges, others, axis: 50
@@ -323,7 +327,7 @@ def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_
         (np.concatenate([np.zeros(12), np.zeros(90)]), np.concatenate([np.full(12, 5), np.zeros(90)]), 0, 12),
     ]:
         hits, edges = (np.asarray(column, np.int32)[:, None] for column in (hits, edges))
-        found = estimate(outcomes_of(everywhere(hits), edges), resamples=20).relations[:, 0, 0, 0] / 100
+        found = estimate(outcomes_of(everywhere(hits), edges)).relations[:, 0, 0, 0] / 100
         assert found == pytest.approx([share, *wilson(share, worth)], abs=1e-6)
     theirs = pytest.importorskip("scipy.stats").binomtest(0, 12).proportion_ci(method="wilson")
     assert found[1:] == pytest.approx([theirs.low, theirs.high], abs=1e-6)
@@ -346,7 +350,7 @@ def test_the_interval_of_a_difference_is_newcombes(counts):
         )
     )
     models = (outcomes_of(everywhere(hits[:, None]), np.ones((len(hits), 1), np.int32)) for hits in (one, other))
-    found = compare(*models, permutations=9).difference.relations[:, 0, 0, 0] / 100
+    found = compare(*models).difference.relations[:, 0, 0, 0] / 100
     difference = one.mean() - other.mean()
     assert found == pytest.approx([difference, difference - below, difference + above], abs=1e-6)
 
@@ -355,9 +359,11 @@ def test_what_is_drawn_is_the_same_unless_told_otherwise():
     """Scores and p-values of a report follow from 1000 resamples, 9999 exchanges, and the seed 0."""
     edges, (one, other) = simulated(np.random.default_rng(0), 30, np.array([0.5, 0.6]), np.array([3, 2]), twins=2)
     one, other = outcomes_of(one, edges), outcomes_of(other, edges)
-    assert np.array_equal(estimate(one).mean, estimate(one, resamples=1000, seed=0).mean)
-    assert not np.array_equal(estimate(one).mean, estimate(one, seed=1).mean)
-    assert np.array_equal(compare(one, other).p, compare(one, other, permutations=9999, seed=0).p)
+    found = estimate(one).mean, compare(one, other).p
+    with patch.multiple(uncertainty, RESAMPLES=1000, PERMUTATIONS=9999, _SEED=0):
+        assert np.array_equal(found[0], estimate(one).mean) and np.array_equal(found[1], compare(one, other).p)
+    with patch.multiple(uncertainty, _SEED=1):
+        assert not np.array_equal(found[0], estimate(one).mean)
 
 
 @pytest.mark.slow
@@ -388,10 +394,10 @@ def test_no_interval_lacks_a_width_or_leaves_the_scale():
     for one, other in itertools.product([0, 1, edges - 1, edges], repeat=2):
         hits = [np.minimum(of * np.ones_like(edges), edges)[None, None] for of in (one, other)]
         mine, theirs = (outcomes_of(of, edges) for of in hits)
-        score, low, high = estimate(mine, resamples=20).relations
+        score, low, high = estimate(mine).relations
         assert (0 <= low).all() and (low <= score).all() and (score <= high).all() and (high <= 100).all()
         assert (low < high).all()
-        difference, low, high = compare(mine, theirs, permutations=9).difference.relations
+        difference, low, high = compare(mine, theirs).difference.relations
         assert (-100 <= low).all() and (low <= difference).all() and (difference <= high).all() and (high <= 100).all()
 
 
@@ -434,7 +440,7 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     rng = np.random.default_rng(3)
     edges, names = np.full((9, 2), 5), [TEST, COMPREHENSION]
     one, other = (outcomes_of(everywhere(rng.integers(0, 6, (9, 2))), edges, names) for _ in range(2))
-    found = compare(one, other, permutations=199)
+    found = compare(one, other)
     assert found.p_mean[0, 0] == pytest.approx(found.p[0, 0, 0]) != found.p[0, 0, 1]
     assert found.difference.mean[0, 0, 0] == pytest.approx(found.difference.relations[0, 0, 0, 0])
 
@@ -447,8 +453,9 @@ def test_equal_models_are_told_apart_in_5_of_100_simulations_and_different_ones_
         edges, (one, other) = simulated(rng, 60, truth, np.array([2, 2]), twins=2)
         better = np.minimum(one + rng.binomial(1, 0.5, one.shape), edges)
         mine, same, more = (outcomes_of(hits, edges) for hits in (one, other, better))
-        alarms.append(compare(mine, same, permutations=499, seed=seed).p_mean <= 0.05)
-        found.append(compare(more, mine, permutations=499, seed=seed).p_mean <= 0.05)
+        with patch.multiple(uncertainty, PERMUTATIONS=499, _SEED=seed):
+            alarms.append(compare(mine, same).p_mean <= 0.05)
+            found.append(compare(more, mine).p_mean <= 0.05)
     assert 0.03 <= np.mean(alarms) <= 0.07
     assert np.mean(found) > 0.9
 

@@ -9,6 +9,7 @@ from support.references.plain_uncertainty import plain_mean, plain_p
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
+from probing.evidence import uncertainty
 from probing.evidence.outcomes import Found, exchanged, resampled
 from probing.evidence.statistics import signs
 from probing.evidence.uncertainty import compare, compare_means, degrees_of, estimate
@@ -53,14 +54,16 @@ def test_sums_over_drawn_and_exchanged_functions_are_those_of_the_dense_table():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intervals_and_p_are_those_of_a_plain_computation(seed):
+def test_intervals_and_p_are_those_of_a_plain_computation(seed, monkeypatch):
     names, edges, hits = tables(seed)
     _, _, others = tables(seed)
     others[..., 1:] = np.sort(np.random.default_rng(seed + 9).integers(0, edges + 1, hits.shape), axis=1)[..., 1:]
     one, other = (from_hits(names, edges, found) for found in (hits, others))
     plain = plain_mean(hits, edges, 200, 0, degrees_of(edges))
-    np.testing.assert_allclose(estimate(one, resamples=200).mean, plain, rtol=1e-12)
-    compared, gained = compare(one, other, permutations=300), hits - others
+    monkeypatch.setattr(uncertainty, "RESAMPLES", 200)
+    monkeypatch.setattr(uncertainty, "PERMUTATIONS", 300)
+    np.testing.assert_allclose(estimate(one).mean, plain, rtol=1e-12)
+    compared, gained = compare(one, other), hits - others
     for rule, k in np.ndindex(hits.shape[:2]):
         assert compared.p[rule, k].tolist() == plain_p(gained[rule, k], edges > 0, 300, 0).tolist()
         share = (gained[rule, k] / edges.sum(axis=0)).sum(axis=1, keepdims=True)
@@ -75,7 +78,8 @@ def test_columns_of_a_relation_are_told_apart_by_all_their_counts():
     assert len(found.columns) == 3 and np.array_equal(found.counts, counts)
 
 
-def test_means_of_pairs_are_compared_as_each_pair_is():
+def test_means_of_pairs_are_compared_as_each_pair_is(monkeypatch):
+    monkeypatch.setattr(uncertainty, "PERMUTATIONS", 300)
     names, edges, _ = tables(0)
     several = [from_hits(names, edges, tables(0)[2]) for _ in range(2)]
     rng = np.random.default_rng(7)
@@ -84,8 +88,8 @@ def test_means_of_pairs_are_compared_as_each_pair_is():
         for _ in range(2)
     ]
     pairs = [(0, 1), (0, 2), (3, 1), (2, 3)]
-    for (one, other), found in zip(pairs, compare_means(several, pairs, permutations=300)):
-        expected = compare(several[one], several[other], permutations=300)
+    for (one, other), found in zip(pairs, compare_means(several, pairs)):
+        expected = compare(several[one], several[other])
         assert np.array_equal(found.mean, expected.difference.mean)
         np.testing.assert_allclose(found.p, expected.p_mean, rtol=1e-12)
     with pytest.raises(LedgerError, match="or on different edges"):

@@ -217,7 +217,8 @@ def test_intervals_are_those_of_scipy(monkeypatch):
     stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
     edges = rng.integers(1, 9, size=(80, 1))
     sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
-    adds = effects(edges, sums, 20000, 0)[MEASURED.index("adds")]
+    monkeypatch.setattr("probing.evidence.usable.RESAMPLES", 20000)
+    adds = effects(edges, sums)[MEASURED.index("adds")]
     data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
 
     def ratio(total, count, axis=-1):
@@ -238,7 +239,7 @@ def test_the_jackknife_leaves_out_each_function(monkeypatch):
         return np.stack([score, score])
 
     monkeypatch.setattr("probing.evidence.statistics.bca", told)
-    effects(edges, sums, 10, 0, _with_share)
+    effects(edges, sums, _with_share)
     expected = []
     for out in range(len(edges)):
         means = []

@@ -12,12 +12,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from support.evidence.hits import from_hits
 
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
+from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.selection import published
@@ -70,11 +72,12 @@ def covered(
     """The share of `draws` of so many functions whose interval holds the true score, or difference; the mean width."""
     places = rng.integers(0, len(one.edges), (functions, draws))
     truth, found = one.score, drawn(one, places)
-    if other is None:
-        estimated: Estimate = estimate(found, resamples=10)
-    else:
-        truth -= other.score
-        estimated = compare(found, drawn(other, places), permutations=1).difference
+    with patch.multiple(uncertainty, RESAMPLES=10, PERMUTATIONS=1):
+        if other is None:
+            estimated: Estimate = estimate(found)
+        else:
+            truth -= other.score
+            estimated = compare(found, drawn(other, places)).difference
     score, low, high = estimated.relations[:, 0, 0]
     if not ((low <= score) & (score <= high) & (-100 <= low) & (high <= 100)).all():
         raise SystemExit("an interval does not hold its own score, or leaves the scale")

@@ -12,7 +12,7 @@ import numpy as np
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
-from probing.evidence import ablate, effect
+from probing.evidence import ablate, effect, uncertainty
 from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
 from probing.evidence.mechanism import MatchedPair, correlations_of
@@ -73,7 +73,8 @@ def heads_differ(functions: int, simulations: int, seed: int, more: float = 0) -
             )
             for of in (more, 0)
         ]
-        found = compare(*both, permutations=999)
+        with patch.multiple(uncertainty, PERMUTATIONS=999):
+            found = compare(*both)
         by_mean.append(found.p_mean[0, 0] < 0.05)
         by_relation.append(found.p_holm[0, 0, 0] < 0.05 if more else (found.p_holm < 0.05).any())
     return 100 * float(np.mean(by_mean)), 100 * float(np.mean(by_relation))
