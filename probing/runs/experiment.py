@@ -326,26 +326,22 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
 
 @contextlib.contextmanager
 def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
-    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished.
+
+    An interrupted run says that it can be continued, if it can, and else removes it, too.
+    """
     folder = output / f".{name}.parts"
-    lock, busy = folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"
-    with _saying_whether_it_continues(folder), only_one(lock, busy):
-        yield folder
-        if processes.main:
-            shutil.rmtree(folder)
-
-
-@contextlib.contextmanager
-def _saying_whether_it_continues(folder: Path) -> Iterator[None]:
-    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if any(folder.glob("*.parquet")):
-            stop.args = (CONTINUES,)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    with only_one(folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"):
+        try:
+            yield folder
+            if processes.main:
+                shutil.rmtree(folder)
+        except KeyboardInterrupt as stop:
+            if any(folder.glob("*.parquet")):
+                stop.args = (CONTINUES,)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 @contextlib.contextmanager

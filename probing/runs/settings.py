@@ -75,8 +75,11 @@ class RunSettings(Record):
 
     @property
     def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, *self.KIND, *self.instead)
+        """A file name, different for different settings: model, KIND, `instead`, config, split, and a digest."""
+        digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+        model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
+        partial = [] if self.limit is None else ["partial"]
+        return ".".join([model, *self.KIND, *self.instead, self.config, self.split, *partial, digest])
 
     def signed(self) -> dict[str, Any]:
         """The fields by name, as signatures have them."""
@@ -135,14 +138,6 @@ class Settings(ControlledSettings):
     also_fits: Texts  # other models that a function must fit
     control: str | None = None
     seed: int | None = None
-
-
-def file_name(settings: Any, *kind: str) -> str:
-    """A file name for a run, different for different settings: model, `kind`, config, split, and a digest."""
-    digest = hashlib.sha256(json.dumps(settings.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
-    model = re.sub(r"[^A-Za-z0-9._-]+", "--", settings.model)
-    partial = [] if settings.limit is None else ["partial"]
-    return ".".join([model, *kind, settings.config, settings.split, *partial, digest])
 
 
 def short(revision: str) -> str:
