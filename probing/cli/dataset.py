@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import EDITS, ENGINES
 from probing.cli import options
-from probing.cli.group import main, note
+from probing.cli.group import main, note, print_made, quiet_libraries
 
 
 @main.command()
@@ -82,14 +83,10 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
 
 
 @main.command()
-@options.data
-@click.option(
-    "--config", "configs", multiple=True, default=["python"], help=f"Repeat it for several, of {', '.join(unedited())}."
-)
+@options.shared("data configs")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Repeat it to count both splits together.")
 @click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def stats(
     data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
 ) -> None:
@@ -98,17 +95,11 @@ def stats(
     The command counts the edges of each relation, their offsets, and the lengths of functions. The paper's counts stand
     beside them.
     """
-    import datasets
-
+    quiet_libraries()
     from probing.report import statistics
-    from probing.report.terminal import print_parts
 
-    datasets.disable_progress_bars()
     collected = statistics.collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
-    if as_json:
-        click.echo(collected.to_json(), nl=False)
-    else:
-        print_parts(statistics.parts(collected), wide)
+    print_made(collected, statistics.parts, wide, as_json)
     if output:
         statistics.save(collected, output)
         note(f"wrote {output}")
@@ -124,8 +115,7 @@ def stats(
 )
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
 @click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
     """Compare how two configs, or two versions of the rules, label the same functions.
 
@@ -134,13 +124,10 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
     --data has, such as a folder that an earlier version built, are compared with those of now.
     """
     from probing.report.labels import compare_labels, parts
-    from probing.report.terminal import console, print_parts
+    from probing.report.terminal import console
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **given)
-    if as_json:
-        click.echo(comparison.to_json(), nl=False)
-    else:
-        print_parts(parts(comparison, console(wide).width), wide)
+    print_made(comparison, partial(parts, width=console(wide).width), wide, as_json)
 
 
 @main.command("new-language")

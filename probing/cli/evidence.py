@@ -1,4 +1,4 @@
-"""Commands for what a score is worth: verify it, compare with baselines, and silence the heads that it is of."""
+"""Commands for what a score is worth: verify it, compare it with another model and with baselines; and merge shards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+import probing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
-from probing.cli.attention import note_shard, print_saved, session_of
-from probing.cli.group import main, note, quiet_libraries
+from probing.cli.group import main, note, one_line, print_made, print_saved, quiet_libraries
 
 
 @main.command()
@@ -53,7 +53,7 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
         if len(results) > 1:
             click.echo(f"{printable(str(result))}:")
         if isinstance(verification, LedgerError):
-            click.echo(f"?    result: {printable(' '.join(str(verification).split()), 10_000)}\n{UNCHECKED.upper()}")
+            click.echo(f"?    result: {one_line(verification)}\n{UNCHECKED.upper()}")
             verdicts.add(UNCHECKED)
         else:
             click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
@@ -78,12 +78,10 @@ def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None
     with the results of one model on the splits test and validation, or names of models in --results.
     """
     quiet_libraries()
-    import probing
     from probing.report.results import parts
-    from probing.report.terminal import print_parts
 
     for compared in probing.compare(one, other, results):
-        print_parts(parts(compared), wide)
+        print_made(compared, parts, wide)
 
 
 @main.command()
@@ -96,82 +94,21 @@ def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None
     help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
 )
 @click.option("--output", type=options.FOLDER, help="Folder for the result.")
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> None:
     """Score the baselines that need no model.
 
     The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the published and the
     held-out protocol.
     """
-    import datasets
-
+    quiet_libraries()
     from probing.evidence import baselines
     from probing.report import results
-    from probing.report.terminal import print_parts
 
-    datasets.disable_progress_bars()
     result = baselines.baseline(**given)
-    if as_json:
-        click.echo(result.to_json(), nl=False)
-    else:
-        print_parts(results.baselines(result), wide)
+    print_made(result, results.baselines, wide, as_json)
     if output:
         note(f"wrote {result.save(output)}")
-
-
-@main.command()
-@click.argument("model")
-@options.gguf
-@options.data
-@options.configs
-@click.option(
-    "--restored",
-    default="reading-end",
-    type=click.Choice(["reading-end", "dependents"]),
-    help="The end of each edge that a masked language model restores: the one whose attention is read, or the "
-    "dependent.",
-)
-@click.option(
-    "--draws",
-    default=20,
-    type=click.IntRange(min=1),
-    help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
-)
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
-@click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
-@options.revision
-@options.device
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    help="Silence heads in the first N functions only; the result is marked as partial.",
-    metavar="N",
-)
-@options.sample
-@options.shard
-@options.direction
-@options.weights
-@options.max_length
-@options.wide
-@options.as_json
-def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
-    """Silence the best heads and measure the cost.
-
-    Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
-    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm, tiny-code-lm or smollm2-135m. The command
-    chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
-    the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
-    """
-    chosen = options.every(configs, ["test"], as_json, given["shard"])
-    options.check([model], given["data"], configs, head=True)
-    session = session_of(options.with_gguf(model, gguf), given)
-    from probing import ablate as run
-
-    for config, _ in chosen:
-        result = run(session, config=config, tell=note, **given)
-        print_saved(result, given["output"], wide, as_json)
-    note_shard(given["shard"], given["output"])
 
 
 @main.command()
@@ -188,4 +125,4 @@ def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     from probing.evidence.merge import merge as run
 
     for result in run(folders, output):
-        print_saved(result, output or folders[0], wide, as_json=False)
+        print_saved(result, output or folders[0], wide)

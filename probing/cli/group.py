@@ -6,14 +6,18 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.safe_files import printable
+
+if TYPE_CHECKING:
+    from probing.runs.saved import Result
 
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
@@ -86,10 +90,14 @@ class _Group(click.Group):
             with _cleaning_up_when_terminated():
                 return super().invoke(context)
         except CodeSyntaxError as error:
-            raise click.ClickException(printable(" ".join(str(error).split()), most=10_000)) from error
+            raise click.ClickException(one_line(error)) from error
         except KeyboardInterrupt as stop:
             click.echo(f"Error: {str(stop) or 'interrupted'}", err=True)
             context.exit(_STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED)
+
+
+def one_line(error: Exception) -> str:
+    return printable(" ".join(str(error).split()), most=10_000)
 
 
 def note(text: object) -> None:
@@ -119,3 +127,32 @@ def quiet_libraries() -> None:
     import datasets
 
     datasets.disable_progress_bars()
+
+
+def print_made(made: Any, parts: Callable[[Any], Iterable[object]], wide: bool = False, as_json: bool = False) -> None:
+    """Print what a command made, as JSON or as the tables and texts that `parts` makes of it."""
+    from probing.report.terminal import print_parts
+
+    if as_json:
+        click.echo(made.to_json(), nl=False)
+    else:
+        print_parts(parts(made), wide)
+
+
+def print_saved(result: Result | None, output: Path | None, wide: bool = False, as_json: bool = False) -> None:
+    """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
+    from probing.report.results import parts
+
+    if result is not None:
+        print_made(result, parts, wide, as_json)
+        note_saved(result, output)
+
+
+def note_saved(result: Result, output: Path | None) -> None:
+    if output:
+        note(f"wrote {result.paths(output)[0]}")
+
+
+def note_shard(shard: str | None, output: Path | None) -> None:
+    if shard is not None:
+        note(f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them")

@@ -14,22 +14,17 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 
 
 @main.command()
-@click.argument("model")
-@options.gguf
-@options.revision
-@options.dtype
-@options.device
-@options.as_json
+@options.shared("model gguf revision dtype device as_json")
 def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     """Check whether and how MODEL can be probed.
 
     The exit status is 1 if it cannot.
     """
-    options.check([options.with_gguf(model, gguf)])
+    options.check([named := options.with_gguf(model, gguf)])
     quiet_libraries()
     from probing.models.load import doctor as run
 
-    diagnosis = run(options.with_gguf(model, gguf), **given)
+    diagnosis = run(named, **given)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
@@ -38,8 +33,7 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--refresh", is_flag=True, help="Download the configurations of the listed models again.")
-@options.wide
-@options.as_json
+@options.shared("wide as_json")
 def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
     """List models known to work, or describe MODEL.
 

@@ -18,6 +18,7 @@ PATH = click.Path(path_type=Path)
 BESIDE = (".errors.json", ".examples.json")
 """The ends of the names of what stands beside a result: its error analysis, and its examples."""
 
+model = click.argument("model")
 data = click.option(
     "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
 )
@@ -36,6 +37,8 @@ configs = click.option(
     default=["python"],
     help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
+output = click.option("--output", type=FOLDER, help="Folder for the result and its ledger.")
+seed = click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
 splits = click.option(
     "--split",
     "splits",
@@ -90,6 +93,22 @@ shard = click.option(
     metavar="I/N",
     help="Run shard I of N, counted from 1, and write it to --output for `codesyntax merge`.",
 )
+
+
+def shared(names: str) -> Callable[[Callable], Callable]:
+    """The options of these names in this module, in this order."""
+    return in_order(*(globals()[name] for name in names.split()))
+
+
+def in_order(*each: Callable[[Callable], Callable]) -> Callable[[Callable], Callable]:
+    """Several options as one decorator, in the order in which the help lists them."""
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(each):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def with_gguf(model: str, gguf: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +19,18 @@ def push() -> None:
     """Publish the dataset or a metric on the Hub."""
 
 
-def _push_command(function: Callable[..., None]) -> click.Command:
-    for option in (
-        click.option(
-            "--repo", required=True, metavar="USER/NAME", help="The repository; the command creates it if needed."
-        ),
-        click.option("--private", is_flag=True, help="Create the repository as private."),
-        click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
-        click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
-    ):
-        function = option(function)
-    return push.command()(function)
+_pushing = options.in_order(
+    click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
+    click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
+    click.option("--private", is_flag=True, help="Create the repository as private."),
+    click.option(
+        "--repo", required=True, metavar="USER/NAME", help="The repository; the command creates it if needed."
+    ),
+)
 
 
-@_push_command
+@push.command()
+@_pushing
 @click.argument("folder", type=options.PATH)
 def dataset(folder: Path, repo: str, **given: Any) -> None:
     """Check and publish a dataset.
@@ -47,7 +44,8 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
         note("the Hub shows leaderboards of its tasks once it lists the dataset as a benchmark: see probing/README.md")
 
 
-@_push_command
+@push.command()
+@_pushing
 def metric(repo: str, **given: Any) -> None:
     """Publish a metric as a Space for evaluate.load().
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import probing
 from codesyntax_dataset.protocol import SPLITS
 from probing.cli import options
 from probing.cli.group import main, note, quiet_libraries
@@ -40,11 +41,9 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     probe needs results on the splits test and validation. The report compares models with each other, and with
     baselines and controls on the same functions.
     """
-    import datasets
-
+    quiet_libraries()
     from probing.report.report import report as write
 
-    datasets.disable_progress_bars()
     click.echo(write(results, output, data, format, tell=note))
 
 
@@ -71,9 +70,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     help="Shen et al. (2022), or Velasco et al. (2024).",
 )
 @click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
-@options.exclude_repositories
-@options.limit
-@options.device
+@options.shared("exclude_repositories limit device")
 def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **given: Any) -> None:
     """Reproduce the tables and figures of a study.
 
@@ -85,8 +82,6 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     and the page gives the reason. Repeat the command to continue an interrupted run.
     """
     quiet_libraries()
-    import probing
-
     click.echo(probing.reproduce(sources, models, output, tell=note, **given))
 
 
@@ -100,7 +95,6 @@ def demo(output: Path, decoder: bool) -> None:
     model, and writes a report. It needs no network, and prints the finding, the report's path and next steps.
     """
     quiet_libraries()
-    import probing
     from codesyntax_dataset.build import build as build_dataset
     from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
     from probing.prediction.masking import CONTROLS

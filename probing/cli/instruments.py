@@ -1,0 +1,204 @@
+"""Commands for what is measured of a model beside its attention heads: masked syntax, minimal pairs, surprisal, usable
+information, and silenced heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import probing
+from codesyntax_dataset.protocol import CONTROLS, RANDOM_WEIGHTS
+from probing.cli import options
+from probing.cli.group import main, note, note_shard, print_saved, quiet_libraries
+
+_node_types = click.option(
+    "--node-types",
+    multiple=True,
+    metavar="TYPE",
+    help="A node type of the language's tree-sitter grammar, such as if_statement, or all. Repeat it for several.  "
+    "[default: those of the study]",
+)
+
+
+@main.command()
+@options.shared("model gguf data configs splits")
+@_node_types
+@click.option(
+    "--protocol",
+    default="current",
+    type=click.Choice(["current", "published"]),
+    help="Mask the true spans of nodes, or the spans that the study masked. Results of decoders have the protocol "
+    "infilling.",
+)
+@click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
+@click.option(
+    "--control",
+    "controls",
+    multiple=True,
+    default=["sub-tokens"],
+    type=click.Choice(["sub-tokens", "spans", RANDOM_WEIGHTS]),
+    help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
+    "of these, runs an untrained twin of MODEL.",
+)
+@click.option(
+    "--draws", default=20, type=click.IntRange(min=1), help="The number of random controls of each masked copy."
+)
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls and of --sample.")
+@options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
+def mask(controls: tuple[str, ...], **given: Any) -> None:
+    """Mask syntax, let MODEL restore it, compare trees.
+
+    MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each run of masked
+    sub-tokens on its own: a Hub id, a local folder, or an embedded one, tiny-code-mlm or tiny-code-lm. For each node
+    type, the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are
+    masked (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
+    if len(set(masked)) > 1:
+        raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
+    _run("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **given)
+
+
+_scoring = options.in_order(
+    options.shared("gguf data splits output revision dtype device batch_tokens limit sample shard max_length"),
+    click.option("--control", type=click.Choice([RANDOM_WEIGHTS]), help="Run an untrained twin of MODEL."),
+    options.shared("seed wide as_json"),
+)
+"""The options of commands that read log-probabilities."""
+
+
+@main.command()
+@options.model
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    default=["python_pairs"],
+    help="A config of minimal pairs, LANGUAGE_pairs. Repeat it for several.",
+)
+@_scoring
+def prefer(**given: Any) -> None:
+    """Ask MODEL which of two texts is likelier, of which one parses.
+
+    MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an embedded model. The two
+    texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
+    phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    _run("prefer", **given)
+
+
+@main.command()
+@options.shared("model configs")
+@_node_types
+@_scoring
+def surprise(**given: Any) -> None:
+    """Ask MODEL how surprising the tokens of syntax are.
+
+    MODEL is a decoder: a Hub id, a local folder, a GGUF file, or an embedded model. For each node type, the command
+    compares the surprisal of first, closing and all tokens of the nodes with that of other tokens of the function that
+    are as frequent and at a similar place. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    _run("surprise", **given)
+
+
+@main.command()
+@options.shared("model gguf data configs splits")
+@click.option(
+    "--edges", default=2000, type=click.IntRange(min=1), help="Draw at most this many edges of each relation and split."
+)
+@options.shared("output revision dtype device limit sample shard max_length weights pool")
+@click.option("--states", is_flag=True, help="Measure hidden states of a layer instead of the attention of all heads.")
+@click.option("--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself.")
+@options.shared("seed wide as_json")
+def inform(**given: Any) -> None:
+    """Measure what all heads add to words and positions.
+
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Three choices compete for the dependent among
+    all tokens of a function: by words and positions, by the attention of all heads, and by both. Each is fitted on the
+    split validation; the result says how many bits attention adds. Under `accelerate launch` or `torchrun`, the
+    processes share the work.
+    """
+    _run("inform", **given)
+
+
+@main.command()
+@options.shared("model gguf data configs")
+@click.option(
+    "--restored",
+    default="reading-end",
+    type=click.Choice(["reading-end", "dependents"]),
+    help="The end of each edge that a masked language model restores: the one whose attention is read, or the "
+    "dependent.",
+)
+@click.option(
+    "--draws",
+    default=20,
+    type=click.IntRange(min=1),
+    help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
+)
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
+@click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
+@options.shared("revision device")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Silence heads in the first N functions only; the result is marked as partial.",
+    metavar="N",
+)
+@options.shared("sample shard direction weights max_length wide as_json")
+def ablate(**given: Any) -> None:
+    """Silence the best heads and measure the cost.
+
+    Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
+    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm, tiny-code-lm or smollm2-135m. The command
+    chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
+    the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    _run("ablate", tell=note, **given)
+
+
+def _run(
+    name: str,
+    *,
+    model: str,
+    gguf: str | None,
+    configs: Sequence[str],
+    wide: bool,
+    as_json: bool,
+    splits: Sequence[str] = ("",),
+    **given: Any,
+) -> None:
+    """Run and print the function of this name for each config and split, or of one that has no choice of splits for
+    each config. The model is loaded once."""
+    runs = options.every(configs, splits, as_json, given["shard"])
+    options.check([model], given["data"], configs, head=name in ("mask", "ablate"))
+    if "node_types" in given:
+        given["node_types"] = _names(given["node_types"], configs)
+    quiet_libraries()
+    from probing.runs.session import Session
+
+    where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")
+    loaded = {option: given.pop(option) for option in where_and_how if option in given}
+    session = Session(options.with_gguf(model, gguf), **loaded)
+    for config, split in runs:
+        on = {"config": config, "split": split} if split else {"config": config}
+        print_saved(getattr(probing, name)(session, **on, **given), given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])
+
+
+def _names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:
+    """The node types that are asked for, which may be several in one text; None for the default. Notes those that are
+    a keyword alone, such as `if` where `if_statement` may be meant."""
+    from codesyntax_dataset.languages import grammar, language_of
+
+    names = [name for text in node_types for name in text.replace(",", " ").split()]
+    for language in dict.fromkeys(language_of(config).name for config in configs):
+        known = grammar.node_types(language)
+        for name in names:
+            longer = (f"{name}_statement", f"{name}_definition", f"{name}_expression")
+            meant = [other for other in known if other in longer]
+            if name in known and meant:
+                note(f"{name} is the keyword alone: did you mean {meant[0]}?")
+    return names if node_types else None
