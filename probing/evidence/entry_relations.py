@@ -193,7 +193,7 @@ class InformationEntry(RelationEntry):
     HITS = MEASURED[:4]
 
     instrument: Literal["information"]
-    version: Literal[2]
+    version: Literal[3]
     settings: InformationEntrySettings
     run: InformationEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(information.LEFT_OUT)]

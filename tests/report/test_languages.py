@@ -20,7 +20,10 @@ def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str
         }
         for name, (mine, _) in scores.items()
     }
-    best = {name: {"first": dict.fromkeys(TABLE_KS, theirs)} for name, (_, theirs) in scores.items()}
+    best = {
+        name: {"first": dict.fromkeys(TABLE_KS, SimpleNamespace(score=[theirs]))}
+        for name, (_, theirs) in scores.items()
+    }
     return SimpleNamespace(
         config=config,
         language=language_of(config),

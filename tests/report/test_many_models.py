@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.pages import OUTSIDE
 
 from probing import probe
 from probing.evidence.merge import RESULTS
@@ -20,7 +21,6 @@ from probing.report.folder import Report, save
 from probing.report.report import TOGETHER, model_pages_of
 from probing.report.scored import drawn, drawn_in_words, styled
 from probing.runs.ledger_file import ATTENTION
-from tests.report.test_report import OUTSIDE
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 

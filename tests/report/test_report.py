@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from support.pages import OUTSIDE
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
@@ -516,12 +517,6 @@ def test_nothing_lies_outside_of_a_narrow_page(opened, scheme):
     unfold(opened)
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert opened.evaluate(OUTSIDE) == []
-
-
-OUTSIDE = """[...document.querySelectorAll("figure svg, figure svg text, figcaption, caption, td, th")]
-  .filter((one) => one.checkVisibility() && one.getClientRects().length)
-  .map((one) => [one.textContent.slice(0, 40), one.getBoundingClientRect()])
-  .filter(([, {left, right}]) => left < 0 || right > innerWidth).map(([text]) => text)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
