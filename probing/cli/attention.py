@@ -109,9 +109,9 @@ def print_done(everything: Sequence[Done]) -> None:
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """Recompute all scores from ledgers.
 
-    LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, or a folder. The
-    command needs neither the model nor torch. From the ledgers of a model on the splits test and validation, it also
-    computes the score beyond offsets.
+    LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, the result beside
+    it, or a folder. The command needs neither the model nor torch. From the ledgers of a model on the splits test and
+    validation, it also computes the score beyond offsets.
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS

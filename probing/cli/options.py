@@ -158,14 +158,16 @@ def results(metavar: str) -> Callable[..., Callable]:
 
 
 def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The ledgers among files and folders."""
+    """The ledgers in folders, and those given, or beside results that are given instead, each once."""
     found: list[Path] = []
     for path in paths:
-        files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [path]
+        beside = path.with_suffix(".ledger.parquet")
+        of_path = beside if path.suffix == ".json" and beside.is_file() else path
+        files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
         if not files:
             raise LedgerError(f"{path} has no ledgers: expected what `codesyntax probe --output` writes")
         found += files
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def where(whose: str) -> Callable[..., Callable]:

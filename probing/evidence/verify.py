@@ -39,6 +39,7 @@ from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 
 
+@checked
 def verify(result: str | os.PathLike, **options: Any) -> Verification:
     """What `verify_each` yields for one result; raises LedgerError if there is no readable one."""
     (verification,) = verify_each([result], **options)

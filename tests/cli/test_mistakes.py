@@ -70,8 +70,8 @@ MISTAKES = [
     ("show tiny --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
     ("show --labels --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
     ("score file.txt", 1, "file.txt"),
-    ("score altered/result.json", 1, "result.json"),
-    ("score results/*.parquet results/*.parquet --json", 2, "--json prints one result"),
+    ("score tiny/config.json", 1, "tiny/config.json is no rank ledger"),
+    ("score both --json", 2, "--json prints one result"),
     ("errors none.json", 1, "none.json"),
     ("errors empty", 1, "empty has no results"),
     (
@@ -226,10 +226,11 @@ def test_a_keyword_where_a_statement_may_be_meant(folder, monkeypatch):
     assert "if is the keyword alone: did you mean if_statement?" in CliRunner().invoke(main, asked).stderr
 
 
-def test_score_takes_a_folder_as_report_does(folder):
+def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     results = folder / "results"
     (ledger,) = results.glob("*.parquet")
-    assert (
-        CliRunner().invoke(main, ["score", str(results)]).stdout
-        == CliRunner().invoke(main, ["score", str(ledger)]).stdout
-    )
+    (result,) = results.glob("*.json")
+    printed = CliRunner().invoke(main, ["score", str(ledger)]).stdout
+    assert "mean of" in printed
+    for given in ([results], [result], [result, ledger, results]):  # a ledger given twice is scored once
+        assert CliRunner().invoke(main, ["score", *map(str, given)]).stdout == printed
