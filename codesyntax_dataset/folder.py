@@ -7,6 +7,7 @@ against `SHA256SUMS`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,15 +41,14 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
     sums = _sums(folder)
     _check(folder, CARD, text.encode(), sums)
     try:
-        configs = {config["config_name"]: config for config in yaml.safe_load(text.split("---\n")[1])["configs"]}
-        if config not in configs:
-            raise UnknownName(f"config of {folder}", config, configs)
-        version = str(configs[config]["version"])
-        splits = [file["split"] for file in configs[config]["data_files"]]
+        configs = _configs(text.split("---\n")[1])
     except (yaml.YAMLError, LookupError, TypeError, RecursionError) as error:
         raise DatasetError(
             f"{folder}: {CARD} does not begin with the YAML header of a dataset ({error}): build it again"
         ) from error
+    if config not in configs:
+        raise UnknownName(f"config of {folder}", config, configs)
+    version, splits = configs[config]
     if split not in splits:
         raise UnknownName(f"split of {folder}", split, splits)
     if missing := set(columns) - set(features_of(config)):
@@ -63,6 +63,15 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
     except (OSError, pa.ArrowException, *OF_METADATA) as error:
         raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
+
+
+@functools.lru_cache(maxsize=4)  # each of its splits asks for it
+def _configs(header: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Config -> its version and its splits, as in the YAML header of a card."""
+    return {
+        str(config["config_name"]): (str(config["version"]), tuple(file["split"] for file in config["data_files"]))
+        for config in yaml.safe_load(header)["configs"]
+    }
 
 
 def _sums(folder: Path) -> dict[str, str]:

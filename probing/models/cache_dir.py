@@ -102,7 +102,10 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
 
 def versions() -> dict[str, str]:
     """The installed versions of VERSIONS."""
-    return {name: importlib.metadata.version(name) for name in VERSIONS}
+    return {name: _version(name) for name in VERSIONS}
+
+
+_version = functools.cache(importlib.metadata.version)  # reads files
 
 
 @functools.cache

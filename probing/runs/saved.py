@@ -204,14 +204,16 @@ class Result(Record, Generic[L]):
 
         `folder`: that of the file for which the text is, which then has the paths of data and model.
         """
-        fields = self.model_dump(mode="json", by_alias=True, exclude=_PLACES)
-        fields["ledger"] = self.ledger.digest()
+        fields = self._fields()
         if folder is not None:
             fields |= paths_from(folder, self.data_folder, self._model_place)
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
+    def _fields(self) -> dict[str, Any]:
+        return {**self.model_dump(mode="json", by_alias=True, exclude=_PLACES), "ledger": self.ledger.digest()}
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.to_json() == other.to_json()
+        return isinstance(other, type(self)) and self._fields() == other._fields()
 
     @property
     def title(self) -> str:
@@ -229,7 +231,7 @@ class Result(Record, Generic[L]):
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it does not."""
         try:
-            theirs, ours = self.read(text), self.read(self.to_json())
+            theirs, ours = self.read(text), self.read(json.dumps(self._fields()))
         except LedgerError as error:
             return str(error)
         names = type(self).model_fields.keys() - _PLACES
