@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri, stdtrit
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.evidence import statistics
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 from probing.prediction.silencing_result import SilencingResult
 
 CLIP = 0.05
@@ -129,7 +130,7 @@ def _detectable(differences: np.ndarray, tests: int) -> float:
     functions = len(differences)
     if functions < FEW_FUNCTIONS:
         return np.nan
-    away = statistics.student(1 - 0.025 / tests, functions - 1) + statistics.student(POWER, functions - 1)
+    away = stdtrit(functions - 1, (1 - 0.025 / tests, POWER)).sum()
     return float(away * differences.std(ddof=1) / np.sqrt(functions))
 
 
@@ -232,7 +233,7 @@ def _weights(t: np.ndarray, propensity: np.ndarray) -> np.ndarray:
 def _wald(estimate: float, influence: np.ndarray) -> Effect:
     if len(influence) < FEW_FUNCTIONS:
         return Effect(float(estimate), np.nan, np.nan)
-    away = NORMAL.inv_cdf(0.975) * influence.std(ddof=1) / np.sqrt(len(influence))
+    away = ndtri(0.975) * influence.std(ddof=1) / np.sqrt(len(influence))
     return Effect(float(estimate), float(estimate - away), float(estimate + away))
 
 

@@ -26,11 +26,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
+from scipy.special import ndtri
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, holm, paired_test
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, holm, paired_test
 from probing.evidence.uncertainty import mean_of
 from probing.prediction.preference_result import LEAST_PAIRS, SCORES, Accuracy
 from probing.prediction.result import MaskSettings
@@ -224,7 +225,7 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
     size = len(one)
     most = 1 - 12 / (size**3 - size)
     inner = float(np.clip(estimate, -most, most))
-    away = NORMAL.inv_cdf(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
+    away = ndtri(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
     low, high = (float(np.tanh(np.arctanh(inner) + side * away)) for side in (-1, 1))
     return Correlation(estimate, min(low, estimate), max(high, estimate), p)
 

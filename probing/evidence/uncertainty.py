@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from scipy.special import ndtri
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, as_far, bca, holm, paired_p
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, as_far, bca, holm, paired_p
 from probing.evidence.statistics_cache import Arrays, cached
 from probing.runs.records import FieldsByName
 
@@ -271,7 +272,7 @@ def scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     variance = _sum(residuals**2, found, table) / total**2 * functions / max(functions - 1, 1)
     varies = variance > 1e-15  # smaller values are rounding errors
     effective = np.divide(share * (1 - share), variance, out=np.full(len(share), float(functions)), where=varies)
-    size, z = np.minimum(effective, total), NORMAL.inv_cdf(0.975)
+    size, z = np.minimum(effective, total), ndtri(0.975)
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale

@@ -6,10 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
@@ -229,16 +229,11 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     squares = products.diagonal()[one] + products.diagonal()[other] - 2 * products[one, other]
     squares = np.maximum(squares, gained**2 / functions)  # the lower bound, which rounding may violate
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=np.abs(gained) > 1e-4)
-    separate = holm(np.minimum(1, 2 * _BOUND * _above(z))) <= ALPHA
+    separate = holm(np.minimum(1, 2 * _BOUND * ndtr(-z))) <= ALPHA
     before, behind = (np.where(gained > 0, *pair)[separate] for pair in ((one, other), (other, one)))
     first = 1 + np.bincount(behind, minlength=number)
     last = number - np.bincount(before, minlength=number)
     return list(zip(first.tolist(), last.tolist()))
 
 
-def _above(z: np.ndarray) -> np.ndarray:
-    return np.array([_NORMAL.cdf(-value) for value in z.tolist()])
-
-
-_NORMAL = NormalDist()
-_BOUND = 1 / (4 * _NORMAL.cdf(-(2**0.5)))
+_BOUND = 1 / (4 * ndtr(-(2**0.5)))
