@@ -13,10 +13,10 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
+from pathlib import Path
 
 import datasets
 import numpy as np
-from conftest import ROOT
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.build import build
@@ -27,7 +27,7 @@ from probing.evidence.baselines import Edges
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.uncertainty import mean_of
 
-SHARED = ROOT.parent / "shared" / "data" / "codesearchnet"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "codesearchnet"
 
 
 def labels(row: dict) -> Counter:

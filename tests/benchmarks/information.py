@@ -75,7 +75,7 @@ def coverage(file: str, samples: int = 400) -> None:
     held = np.zeros((samples, len(truth)), bool)
     for number in range(samples):
         drawn = rng.integers(len(edges), size=len(edges))
-        each = effects(edges[drawn], sums[drawn], 1000, number)
+        each = effects(edges[drawn], sums[drawn])
         held[number] = [one.low <= true <= one.high for one, true in zip(each, truth)]
     for name, share in zip((*MEASURED, "share"), held.mean(axis=0)):
         print(f"{name}: {share:.1%} of {samples} intervals of means hold the value of all {len(edges)} functions")
