@@ -152,15 +152,19 @@ def results(metavar: str) -> Callable[..., Callable]:
     """
 
     def chosen(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-        return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
+        return _of_results(paths)
 
     return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH, callback=chosen)
+
+
+def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
 
 
 def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """The ledgers in folders, and those given, or beside results that are given instead, each once."""
     found: list[Path] = []
-    for path in paths:
+    for path in _of_results(paths):
         beside = path.with_suffix(".ledger.parquet")
         of_path = beside if path.suffix == ".json" and beside.is_file() else path
         files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]

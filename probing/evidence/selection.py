@@ -98,11 +98,11 @@ def _outcomes(ledger: RankLedger, choice: Choice, ranks: np.ndarray) -> Outcomes
         hits = np.zeros((len(RULES), len(KS), len(places)), small)
         for rule, heads_by_k in enumerate(choice[name]):
             distinct, which = _distinct(heads_by_k)
-            cells = (np.arange(len(distinct))[:, None] * len(places) + own) * (_WORST + 1)  # (guesses, e)
-            cells += ranks[: len(distinct), rule, index]
-            counts = np.bincount(cells.ravel(), minlength=len(distinct) * len(places) * (_WORST + 1))
-            within = counts.reshape(len(distinct), len(places), -1).cumsum(axis=2)  # (guesses, f, ranks)
-            hits[rule] = within[which, :, _PLACES]
+            for guess in range(len(distinct)):
+                cells = own * (_WORST + 1) + ranks[guess, rule, index]
+                counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
+                within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
+                hits[rule, which == guess] = within.T[_PLACES[which == guess]]
         found.append(Found.of(places, of_relation, hits))
     unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
     return Outcomes(chosen, functions, edges, found, choice, unchosen)

@@ -96,6 +96,7 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
     for _ in range(2):  # the second time, a glob finds what the first one wrote
         analysed = run("errors", *sorted(tmp_path.glob("*.json")), "--model", tiny_model, *data)
         assert (analysed.exit_code, analysed.stderr.count("wrote ")) == (0, 2)
+    assert run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout  # results, ledgers and error analyses
 
 
 def test_score_of_both_splits_ends_with_what_lies_beyond_offsets(tiny_model, dataset_folder, tmp_path):

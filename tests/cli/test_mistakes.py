@@ -232,5 +232,6 @@ def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     (result,) = results.glob("*.json")
     printed = CliRunner().invoke(main, ["score", str(ledger)]).stdout
     assert "mean of" in printed
-    for given in ([results], [result], [result, ledger, results]):  # a ledger given twice is scored once
+    altered = folder / "altered/result.json"  # its numbers are not printed, but those of its ledger
+    for given in ([results], [result], [altered], [result, ledger, results]):  # a ledger given twice is scored once
         assert CliRunner().invoke(main, ["score", *map(str, given)]).stdout == printed
