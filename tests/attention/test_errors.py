@@ -410,6 +410,7 @@ def test_marked_lines():
     assert marked({**example, "chosen": None}) == "2: «if» ⟦not⟧ a.b:\n4: c"
 
 
+@pytest.mark.slow
 def test_command(result, tiny_model, dataset_folder):
     path, probed, analysis = result
     arguments = ["errors", str(path), "--model", str(tiny_model), "--data", str(dataset_folder)]

@@ -418,7 +418,7 @@ def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder
 
 def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, tmp_path):
     """Killed hard, five times over, at whatever it was doing: the run after that ends with an uninterrupted one's bytes."""
-    options = {"batch_tokens": 1, "limit": 130}  # one function at a time: slow enough to be hit
+    options = {"batch_tokens": 1, "limit": 70}  # one function at a time: slow enough to be hit
     probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "whole", **options)
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["probing.models.load", "probing.runs.data"])  # what takes seconds, once
@@ -429,7 +429,7 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
         process.start()
         while process.is_alive() and not list((tmp_path / "killed").glob(".*.parts/lock*")):
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, 0.8))
         process.kill()
         process.join()
         assert process.exitcode in (0, -signal.SIGKILL)

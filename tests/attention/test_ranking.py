@@ -82,6 +82,7 @@ def random_function(rng, index, layers, heads, pool=SUM):
     return function, maps, words, edges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(
     ("elements", "pool"), [(1, SUM), *((1 << 20, pool) for pool in POOLS)]
@@ -129,6 +130,7 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0  # it keeps nothing by itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("kind", ["both ways", "causal", "shuffled"])
 def test_any_budget_gives_the_same_bytes(direction, kind):

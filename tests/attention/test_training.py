@@ -93,6 +93,7 @@ def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
     assert len(read) == 1
 
 
+@pytest.mark.slow
 def test_revisions_of_a_model_on_the_hub_are_commits(hub, training, dataset_folder, tmp_path):
     done = list(probe_training("user/run", dataset_folder, revisions=["step300", "step0", "step300"], **SOME))
     assert [one.run.step for one in done] == [300, 0]

@@ -196,6 +196,7 @@ NEED_A_MODEL = (
 """The beginnings of mistakes that a loaded model tells, or a library that takes seconds to import."""
 
 
+@pytest.mark.slow
 def test_most_mistakes_are_told_before_torch_is_imported(folder):
     """It takes seconds. In one process, each takes less than 2 s of a processor, the first imports included."""
     quick = [line for line, *_ in MISTAKES if "*" not in line and not line.startswith(NEED_A_MODEL)]

@@ -453,6 +453,7 @@ def digest(language):
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_the_process():
     script = f"import json, sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r}); import test_edits as t; "
     script += "print(json.dumps([t.digest(language) for language in ('java', 'python')]))"

@@ -364,6 +364,7 @@ def test_what_is_no_method_is_refused_with_its_place(code, line, column, message
 SCRAPS = [*SIGNS, *"a b.c int void f ( ) class case default if else for do try catch return new this assert".split()]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12),

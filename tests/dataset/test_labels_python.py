@@ -125,6 +125,7 @@ def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
     return {row["url"]: row["code"] for row in read_rows(path)}
 
 
+@pytest.mark.slow
 @both_variants
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_every_function_has_its_reference_labels(shared, split, variant):
@@ -250,6 +251,7 @@ def functions(draw) -> str:
     return draw(st.sampled_from([code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]))
 
 
+@pytest.mark.slow
 @while_standard
 @settings(max_examples=60, deadline=None)
 @given(functions(), st.sampled_from(PUBLISHED))

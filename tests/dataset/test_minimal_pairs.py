@@ -44,6 +44,7 @@ def golden(language):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ALL)
 def test_golden_pairs_are_found_and_certified(language):
     for phenomenon, relation, distance, good, bad in golden(language):
@@ -67,6 +68,7 @@ def test_every_phenomenon_has_a_golden_pair_in_each_of_its_languages():
     assert set(ALL) == {name for name, language in LANGUAGES.items() if language.editing}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ALL)
 def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
     found = [pair for code in functions(language) for pair in minimal_pairs(code, language)]
@@ -193,6 +195,7 @@ def built(tmp_path_factory):
     return folder, build("sample", ["python_pairs", "go_pairs"], folder)
 
 
+@pytest.mark.slow
 def test_a_config_of_pairs_is_built_checked_and_loaded(built):
     folder, report = built
     assert check_folder(folder).configs["python_pairs"].functions == report.configs["python_pairs"].functions
@@ -205,6 +208,7 @@ def test_a_config_of_pairs_is_built_checked_and_loaded(built):
         assert re.search(rf"^\| `{phenomenon}` .*\| {count} \|", card, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_both_rivals_are_at_chance_on_each_phenomenon(built):
     """By a model that is trained here, on the same half of the repositories, and by weights drawn for tokens."""
     rows = pq.read_table(built[0] / "python_pairs/test.parquet").to_pylist()
@@ -235,6 +239,7 @@ def built_again(rows):
     return {id_: says[text] for id_, text in found.preferred.items()}
 
 
+@pytest.mark.slow
 def test_the_same_rows_come_from_several_processes_and_from_the_builder(built, tmp_path):
     report = build("sample", ["go_pairs"], tmp_path / "again", num_proc=2)
     assert report.configs["go_pairs"].digest == built[1].configs["go_pairs"].digest

@@ -38,6 +38,7 @@ def test_a_relation_has_at_most_one_node_type_of_the_grammar_and_one_of_the_pape
         assert set(named) == published - {"children:parent->child"}
 
 
+@pytest.mark.slow
 @every_language
 def test_where_a_relation_is_labelled_there_is_a_node(language):
     """In 9 of 10 functions with an edge: `**options` are no keyword_argument, and `list[int]` may be no subscript."""

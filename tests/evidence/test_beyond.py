@@ -89,6 +89,7 @@ def test_strata_by_hand():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
 def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edges, direction):
     """By simulation, relation by relation; nothing else of the function is looked at."""

@@ -244,6 +244,7 @@ def test_unpaired_does_not_depend_on_order_or_names():
     assert swapped.doubly_robust.estimate == pytest.approx(-found.doubly_robust.estimate, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_intervals_are_as_wide_as_estimates_vary():
     """Over 150 draws of 2,000 functions; with a few hundred, the weighted one is too narrow by a sixth."""
     rng = np.random.default_rng(7)
@@ -342,6 +343,7 @@ def test_functions_without_a_difference_say_nothing_of_the_mean_of_others():
     assert skew_corrected(np.array([1.0, 2, 0, 0, 0, 0])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rejects", "simulations", "more", "least"),
     [

@@ -123,6 +123,7 @@ def test_other_labels_than_those_that_were_probed(results, dataset_folder, tmp_p
         gather(find([results]), data)
 
 
+@pytest.mark.slow
 def test_a_result_that_is_there_twice_is_taken_once(results, tmp_path):
     copies = tmp_path / "copies"
     shutil.copytree(results, copies)

@@ -101,6 +101,7 @@ def test_what_one_side_lacks_is_no_pair(planted):
     assert (apart.functions, apart.only_probed, apart.only_masked, apart.pairs) == (0, 11, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [5, 6, 8, 11])
 def test_a_correlation_has_the_p_and_interval_of_scipy_and_r(size):
     """p: scipy.stats.permutation_test over all orders; the interval: spearmanCI of R, method Bonett-Wright."""

@@ -42,6 +42,7 @@ def reference(shared, tmp_path_factory):
     return folder / "data", scores
 
 
+@pytest.mark.slow
 @both_languages
 def test_offsets_are_those_of_the_reference(reference, language):
     """Every relation and k: equal."""

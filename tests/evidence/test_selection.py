@@ -138,6 +138,7 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read():
         assert turned.choice[ARGS][0, 0].tolist() == [0, 0] and turned.total[0, 0, 0] == better
 
 
+@pytest.mark.slow
 def test_who_reads_less_chooses_no_better():
     """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
     rng, better = np.random.default_rng(0), 0

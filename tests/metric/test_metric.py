@@ -636,6 +636,7 @@ HAND = {  # token 0 attends to 1, then to 0 and 2 by index
 }
 
 
+@pytest.mark.slow
 def test_evaluate_loads_it(tmp_path):
     """By name, in the folder that holds it, and by the paths of the folder and of the script."""
     printed = output(start(LOAD, tmp_path, ROOT, ROOT, ["codesyntax_metric", FOLDER, FOLDER / "codesyntax_metric.py"]))

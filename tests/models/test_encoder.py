@@ -156,6 +156,7 @@ def test_pickled_weights_on_the_hub(folder, monkeypatch):
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
 
 
+@pytest.mark.slow
 def test_slow_tokenizer(model):
     with pytest.raises(FailedCheck, match="only fast tokenizers"):
         load((model, transformers.CanineTokenizer()))

@@ -239,6 +239,7 @@ def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, r
     assert "give its location with --data" in done.output
 
 
+@pytest.mark.slow
 def test_a_result_of_redrawn_dependents_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
     result = probe(str(tiny_model), dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path)
     assert result.settings.labels != label_digest(load_functions(dataset_folder, "python", "test")[0], 6)
@@ -273,6 +274,7 @@ def write_index(folder, weight_map):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
 
 
+@pytest.mark.slow
 def test_swapped_shards_are_another_model(tiny_model, sharded, dataset_folder, tmp_path, monkeypatch):
     """In the digest, in the cache and for verify, also where only an index tells where they are."""
     from transformers import AutoModel
@@ -331,6 +333,7 @@ def left_in(folder):
     return {file.name: place.sub(b"", file.read_bytes()) for file in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["ranks", "a rank that no score shows", "the numbers"])
 def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results, caplog):
     """The same probe into the same folder runs again, says why, and leaves what it left before."""

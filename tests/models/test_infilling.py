@@ -82,6 +82,7 @@ def holes(loaded: InfillingModel) -> list[Copy]:
 # --- conventions ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "text", "stops"),
     [
@@ -128,6 +129,7 @@ def test_a_decoder_without_these_tokens_is_refused(lost):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_prompt_needs_three_positions_more():
     assert load_restoring(decoder(), max_length=599).longest == 597
     assert load_restoring(decoder(), max_length=590).longest == 590
@@ -137,6 +139,7 @@ def test_a_prompt_needs_three_positions_more():
 # --- what is written ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_is_what_generate_writes(family):
     """Alone, of as many sub-tokens, ended by the same tokens; and the probability is that of a plain loop."""

@@ -155,6 +155,7 @@ def test_the_command_says_what_is_wrong_on_one_line(whole):
     assert result.output.startswith("Error: ") and result.output.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path):
     """The 40 functions are nearly the same: a model that learns restores far more of them than an untrained one."""
     texts = train_tiny.functions(FILES)
@@ -185,6 +186,7 @@ def test_the_card_says_from_what(whole):
     assert f"{STEPS} of {STEPS} steps" in card and "it was not evaluated" in card
 
 
+@pytest.mark.slow
 def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
     card = (train(tmp_path / "model", steps=1, sizes=SMALL, data=dataset_folder) / "README.md").read_text()
     assert "functions from elsewhere" in card and "not evaluated" not in card
@@ -193,6 +195,7 @@ def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
 # --- the decoder ---
 
 
+@pytest.mark.slow
 def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monkeypatch):
     """Its weights are of half precision, and its card says how it was trained."""
     options = {"decoder": True, "steps": 3, "sizes": SMALL, "data": None}
@@ -219,6 +222,7 @@ def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monke
     assert "A Llama with" in card and "weights in float16" in card and "in 80 % of the inputs a middle behind" in card
 
 
+@pytest.mark.slow
 def test_the_decoder_learns(tmp_path):
     sizes = SMALL._replace(width=32, inner=48, rate=0.01)
     for steps, least, most in ((1, 0, 0.05), (300, 0.25, 1)):

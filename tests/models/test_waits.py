@@ -33,6 +33,7 @@ def plain(numbers):
     return [one.as_subclass(torch.Tensor).numpy() if isinstance(one, torch.Tensor) else one for one in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", [pytest.param(one, marks=[] if one == "bert" else pytest.mark.slow) for one in MASKS]
 )

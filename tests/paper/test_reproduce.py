@@ -257,6 +257,7 @@ def test_differences_of_counts(count, text):
     assert COUNT_DIFFERENCE.show(count) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sources", "models", "error", "message"),
     [

@@ -76,6 +76,7 @@ def test_predictions_of_the_reference(masked, copies):
     assert (len(copies), certain) == (1017, 1015)
 
 
+@pytest.mark.slow
 def test_texts_of_the_reference(masked, copies):
     """As published; and by the protocol `current`, which differs only in keeping special tokens that the source spells."""
     tokenizer, restorer, same = masked.tokenizer, Restorer(masked.tokenizer), 0
@@ -129,6 +130,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     """Predictions, hits and log-probabilities of copies in batches, against the logits of each copy alone."""

@@ -221,6 +221,7 @@ def test_a_rival_that_counts_brackets(decoder, data):
 # --- runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN)
 def test_batches_change_nothing_but_last_digits(kind, data, request):
     session = Session(request.getfixturevalue(kind))
@@ -342,6 +343,7 @@ def test_intervals_are_over_repositories(decoder, data):
 # --- verification
 
 
+@pytest.mark.slow
 def test_verified(decoder, masked, folder, tmp_path):
     for place in (decoder, masked):
         prefer(place, folder, limit=20, output=tmp_path / "honest")
@@ -416,6 +418,7 @@ def test_table(decoder, data):
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
 
 
+@pytest.mark.slow
 def test_report(decoder, masked, folder, tmp_path):
     """Models and twins side by side, each phenomenon by phenomenon."""
     for place, control in ((decoder, None), (decoder, "random-weights"), (masked, None)):

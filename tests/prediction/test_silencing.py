@@ -108,6 +108,7 @@ def worked_out(data, kind: str, places: tuple[int, ...]) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TOYS)
 def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
     make, edges, places, of = TOYS[kind]
@@ -147,6 +148,7 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
     assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
 
 
+@pytest.mark.slow
 def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
     """The copier finds all edges of a relation with one distance, and so does a guess; of two distances, only it does."""
     one_distance = [(COPIED, 2, 4), (COPIED, 3, 5)]

@@ -174,6 +174,7 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
     assert TOKEN not in printed and "://" not in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "waited"),
     [

@@ -51,6 +51,7 @@ def results(checkpoints, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_planted_training(checkpoints):
     """In whatever order its checkpoints come. Heads that copy the best offset score as the offset baseline does."""
     found = emergence([checkpoints[step] for step in (16, 4000, 0)])
@@ -79,6 +80,7 @@ def test_what_is_passed_stays_passed():
     assert course(1, 5, 6).passes(level=4) == 1
 
 
+@pytest.mark.slow
 def test_the_sentence(checkpoints):
     passing = sentence(emergence(list(checkpoints.values())))
     assert (

@@ -6,7 +6,7 @@ import json
 
 import matplotlib.figure
 import pytest
-from conftest import ROOT
+from conftest import ROOT, figures_unrendered
 
 import probing
 
@@ -19,7 +19,7 @@ def toured(tmp_path_factory):
     notebook = json.loads((ROOT / "probing/tour.ipynb").read_text("utf-8"))
     names: dict = {}
     folder = tmp_path_factory.mktemp("tour")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, figures_unrendered():
         patch.chdir(folder)
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
