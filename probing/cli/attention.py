@@ -148,7 +148,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     quiet_libraries()
     from probing.attention import errors
     from probing.evidence.gather import files_of
-    from probing.report.errors import parts
+    from probing.report.relations import error_parts
 
     files = files_of(results)
     if as_json and len(files) > 1:
@@ -164,7 +164,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
             failed = True
             continue
         path = errors.save(analysis, file)
-        print_made(analysis, partial(parts, rule=rule), wide, as_json)
+        print_made(analysis, partial(error_parts, rule=rule), wide, as_json)
         note(f"wrote {path}")
     if failed:
         sys.exit(1)

@@ -15,22 +15,10 @@ from probing.evidence.beyond import AVOIDED, FEWER_EDGES, Beyond, Rivals
 from probing.evidence.statistics import LEAST_EDGES, holm
 from probing.evidence.uncertainty import Comparison, bounded, mean_score
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    MARKED,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Part,
-    Section,
-    Table,
-)
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
+from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
 from probing.report.scored import (
     RULE,
     K,

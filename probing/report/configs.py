@@ -17,25 +17,10 @@ from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.evidence.statistics import FEW_FUNCTIONS, holm
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    MARKED,
-    NAME,
-    PERCENT,
-    POINTS,
-    SCORE,
-    Column,
-    Figure,
-    P,
-    Part,
-    Section,
-    Table,
-    separated,
-)
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
 from probing.report.findings import Findings, Subject
+from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE, P
 from probing.report.scored import (
     FILTERS,
     RULE,

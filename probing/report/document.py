@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +25,7 @@ from probing.evidence.effect import PairedEffect
 from probing.evidence.statistics import SEPARATED
 from probing.report import figures
 from probing.report.figures import Drawn
+from probing.report.kinds import CODE, CORRELATION, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
 from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
@@ -43,25 +44,6 @@ COLOURED = (
 """The meaning of the colours of a table, for its notes."""
 
 
-class Kind(NamedTuple):
-    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class;
-    `least_first`: whether a click sorts the smallest number first."""
-
-    show: Callable[[Any], str]
-    parts: tuple[str, ...] = ("",)
-    look: str = "n"
-    least_first: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        return self.look == "n"
-
-
-def _signed(value: float, digits: int = 1) -> str:
-    text = f"{value:+.{digits}f}"
-    return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
-
-
 def separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
     return p < SEPARATED
@@ -74,29 +56,6 @@ def tested(one: PairedEffect, *marks: str) -> list[Cell]:
 
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
-
-TEXT = Kind(str, look="t")
-NAME = Kind(str, look="r")  # stays on one line
-MARKED = Kind(str, ("", ", marks"), look="r")
-LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads; or a text alone
-CODE = Kind(str, look="c")
-SHORT = Kind(str)  # such as an attention head: aligned as numbers are
-COUNT = Kind("{:,}".format)
-COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
-PERCENT = Kind("{:.1f}".format)
-SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
-CHOSEN = Kind("{:.1f}".format, ("", ", which"))
-POINTS = Kind(_signed)  # a difference without an interval
-DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
-SIMILARITY = Kind("{:.3f}".format)
-ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
-SIGNED = Kind(partial(_signed, digits=3))
-EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
-COST = Kind(SIGNED.show, SCORE.parts)
-NATS = Kind(partial(_signed, digits=2))
-CORRELATION = Kind(NATS.show, DIFFERENCE.parts)
-P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
-RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range
 
 _CODE_WIDTH = 40
 """The least width of code in a terminal."""

@@ -12,23 +12,11 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.report import beyond, figures
-from probing.report.document import (
-    COLOURED,
-    COST,
-    DIFFERENCE,
-    LINK,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-)
+from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
+from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, Gain, K, best_model, gains
 from probing.report.words import counted, listed
 

@@ -26,7 +26,8 @@ from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
-from probing.report.document import CODE, COUNT, Column, Table
+from probing.report.document import Column, Table
+from probing.report.kinds import CODE, COUNT
 from probing.report.pages import Page, Shown, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress

@@ -13,21 +13,10 @@ from probing.evidence.compared import Course, Emergence
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Part,
-    Section,
-    Table,
-)
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
+from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.report.scored import (
     FILTERS,
     RULE,

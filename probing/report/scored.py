@@ -20,9 +20,10 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.uncertainty import Comparison, HeadEstimate
-from probing.report.document import DIFFERENCE, SCORE, Column, separated
+from probing.report.document import Column, separated
 from probing.report.figures import COLOURS, Dots, stacked
 from probing.report.findings import MEANS, Cell, Findings, Scored, Subject
+from probing.report.kinds import DIFFERENCE, SCORE
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule", of=lambda _, rule, *__: rule), Column("k", of=lambda _, rule, k, *__: k)]

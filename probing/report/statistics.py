@@ -22,7 +22,8 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.report.document import COUNT, NAME, PERCENT, SHORT, Column, Kind, Table
+from probing.report.document import Column, Table
+from probing.report.kinds import COUNT, NAME, PERCENT, SHORT, Kind
 from probing.runs.data import load_functions
 
 if TYPE_CHECKING:

@@ -19,27 +19,9 @@ from probing.prediction.examples import RestoredExample, Worked
 from probing.prediction.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
 from probing.prediction.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
-from probing.report.document import (
-    AS_FILLED,
-    CODE,
-    COLOURED,
-    COUNT,
-    EFFECT,
-    MARKED,
-    NAME,
-    NATS,
-    PERCENT,
-    ROUNDED,
-    SIGNED,
-    SIMILARITY,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-    tested,
-)
+from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, separated, tested
 from probing.report.figures import COLOURS, ArmPercentiles
+from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
 from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
 

@@ -19,8 +19,9 @@ from codesyntax_dataset.safe_files import printable
 from probing.cli.group import main, note
 from probing.publish.client import plain_errors
 from probing.report import figures, pages, terminal
-from probing.report.document import CODE, NAME, Column, Section, Table
+from probing.report.document import Column, Section, Table
 from probing.report.folder import Report, save
+from probing.report.kinds import CODE, NAME
 from probing.report.pages import SHOWN, as_shown, environment, fill
 
 NAMES = {
