@@ -65,8 +65,8 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
 
     options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
     quiet_libraries()
+    from probing.report.document import print_parts
     from probing.report.results import mean_row, summary
-    from probing.report.terminal import print_parts
 
     everything, means = [], []
     for done in probing.probe_models(names, **given):
@@ -115,8 +115,8 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
+    from probing.report.document import print_parts
     from probing.report.results import beyond_offsets, parts
-    from probing.report.terminal import print_parts
     from probing.runs.ledger_file import instrument_of
 
     if as_json and len(ledgers) > 1:

@@ -17,6 +17,7 @@ from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.evidence.statistics import FEW_FUNCTIONS, holm
 from probing.report import figures
+from probing.report.dataset import BINS_NAMED, binned
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
 from probing.report.findings import Findings, Subject
@@ -35,7 +36,6 @@ from probing.report.scored import (
     tests_in_words,
     with_marks,
 )
-from probing.report.statistics import BINS_NAMED, binned
 from probing.report.words import file_names, interval, method, numbered
 
 # ---------------------------------------------------------------------------------------------------------- ablations

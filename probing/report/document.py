@@ -27,10 +27,15 @@ from probing.report import figures
 from probing.report.figures import Drawn
 from probing.report.kinds import CODE, CORRELATION, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
-from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
+
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from codesyntax_dataset.safe_files import printable
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
@@ -93,6 +98,48 @@ class Column(NamedTuple):
         """In one line, with the group."""
         name = self.name.replace("-\n", "-").replace("\n", " ")
         return f"{self.group}: {name}" if self.group else name
+
+
+# --------------------------------------------------------------------------------------------------------- the terminal
+
+WIDE = 10_000
+"""Characters, wider than any table: in a pipe, tables are as wide as their rows."""
+
+
+class Terminal(Console):
+    """Prints texts as they are: no mark-up, and nothing that a terminal would obey."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(plain(part) if isinstance(part, str) else part for part in objects), **options)
+
+
+def console(wide: bool = False) -> Terminal:
+    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
+    terminal = Terminal()
+    return terminal if terminal.is_terminal and not wide else Terminal(width=WIDE, soft_wrap=True)
+
+
+def print_parts(parts: Iterable[object], wide: bool = False) -> None:
+    """Print texts and tables; what has no spaces, such as a signature, stays whole, so that it can be copied."""
+    out = console(wide)
+    for part in parts:
+        out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
+
+
+def plain(text: str) -> str:
+    """A text without the characters that a terminal would obey."""
+    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
+
+
+def printed_width(texts: Iterable[str]) -> int:
+    """The columns of a terminal that the longest line of some texts takes."""
+    return max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
+
+
+# ----------------------------------------------------------------------------------------- tables, figures and sections
 
 
 @dataclass
