@@ -32,7 +32,6 @@ from probing.report.scored import (
     mean_columns,
     mean_difference,
     shown_means,
-    styled,
     tests_in_words,
     with_marks,
 )
@@ -107,7 +106,7 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
             found.append(Line(f"{BEST_BASELINE}, {findings.title}", baseline, INK, style))
             found += [
                 Line(f"{subject.name}, {findings.title}", line(subject.means[mean], rule), colour, style)
-                for subject, colour, _ in styled(findings)
+                for subject, colour, _ in findings.styled
                 if subject.is_model
             ]
         return found

@@ -14,8 +14,19 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_dataset.protocol import (
+    BEST_BASELINE,
+    CONTROL_TASK,
+    HELD_OUT,
+    KS,
+    PROTOCOLS,
+    PUBLISHED,
+    RANDOM_WEIGHTS,
+    REDRAWN_DEPENDENTS,
+    SHUFFLED_ATTENTION,
+    TABLE_KS,
+)
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, at_step
@@ -51,6 +62,7 @@ from probing.evidence.uncertainty import (
     mean_score,
     means,
 )
+from probing.report import figures
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -61,6 +73,18 @@ DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 
 MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
+
+
+RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
+
+_STYLES: dict[str | None, Any] = {
+    None: "-",
+    RANDOM_WEIGHTS: "--",
+    SHUFFLED_ATTENTION: ":",
+    REDRAWN_DEPENDENTS: "-.",
+    CONTROL_TASK: (0, (1, 3)),
+}
+"""The line styles of models and controls in figures."""
 
 
 class CommonResult(NamedTuple):
@@ -243,6 +267,61 @@ class Findings:
         settings = self.settings
         as_scored = settings.direction == self.language.direction and settings.split == "test"
         return as_scored and bool(paper.scores(self.config, RULES[0]))
+
+    @property
+    def paper_rows(self) -> list[Scored]:
+        """The paper's own rows, if it has such a config."""
+        scores: dict[str, dict[str, dict[str, float]]] = {}
+        for rule in RULES if self.as_published else ():
+            for name, score_by_k in paper.scores(self.config, rule).items():
+                scores.setdefault(name, {})[rule] = score_by_k
+        in_mean = [edges for name, edges in paper.edges(self.config).items() if name not in NOT_IN_MEAN]
+        functions, sizes = paper.functions(self.config), {PUBLISHED: (len(in_mean), sum(in_mean))} if in_mean else {}
+        return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
+
+    @property
+    def best_model(self) -> Subject:
+        """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
+        return max(self.models, key=_means)
+
+    @property
+    def drawn(self) -> list[Subject]:
+        """The models in figures of several: all, or as many of the best as there are colours."""
+        best = {model.name for model in sorted(self.models, key=_means, reverse=True)[: len(figures.COLOURS)]}
+        return [model for model in self.models if model.name in best]
+
+    @property
+    def drawn_in_words(self) -> str:
+        """A sentence on the models that figures leave out, if they do."""
+        models, some = len(self.models), len(self.drawn)
+        if models == some:
+            return ""
+        return f"Of {models} models, the {some} with the highest mean are shown (top-1, held-out). "
+
+    @property
+    def styled(self) -> list[tuple[Subject, str, Any]]:
+        """The subjects that figures draw, with their colour and line style: a control has the colour of its model."""
+        left_out = {model.settings.model for model in self.models} - {model.settings.model for model in self.drawn}
+        names = {model.name for model in self.drawn}
+        subjects = [
+            subject
+            for subject in self.subjects
+            if (subject.name in names if subject.is_model else subject.settings.model not in left_out)
+        ]
+        models = list(dict.fromkeys(subject.settings.model for subject in subjects))
+        result, seen = [], 0
+        for subject in subjects:
+            place = seen if subject.is_model else models.index(subject.settings.model)
+            seen += subject.is_model
+            colour = figures.COLOURS[place % len(figures.COLOURS)]
+            result.append((subject, colour, _STYLES[subject.settings.control]))
+        return result
+
+
+def _means(model: Subject) -> list[float]:
+    """The means by which models are ordered, the held-out one first."""
+    cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
+    return [-1.0 if cell is None else cell[0] for cell in cells]
 
 
 def _rows(findings: Findings) -> list[Scored]:

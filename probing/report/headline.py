@@ -17,7 +17,7 @@ from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
-from probing.report.scored import RULE, Gain, K, best_model, gains
+from probing.report.scored import RULE, Gain, K, gains
 from probing.report.words import counted, listed
 
 TITLE = "What was found"
@@ -50,7 +50,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     """The best model of each config beside the best baseline, on unseen data."""
     if len(all_findings) <= NAMED:
         return "; ".join([_first(all_findings[0]), *map(_further, all_findings[1:])]) + "."
-    signs = [_sign(findings, best_model(findings)) for findings in all_findings]
+    signs = [_sign(findings, findings.best_model) for findings in all_findings]
     more, less, same = (signs.count(sign) for sign in (1, -1, 0))
     return (
         f"With one guess, the attention heads of the best model find more than fixed offsets and keywords in {more} "
@@ -121,7 +121,7 @@ def relations(model: Subject, units: str) -> str:
 
 def _first(findings: Findings) -> str:
     """The whole clause on a config."""
-    best = best_model(findings)
+    best = findings.best_model
     number = len({(model.settings.model, model.settings.revision) for model in findings.models})
     score = _score(findings, best)
     if score is None:
@@ -137,7 +137,7 @@ def _first(findings: Findings) -> str:
 
 def _further(findings: Findings) -> str:
     """The same in short."""
-    best = best_model(findings)
+    best = findings.best_model
     score = _score(findings, best)
     found = f"{best.name} finds {score[0]:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
     return f"in {findings.title}, {found}"

@@ -22,18 +22,7 @@ from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
-from probing.report.scored import (
-    FILTERS,
-    RULE,
-    K,
-    best_model,
-    difference_on,
-    drawn_in_words,
-    gains,
-    head_name,
-    styled,
-    with_marks,
-)
+from probing.report.scored import FILTERS, RULE, K, difference_on, gains, head_name, with_marks
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -43,7 +32,7 @@ def preview(findings: Findings) -> Figure | None:
     """Bars of the best and worst relations of the best model, by the held-out difference to the best baseline."""
     if not findings.models:
         return None
-    best = best_model(findings)
+    best = findings.best_model
     names = [name for name, *_ in gains(best)]
     chosen = names if len(names) <= 2 * PREVIEWED else names[:PREVIEWED] + names[-PREVIEWED:]
     if not chosen:
@@ -51,7 +40,7 @@ def preview(findings: Findings) -> Figure | None:
     columns: dict[str, list[Bars]] = {}
     for protocol in PUBLISHED_FIRST:
         columns[protocol] = []
-        for subject, colour, _ in styled(findings):
+        for subject, colour, _ in findings.styled:
             if subject.is_model:
                 entries = subject.scores.protocols[protocol].relations
                 scores = [entries[name][RULE][K].score if name in entries else None for name in chosen]
@@ -63,7 +52,7 @@ def preview(findings: Findings) -> Figure | None:
     return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
-        f"offset or keyword. {drawn_in_words(findings)}Of the relations in at least {FEW_FUNCTIONS} "
+        f"offset or keyword. {findings.drawn_in_words}Of the relations in at least {FEW_FUNCTIONS} "
         f"{findings.language.units}, those where {best.name} gains most over the best baseline (top) and loses most "
         "(bottom), held-out. Bars without a line have no interval.",
         f"Bars of the top-1 scores of {', '.join(chosen)}. The table of relations has the numbers.",

@@ -39,7 +39,6 @@ from probing.report.information import InformedModel, read_informed, read_prefer
 from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.mechanism import SilencedModel, read_silenced
 from probing.report.results import parts
-from probing.report.scored import best_model
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
@@ -278,7 +277,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     sections: list[Section] = []
     detailed = findings.models if of_models else []
     if findings.models:
-        told, preview = headline.relations(best_model(findings), units), relations.preview(findings)
+        told, preview = headline.relations(findings.best_model, units), relations.preview(findings)
         parts = [told, *([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in detailed]
