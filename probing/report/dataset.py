@@ -16,20 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from codesyntax_dataset import annotate, corpus, paper
+from codesyntax_dataset import annotate, compare, corpus, paper
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.card import left_out
-from codesyntax_dataset.compare import (
-    CHANGES,
-    Comparison,
-    Counted,
-    Example,
-    changes,
-    compare,
-    compare_versions,
-    two_of_one_language,
-)
+from codesyntax_dataset.compare import CHANGES, Comparison
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
@@ -73,7 +64,7 @@ def show_labels(
     if not 1 <= len(names := list(dict.fromkeys(configs))) <= 2:
         raise ArgumentError(f"configs are {', '.join(names) or 'none'}, expected one, or two of one language")
     if len(names) == 2:
-        two_of_one_language(names)
+        compare.two_of_one_language(names)
     function = shown(code, id, data, names[0], split)
     texts = [function.code[start:end] for start, end in zip(function.start.tolist(), function.end.tolist())]
     tokens = [Token(*token) for token in zip(texts, function.start.tolist(), function.end.tolist())]
@@ -112,7 +103,7 @@ def _edges(code: str, labels: Sequence[Annotation], language: str) -> list[dict[
     first, second = labels
     return [
         {"relation": change.place.relation, "kind": change.kind, "rule": change.rule, "at": change.edges}
-        for change in sorted(changes(code, first, second, language), key=lambda change: change.place[1:])
+        for change in sorted(compare.changes(code, first, second, language), key=lambda change: change.place[1:])
     ]
 
 
@@ -140,8 +131,8 @@ def compare_labels(configs: Sequence[str], *, source: str | None = None, data: A
     if data is not None and len(configs) == 1:
         rows, name = load_functions(data, configs[0], "test")
         version = name.rpartition("@")[2].rpartition(".")[0]
-        return compare_versions(map(_labelled, _with_progress(rows, configs)), configs[0], version)
-    return compare(_with_progress(_codes(configs, source, data), configs), configs)
+        return compare.compare_versions(map(_labelled, _with_progress(rows, configs)), configs[0], version)
+    return compare.compare(_with_progress(_codes(configs, source, data), configs), configs)
 
 
 def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[str]:
@@ -193,7 +184,7 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     ]
 
 
-def _rules(kinds: Mapping[str, Mapping[str, Counted]], longest: int) -> list[list[Any]]:
+def _rules(kinds: Mapping[str, Mapping[str, compare.Counted]], longest: int) -> list[list[Any]]:
     """A row for each rule, the most frequent first, with its example below if it may have any characters."""
     counts: dict[str, Counter[str]] = {}
     for kind, rules in kinds.items():
@@ -213,7 +204,7 @@ def _row(name: str, counts: Mapping[str, int]) -> list[Any]:
     return [name, *(counts.get(kind) or "" for kind in CHANGES)]
 
 
-def _spelt(example: Example, longest: int) -> str:
+def _spelt(example: compare.Example, longest: int) -> str:
     """An example in one line: before, an arrow, and after, in equal parts of the characters."""
     edges = [edge for edge in (example.before, example.after) if edge]
     room = (longest - 3 * (len(edges) - 1)) // len(edges)
