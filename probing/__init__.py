@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from probing.prediction.masking import mask_positions
     from probing.prediction.prefer import prefer
     from probing.prediction.surprise import surprise
-    from probing.report.attention_page import show
-    from probing.report.labels import compare_labels, show_labels
-    from probing.report.masked_page import show_masked
+    from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
     from probing.report.results import plot
+    from probing.report.show import show, show_masked
 
     __version__: str
 
@@ -62,7 +61,7 @@ _PUBLIC = {
     "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
     "compare": "probing.evidence.compared",
-    "compare_labels": "probing.report.labels",
+    "compare_labels": "probing.report.dataset",
     "fill_masks": "probing.prediction.fill",
     "inform": "probing.information.inform",
     "load": "probing.attention.result",
@@ -76,9 +75,9 @@ _PUBLIC = {
     "probe_training": "probing.attention.several",
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
-    "show": "probing.report.attention_page",
-    "show_labels": "probing.report.labels",
-    "show_masked": "probing.report.masked_page",
+    "show": "probing.report.show",
+    "show_labels": "probing.report.dataset",
+    "show_masked": "probing.report.show",
     "surprise": "probing.prediction.surprise",
 }
 """The module that defines each public name."""

@@ -65,8 +65,8 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
 
     options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
     quiet_libraries()
+    from probing.report.document import print_parts
     from probing.report.results import mean_row, summary
-    from probing.report.terminal import print_parts
 
     everything, means = [], []
     for done in probing.probe_models(names, **given):
@@ -115,8 +115,8 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
+    from probing.report.document import print_parts
     from probing.report.results import beyond_offsets, parts
-    from probing.report.terminal import print_parts
     from probing.runs.ledger_file import instrument_of
 
     if as_json and len(ledgers) > 1:
@@ -148,7 +148,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     quiet_libraries()
     from probing.attention import errors
     from probing.evidence.gather import files_of
-    from probing.report.errors import parts
+    from probing.report.relations import error_parts
 
     files = files_of(results)
     if as_json and len(files) > 1:
@@ -164,7 +164,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
             failed = True
             continue
         path = errors.save(analysis, file)
-        print_made(analysis, partial(parts, rule=rule), wide, as_json)
+        print_made(analysis, partial(error_parts, rule=rule), wide, as_json)
         note(f"wrote {path}")
     if failed:
         sys.exit(1)

@@ -96,12 +96,12 @@ def stats(
     beside them.
     """
     quiet_libraries()
-    from probing.report import statistics
+    from probing.report.dataset import collect, save, statistics_parts
 
-    collected = statistics.collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
-    print_made(collected, statistics.parts, wide, as_json)
+    collected = collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
+    print_made(collected, statistics_parts, wide, as_json)
     if output:
-        statistics.save(collected, output)
+        save(collected, output)
         note(f"wrote {output}")
 
 
@@ -123,8 +123,8 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
     the differences. The functions are all of --source, or the split test of --data. With one config, the labels that
     --data has, such as a folder that an earlier version built, are compared with those of now.
     """
-    from probing.report.labels import compare_labels, parts
-    from probing.report.terminal import console
+    from probing.report.dataset import compare_labels, parts
+    from probing.report.document import console
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **given)
     print_made(comparison, partial(parts, width=console(wide).width), wide, as_json)

@@ -131,7 +131,7 @@ def quiet_libraries() -> None:
 
 def print_made(made: Any, parts: Callable[[Any], Iterable[object]], wide: bool = False, as_json: bool = False) -> None:
     """Print what a command made, as JSON or as the tables and texts that `parts` makes of it."""
-    from probing.report.terminal import print_parts
+    from probing.report.document import print_parts
 
     if as_json:
         click.echo(made.to_json(), nl=False)

@@ -42,7 +42,7 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
     quiet_hub()
     from probing.models.catalogue import available, to_json
     from probing.report import results
-    from probing.report.terminal import print_parts
+    from probing.report.document import print_parts
     from probing.runs.progress import progress
 
     descriptions = available(models, refresh=refresh)

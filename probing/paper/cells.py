@@ -21,7 +21,8 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.evidence.baselines import ledger, only, pick, read_edges
 from probing.paper.inputs import CONFIGS, Inputs
-from probing.report.document import Column, Figure, Kind, Table
+from probing.report.document import Column, Figure, Table
+from probing.report.kinds import Kind
 
 COMPARABLE, NO_DATA = "yes", "empty: no data"
 

@@ -19,12 +19,13 @@ from probing.models.load import load
 from probing.paper.cells import HeadExample, Made, Measured
 from probing.paper.inputs import CODE, CONFIGS, NATURAL, Model
 from probing.report import figures
-from probing.report.attention_page import attention_over
-from probing.report.document import COUNT, PERCENT, Column, Figure, Section, Table
+from probing.report.dataset import FAR, offsets_figure
+from probing.report.document import Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line, Predicted
+from probing.report.kinds import COUNT, PERCENT
 from probing.report.pages import shown
 from probing.report.scored import line
-from probing.report.statistics import FAR, offsets_figure
+from probing.report.show import attention_over
 from probing.runs.data import load_functions
 
 TOKENS = (10, 60)

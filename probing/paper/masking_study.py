@@ -32,22 +32,9 @@ from probing.paper.inputs import Inputs
 from probing.prediction.masking import PUBLISHED, walk
 from probing.prediction.result import SIMILARITIES, MaskResult
 from probing.report import figures
-from probing.report.document import (
-    CODE,
-    COLOURED,
-    COUNT,
-    EFFECT,
-    NAME,
-    ROUNDED,
-    SIGNED,
-    SIMILARITY,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-)
+from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
+from probing.report.kinds import CODE, COUNT, EFFECT, NAME, ROUNDED, SIGNED, SIMILARITY
 from probing.runs.data import read_functions
 
 CONFIG = syntaxeval.CONFIG

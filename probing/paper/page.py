@@ -16,19 +16,9 @@ from probing.attention.result import head_name
 from probing.paper import figures
 from probing.paper.cells import COMPARABLE, NO_DATA, Compared, Made, compared
 from probing.paper.inputs import CODE, CONFIGS, NATURAL
-from probing.report.document import (
-    CHOSEN,
-    COUNT,
-    COUNT_DIFFERENCE,
-    MARKED,
-    NAME,
-    PERCENT,
-    POINTS,
-    Column,
-    Section,
-    Table,
-)
-from probing.report.document import CODE as SIGNATURE
+from probing.report.document import Column, Section, Table
+from probing.report.kinds import CHOSEN, COUNT, COUNT_DIFFERENCE, MARKED, NAME, PERCENT, POINTS
+from probing.report.kinds import CODE as SIGNATURE
 
 TITLE = "The tables and figures of CodeSyntax, made again"
 

@@ -24,7 +24,7 @@ from probing.paper.figures import example
 from probing.paper.inputs import CODE, CONFIGS
 from probing.prediction.mask import mask
 from probing.prediction.result import MaskResult
-from probing.report import folder, statistics
+from probing.report import dataset, folder
 from probing.report.document import Section
 from probing.runs.experiment import CONTINUES, only_one
 
@@ -116,7 +116,7 @@ class _Run:
             excluded = self.exclude_repositories if language in CODE else None
             built = build(asked.sources[language], configs, data, exclude_repositories=excluded)
             if language in configs:  # not only its ablations
-                counted |= statistics.collect(data, [language], list(built.configs[language].functions)).configs
+                counted |= dataset.collect(data, [language], list(built.configs[language].functions)).configs
             for config in configs:
                 ledgers = self._probed(language, config, data)
                 measured[config] = measure(data, config, ledgers, asked.limit)

@@ -15,33 +15,11 @@ from probing.evidence.beyond import AVOIDED, FEWER_EDGES, Beyond, Rivals
 from probing.evidence.statistics import LEAST_EDGES, holm
 from probing.evidence.uncertainty import Comparison, bounded, mean_score
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    MARKED,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Part,
-    Section,
-    Table,
-)
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
-from probing.report.scored import (
-    RULE,
-    K,
-    difference_on,
-    drawn_in_words,
-    head_name_of,
-    mean_difference,
-    styled,
-    tests_in_words,
-    with_marks,
-)
+from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
+from probing.report.scored import RULE, K, difference_on, head_name_of, mean_difference, tests_in_words, with_marks
 from probing.report.words import counted, method
 
 TITLE = "Beyond offsets"
@@ -167,14 +145,14 @@ def _by_strata(findings: Findings) -> Figure:
     names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
     series = [
         Points(subject.name, [stratum.found for stratum in subject.strata], colour)
-        for subject, colour, _ in styled(findings)
+        for subject, colour, _ in findings.styled
         if subject.is_model
     ]
     series.append(Points("best offset", [stratum.offset for stratum in strata], INK, TICK))
     return Figure(
         f"{findings.name}-strata",
         f"{findings.title}: top-1 UAS by distance from head to dependent and by length of the function, in tokens. "
-        f"{drawn_in_words(findings)}".rstrip(),
+        f"{findings.drawn_in_words}".rstrip(),
         "Points for each bin of the table below.",
         f"{findings.name}-strata",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),
@@ -252,7 +230,7 @@ def _figure(findings: Findings, shown: _Shown) -> Figure:
     of_first = hard(first)
     names = sorted(first.in_mean, key=lambda name: -of_first[name])
     series = []
-    for subject, colour, _ in styled(findings):
+    for subject, colour, _ in findings.styled:
         model = subject.beyond[avoided]
         if model is not None and subject.is_model:
             easy = [model.easy[name][0] if name in model.easy else None for name in names]
@@ -266,7 +244,7 @@ def _figure(findings: Findings, shown: _Shown) -> Figure:
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "
         "hard edges (dots), which do not. The head is the best one on the same kind of edges of validation. Lines "
-        f"show the rules that need no model. {drawn_in_words(findings)}".rstrip(),
+        f"show the rules that need no model. {findings.drawn_in_words}".rstrip(),
         f"Points for {', '.join(names)}. The tables have the numbers.",
         f"{findings.name}-beyond",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),

@@ -22,9 +22,10 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board, HubResult
 from probing.publish.tables import BoardRow, BoardTable
 from probing.report import folder
-from probing.report.document import (
+from probing.report.document import COLOURED, Column, Section, Table
+from probing.report.folder import MODELS, Report, model_pages
+from probing.report.kinds import (
     CODE,
-    COLOURED,
     COST,
     COUNT,
     DIFFERENCE,
@@ -37,11 +38,7 @@ from probing.report.document import (
     RANK,
     SCORE,
     SIGNED,
-    Column,
-    Section,
-    Table,
 )
-from probing.report.folder import MODELS, Report, model_pages
 from probing.report.scored import FILTERS
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE

@@ -17,25 +17,11 @@ from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.evidence.statistics import FEW_FUNCTIONS, holm
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    MARKED,
-    NAME,
-    PERCENT,
-    POINTS,
-    SCORE,
-    Column,
-    Figure,
-    P,
-    Part,
-    Section,
-    Table,
-    separated,
-)
+from probing.report.dataset import BINS_NAMED, binned
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
 from probing.report.findings import Findings, Subject
+from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE, P
 from probing.report.scored import (
     FILTERS,
     RULE,
@@ -46,11 +32,9 @@ from probing.report.scored import (
     mean_columns,
     mean_difference,
     shown_means,
-    styled,
     tests_in_words,
     with_marks,
 )
-from probing.report.statistics import BINS_NAMED, binned
 from probing.report.words import file_names, interval, method, numbered
 
 # ---------------------------------------------------------------------------------------------------------- ablations
@@ -122,7 +106,7 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
             found.append(Line(f"{BEST_BASELINE}, {findings.title}", baseline, INK, style))
             found += [
                 Line(f"{subject.name}, {findings.title}", line(subject.means[mean], rule), colour, style)
-                for subject, colour, _ in styled(findings)
+                for subject, colour, _ in findings.styled
                 if subject.is_model
             ]
         return found

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -25,11 +25,17 @@ from probing.evidence.effect import PairedEffect
 from probing.evidence.statistics import SEPARATED
 from probing.report import figures
 from probing.report.figures import Drawn
+from probing.report.kinds import CODE, CORRELATION, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
-from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
+
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from codesyntax_dataset.safe_files import printable
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
@@ -41,25 +47,6 @@ COLOURED = (
     "the corrected p does not separate the difference from 0."
 )
 """The meaning of the colours of a table, for its notes."""
-
-
-class Kind(NamedTuple):
-    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class;
-    `least_first`: whether a click sorts the smallest number first."""
-
-    show: Callable[[Any], str]
-    parts: tuple[str, ...] = ("",)
-    look: str = "n"
-    least_first: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        return self.look == "n"
-
-
-def _signed(value: float, digits: int = 1) -> str:
-    text = f"{value:+.{digits}f}"
-    return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
 
 
 def separated(p: float) -> bool:
@@ -74,29 +61,6 @@ def tested(one: PairedEffect, *marks: str) -> list[Cell]:
 
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
-
-TEXT = Kind(str, look="t")
-NAME = Kind(str, look="r")  # stays on one line
-MARKED = Kind(str, ("", ", marks"), look="r")
-LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads; or a text alone
-CODE = Kind(str, look="c")
-SHORT = Kind(str)  # such as an attention head: aligned as numbers are
-COUNT = Kind("{:,}".format)
-COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
-PERCENT = Kind("{:.1f}".format)
-SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
-CHOSEN = Kind("{:.1f}".format, ("", ", which"))
-POINTS = Kind(_signed)  # a difference without an interval
-DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
-SIMILARITY = Kind("{:.3f}".format)
-ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
-SIGNED = Kind(partial(_signed, digits=3))
-EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
-COST = Kind(SIGNED.show, SCORE.parts)
-NATS = Kind(partial(_signed, digits=2))
-CORRELATION = Kind(NATS.show, DIFFERENCE.parts)
-P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
-RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range
 
 _CODE_WIDTH = 40
 """The least width of code in a terminal."""
@@ -134,6 +98,48 @@ class Column(NamedTuple):
         """In one line, with the group."""
         name = self.name.replace("-\n", "-").replace("\n", " ")
         return f"{self.group}: {name}" if self.group else name
+
+
+# --------------------------------------------------------------------------------------------------------- the terminal
+
+WIDE = 10_000
+"""Characters, wider than any table: in a pipe, tables are as wide as their rows."""
+
+
+class Terminal(Console):
+    """Prints texts as they are: no mark-up, and nothing that a terminal would obey."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(plain(part) if isinstance(part, str) else part for part in objects), **options)
+
+
+def console(wide: bool = False) -> Terminal:
+    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
+    terminal = Terminal()
+    return terminal if terminal.is_terminal and not wide else Terminal(width=WIDE, soft_wrap=True)
+
+
+def print_parts(parts: Iterable[object], wide: bool = False) -> None:
+    """Print texts and tables; what has no spaces, such as a signature, stays whole, so that it can be copied."""
+    out = console(wide)
+    for part in parts:
+        out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
+
+
+def plain(text: str) -> str:
+    """A text without the characters that a terminal would obey."""
+    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
+
+
+def printed_width(texts: Iterable[str]) -> int:
+    """The columns of a terminal that the longest line of some texts takes."""
+    return max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
+
+
+# ----------------------------------------------------------------------------------------- tables, figures and sections
 
 
 @dataclass

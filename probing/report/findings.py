@@ -14,26 +14,28 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_dataset.protocol import (
+    BEST_BASELINE,
+    CONTROL_TASK,
+    HELD_OUT,
+    KS,
+    PROTOCOLS,
+    PUBLISHED,
+    RANDOM_WEIGHTS,
+    REDRAWN_DEPENDENTS,
+    SHUFFLED_ATTENTION,
+    TABLE_KS,
+)
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, at_step
+from probing.evidence import gather, uncertainty
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
-from probing.evidence.gather import (
-    PUBLISHED_FIRST,
-    Differences,
-    Evidence,
-    EvidenceScores,
-    Probed,
-    alike,
-    files_of,
-    find,
-    gather,
-)
+from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
@@ -41,16 +43,7 @@ from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
-from probing.evidence.uncertainty import (
-    Comparison,
-    MeanComparison,
-    Means,
-    Summary,
-    bounded,
-    compare_means,
-    mean_score,
-    means,
-)
+from probing.report import figures
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -61,6 +54,18 @@ DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 
 MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
+
+
+RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
+
+_STYLES: dict[str | None, Any] = {
+    None: "-",
+    RANDOM_WEIGHTS: "--",
+    SHUFFLED_ATTENTION: ":",
+    REDRAWN_DEPENDENTS: "-.",
+    CONTROL_TASK: (0, (1, 3)),
+}
+"""The line styles of models and controls in figures."""
 
 
 class CommonResult(NamedTuple):
@@ -92,14 +97,14 @@ class Subject:
     file: Path
     chosen_on: Path
     result: CommonResult
-    scores: EvidenceScores
-    comparisons: dict[str, Comparison]
+    scores: gather.EvidenceScores
+    comparisons: dict[str, uncertainty.Comparison]
     entry: Entry | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
     beyond: dict[int, Beyond | None]
-    beyond_compared: dict[int, Comparison | None]
+    beyond_compared: dict[int, uncertainty.Comparison | None]
     strata: list[Stratum]
 
     @cached_property
@@ -107,13 +112,13 @@ class Subject:
         return self.result.settings
 
     @property
-    def means(self) -> dict[str, Means]:
+    def means(self) -> dict[str, uncertainty.Means]:
         """One of MEANS -> its scores."""
         scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
         return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
 
     @property
-    def differences(self) -> dict[str, Differences]:
+    def differences(self) -> dict[str, gather.Differences]:
         """One of MEANS -> differences to the best baseline; empty for redrawn dependents."""
         return {**self.scores.differences, SAME_RELATIONS: self.scores.same_relations.differences}
 
@@ -172,15 +177,15 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, dict[str, Summary]]
+    baselines: dict[str, dict[str, uncertainty.Summary]]
     random_heads: int  # as many as the largest model has
-    random: dict[str, Means]
+    random: dict[str, uncertainty.Means]
     chance: dict[str, dict[str, dict[str, float | None]]]
     picked: dict[str, Named]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
-    pairs: dict[tuple[int, int], dict[str, MeanComparison]]
+    pairs: dict[tuple[int, int], dict[str, uncertainty.MeanComparison]]
     guessed: dict[Settings, OneGuess]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
@@ -217,7 +222,7 @@ class Findings:
         edges = [entry.edges for entry in relations if entry.in_mean]
         return len(edges), sum(edges)
 
-    def baseline(self, mean: str, kind: str) -> Means:
+    def baseline(self, mean: str, kind: str) -> uncertainty.Means:
         """One of MEANS of a baseline."""
         if mean == SAME_RELATIONS:
             return self.subjects[0].scores.same_relations.baselines[kind]
@@ -243,6 +248,61 @@ class Findings:
         settings = self.settings
         as_scored = settings.direction == self.language.direction and settings.split == "test"
         return as_scored and bool(paper.scores(self.config, RULES[0]))
+
+    @property
+    def paper_rows(self) -> list[Scored]:
+        """The paper's own rows, if it has such a config."""
+        scores: dict[str, dict[str, dict[str, float]]] = {}
+        for rule in RULES if self.as_published else ():
+            for name, score_by_k in paper.scores(self.config, rule).items():
+                scores.setdefault(name, {})[rule] = score_by_k
+        in_mean = [edges for name, edges in paper.edges(self.config).items() if name not in NOT_IN_MEAN]
+        functions, sizes = paper.functions(self.config), {PUBLISHED: (len(in_mean), sum(in_mean))} if in_mean else {}
+        return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
+
+    @property
+    def best_model(self) -> Subject:
+        """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
+        return max(self.models, key=_means)
+
+    @property
+    def drawn(self) -> list[Subject]:
+        """The models in figures of several: all, or as many of the best as there are colours."""
+        best = {model.name for model in sorted(self.models, key=_means, reverse=True)[: len(figures.COLOURS)]}
+        return [model for model in self.models if model.name in best]
+
+    @property
+    def drawn_in_words(self) -> str:
+        """A sentence on the models that figures leave out, if they do."""
+        models, some = len(self.models), len(self.drawn)
+        if models == some:
+            return ""
+        return f"Of {models} models, the {some} with the highest mean are shown (top-1, held-out). "
+
+    @property
+    def styled(self) -> list[tuple[Subject, str, Any]]:
+        """The subjects that figures draw, with their colour and line style: a control has the colour of its model."""
+        left_out = {model.settings.model for model in self.models} - {model.settings.model for model in self.drawn}
+        names = {model.name for model in self.drawn}
+        subjects = [
+            subject
+            for subject in self.subjects
+            if (subject.name in names if subject.is_model else subject.settings.model not in left_out)
+        ]
+        models = list(dict.fromkeys(subject.settings.model for subject in subjects))
+        result, seen = [], 0
+        for subject in subjects:
+            place = seen if subject.is_model else models.index(subject.settings.model)
+            seen += subject.is_model
+            colour = figures.COLOURS[place % len(figures.COLOURS)]
+            result.append((subject, colour, _STYLES[subject.settings.control]))
+        return result
+
+
+def _means(model: Subject) -> list[float]:
+    """The means by which models are ordered, the held-out one first."""
+    cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
+    return [-1.0 if cell is None else cell[0] for cell in cells]
 
 
 def _rows(findings: Findings) -> list[Scored]:
@@ -318,7 +378,7 @@ class _Shared(NamedTuple):
 
 def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
     """Groups of files that `find` takes together: their shared settings, and the files."""
-    files = {file: _settings(file) for file in files_of(paths)}
+    files = {file: _settings(file) for file in gather.files_of(paths)}
     groups: dict[_Shared, list[Path]] = {}
     for file, settings in files.items():
         if settings.split != "validation":
@@ -328,12 +388,12 @@ def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
         raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
     for shared, members in groups.items():
         # results on validation may have been given, too; `find` takes those that it needs
-        alike = ("config", "direction", "data")
+        names = ("config", "direction", "data")
         members += [
             file
             for file, settings in files.items()
             if settings.split == "validation"
-            and all(getattr(settings, name) == getattr(shared, name) for name in alike)
+            and all(getattr(settings, name) == getattr(shared, name) for name in names)
         ]
     order = list(CONFIGS)
     return sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
@@ -353,8 +413,8 @@ def _settings(file: Path) -> Settings:
 
 
 def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
-    probed = find(files)
-    evidence = gather(probed, data)
+    probed = gather.find(files)
+    evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     guesses = {one.probed.test.settings: one_guess(one) for one in evidence if one.probed.test.settings.control is None}
     earlier = {id(one) for training in trainings for one in training[:-1]}
@@ -370,7 +430,9 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     outcomes = [_side_by_side(one.outcomes) for one in evidence]
     pairs = list(combinations(models, 2))
     of_pairs = {
-        mean: compare_means([one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs)
+        mean: uncertainty.compare_means(
+            [one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs
+        )
         for mean in (outcomes[0] if pairs else ())
     }
     by_chance = by_relation(test, direction)
@@ -401,7 +463,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     )
 
 
-def _subject(name: str, one: Evidence, whole: Probed) -> Subject:
+def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
     """`whole`: the probes of all functions, of which `one` has those that all subjects could read."""
     file, test = one.probed.files["test"], one.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None
@@ -425,16 +487,16 @@ def _subject(name: str, one: Evidence, whole: Probed) -> Subject:
     )
 
 
-def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
+def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence]]:
     """The checkpoints of each model of which there are several, in order of their steps.
 
     Raises LedgerError for two of one step, which have the name of one model, and need not be of one training.
     """
-    trainings: dict[Settings, dict[int, Evidence]] = {}
+    trainings: dict[Settings, dict[int, gather.Evidence]] = {}
     for one in evidence:
         test = one.probed.test
         if (step := test.run.step) is not None:
-            by_step = trainings.setdefault(alike(test).model_copy(update={"revision": ""}), {})
+            by_step = trainings.setdefault(gather.alike(test).model_copy(update={"revision": ""}), {})
             if (other := by_step.setdefault(step, one)) is not one:
                 raise LedgerError(
                     f"{one.probed.files['test']} and {other.probed.files['test']} are both of "
@@ -470,22 +532,22 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
     return counted
 
 
-def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Means]:
+def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, uncertainty.Means]:
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
         of_published, of_held_out = apply_each(scored, [choose(scored), any_heads])
-        scores = {PUBLISHED: mean_score(of_published), HELD_OUT: mean_score(of_held_out)}
+        scores = {PUBLISHED: uncertainty.mean_score(of_published), HELD_OUT: uncertainty.mean_score(of_held_out)}
         if of_published.relations == of_held_out.relations:
             return {**scores, SAME_RELATIONS: scores[PUBLISHED]}
-        return {**scores, SAME_RELATIONS: mean_score(of_published.only(of_held_out.relations))}
+        return {**scores, SAME_RELATIONS: uncertainty.mean_score(of_published.only(of_held_out.relations))}
 
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: means(scores) for mean, scores in found.items()}
+    return {mean: uncertainty.means(scores) for mean, scores in found.items()}
 
 
 def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
@@ -495,4 +557,4 @@ def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
 
 def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
     expected = expected_scores(of_relation, relations)
-    return {rule: dict(zip(map(str, KS), bounded(expected[number]))) for number, rule in enumerate(RULES)}
+    return {rule: dict(zip(map(str, KS), uncertainty.bounded(expected[number]))) for number, rule in enumerate(RULES)}

@@ -12,24 +12,12 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.report import beyond, figures
-from probing.report.document import (
-    COLOURED,
-    COST,
-    DIFFERENCE,
-    LINK,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-)
+from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
-from probing.report.scored import RULE, Gain, K, best_model, gains
+from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
+from probing.report.scored import RULE, Gain, K, gains
 from probing.report.words import counted, listed
 
 TITLE = "What was found"
@@ -62,7 +50,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     """The best model of each config beside the best baseline, on unseen data."""
     if len(all_findings) <= NAMED:
         return "; ".join([_first(all_findings[0]), *map(_further, all_findings[1:])]) + "."
-    signs = [_sign(findings, best_model(findings)) for findings in all_findings]
+    signs = [_sign(findings, findings.best_model) for findings in all_findings]
     more, less, same = (signs.count(sign) for sign in (1, -1, 0))
     return (
         f"With one guess, the attention heads of the best model find more than fixed offsets and keywords in {more} "
@@ -77,23 +65,21 @@ def models(
 
     `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and positions.
     """
-    rows = [_row(findings, model, links) for findings in all_findings for model in _best_first(findings)]
+    rows = [(findings, model) for findings in all_findings for model in _best_first(findings)]
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
-        Column("config", NAME),
-        Column("model", LINK),
-        Column("score", SCORE, edges),
-        Column("best baseline", PERCENT, edges),
-        Column("difference", DIFFERENCE, edges),
-        Column("score", SCORE, hard),
-        Column("next best baseline", PERCENT, hard),
-        Column("chance", PERCENT, hard),
+        Column("config", NAME, of=lambda findings, _: findings.title),
+        Column("model", LINK, of=lambda _, model: [model.name, links[model.name]] if links else model.name),
+        Column("score", SCORE, edges, of=_score),
+        Column("best baseline", PERCENT, edges, of=lambda findings, _: _of_baseline(findings)[0]),
+        Column("difference", DIFFERENCE, edges, of=_difference),
+        Column("score", SCORE, hard, of=lambda findings, model: beyond.scores(findings, model)[0]),
+        Column("next best baseline", PERCENT, hard, of=lambda findings, model: beyond.scores(findings, model)[1]),
+        Column("chance", PERCENT, hard, of=lambda findings, model: beyond.scores(findings, model)[2]),
     ]
     adds = ""
     if bits:
-        runs = [same_run(model.settings) for findings in all_findings for model in _best_first(findings)]
-        rows = [[*row, bits.get(run)] for row, run in zip(rows, runs)]
-        columns += [Column("all heads add, bits", COST)]
+        columns.append(Column("all heads add, bits", COST, of=lambda _, model: bits.get(same_run(model.settings))))
         adds = (
             " All heads add: the bits that the attention of all heads adds to words and positions; a section "
             "below explains it."
@@ -133,7 +119,7 @@ def relations(model: Subject, units: str) -> str:
 
 def _first(findings: Findings) -> str:
     """The whole clause on a config."""
-    best = best_model(findings)
+    best = findings.best_model
     number = len({(model.settings.model, model.settings.revision) for model in findings.models})
     score = _score(findings, best)
     if score is None:
@@ -149,7 +135,7 @@ def _first(findings: Findings) -> str:
 
 def _further(findings: Findings) -> str:
     """The same in short."""
-    best = best_model(findings)
+    best = findings.best_model
     score = _score(findings, best)
     found = f"{best.name} finds {score[0]:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
     return f"in {findings.title}, {found}"
@@ -173,41 +159,35 @@ def _of_baseline(findings: Findings) -> list[float]:
     return findings.baseline(HELD_OUT, BEST_BASELINE)[RULE][K] or [np.nan]
 
 
+def _difference(findings: Findings, model: Subject) -> list[float] | None:
+    """The difference of a model to the best baseline."""
+    return findings.row[model.name].difference(HELD_OUT, RULE, K)
+
+
 def _sign(findings: Findings, model: Subject) -> int:
     """1 or -1 if the test separates the model from the best baseline, otherwise 0."""
-    cell = findings.row[model.name].difference(HELD_OUT, RULE, K)
+    cell = _difference(findings, model)
     return int(np.sign(cell[0])) if cell and separated(cell[-1]) else 0
-
-
-def _row(findings: Findings, model: Subject, links: Mapping[str, str]) -> list[Any]:
-    return [
-        findings.title,
-        [model.name, links[model.name]] if links else model.name,
-        _score(findings, model),
-        _of_baseline(findings)[0],
-        findings.row[model.name].difference(HELD_OUT, RULE, K),
-        *beyond.scores(findings, model),
-    ]
 
 
 def _figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
     shown = [(findings, model) for findings in all_findings for model in _best_first(findings)[:most]]
-    rows = [_row(findings, model, {}) for findings, model in shown]
+    hard, next_best, chance = zip(*(beyond.scores(findings, model) for findings, model in shown))
     several_configs = len(all_findings) > 1
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(findings, model, several_configs, several_models) for findings, model in shown]
 
     panels = {
         "of all edges, %": [
-            Points("heads of the model", [row[2] for row in rows], COLOURS[0]),
-            Points("best baseline", [row[3] for row in rows], INK, TICK),
+            Points("heads of the model", [_score(findings, model) for findings, model in shown], COLOURS[0]),
+            Points("best baseline", [_of_baseline(findings)[0] for findings, _ in shown], INK, TICK),
         ],
         "beyond the best offset, %": [
-            Points("heads of the model", [row[5] for row in rows], COLOURS[0]),
-            Points("best baseline", [row[6] for row in rows], INK, TICK),
-            Points("chance", [row[7] for row in rows], FAINT, TICK),
+            Points("heads of the model", hard, COLOURS[0]),
+            Points("best baseline", next_best, INK, TICK),
+            Points("chance", chance, FAINT, TICK),
         ],
     }
     left_out = any(len(findings.models) > most for findings in all_findings)

@@ -13,33 +13,11 @@ from probing.evidence.compared import Course, Emergence
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
 from probing.report import figures
-from probing.report.document import (
-    COLOURED,
-    COUNT,
-    DIFFERENCE,
-    NAME,
-    PERCENT,
-    SCORE,
-    Column,
-    Figure,
-    Part,
-    Section,
-    Table,
-)
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
-from probing.report.scored import (
-    FILTERS,
-    RULE,
-    K,
-    drawn_in_words,
-    line,
-    mean_columns,
-    paper_rows,
-    shown_means,
-    styled,
-    tests_in_words,
-)
+from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
+from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
 from probing.report.words import counted, interval, method, numbered
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
@@ -63,7 +41,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
         [
             (scored, rule, k, findings)
             for findings in all_findings
-            for rule, k, scored in product(findings.rules, TABLE_KS, [*findings.rows, *paper_rows(findings)])
+            for rule, k, scored in product(findings.rules, TABLE_KS, [*findings.rows, *findings.paper_rows])
             if scored.kind != "paper" or scored.cell(PUBLISHED, rule, k) is not None
         ],
         "Percent with 95 % intervals. Relations, edges: their number in the mean. Vs best baseline: the difference "
@@ -93,12 +71,12 @@ def _compares(side_by_side: Sequence[str]) -> str:
 
 
 def curves(findings: Findings) -> Figure:
-    theirs = {scored.name: scored.scores[PUBLISHED] for scored in paper_rows(findings)}
+    theirs = {scored.name: scored.scores[PUBLISHED] for scored in findings.paper_rows}
 
     def lines(rule: str, mean: str) -> list[Line]:
         found = [
             Line(subject.name, line(subject.means[mean], rule), colour, style)
-            for subject, colour, style in styled(findings)
+            for subject, colour, style in findings.styled
         ]
         found += [
             Line(kind, line(findings.baseline(mean, kind), rule), INK, _BASELINE_STYLES[kind])
@@ -117,7 +95,7 @@ def curves(findings: Findings) -> Figure:
     return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
-        f"{_compares(shown_means([findings]))}{drawn_in_words(findings)}Bands are 95 % intervals. Grey lines are "
+        f"{_compares(shown_means([findings]))}{findings.drawn_in_words}Bands are 95 % intervals. Grey lines are "
         "baselines, and broken lines are controls. Circles are the paper's numbers on its own data.",
         f"Curves of the mean score for k from 1 to 20 on {findings.title}. The CSV file of the same name has the "
         "numbers.",

@@ -25,24 +25,20 @@ from probing.prediction.preference_result import PreferenceResult
 from probing.report import (
     beyond,
     configs,
-    errors,
     headline,
     information,
-    likelihood,
     means,
     mechanism,
     relations,
-    silencing,
     syntaxeval,
 )
-from probing.report.document import CODE, COUNT, NAME, Column, Section, Table
+from probing.report.document import Column, Section, Table
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import Report, check_ours, model_pages, save
-from probing.report.information import InformedModel, read_informed
-from probing.report.likelihood import read_preferred
+from probing.report.information import InformedModel, read_informed, read_preferred
+from probing.report.kinds import CODE, COUNT, NAME
+from probing.report.mechanism import SilencedModel, read_silenced
 from probing.report.results import parts
-from probing.report.scored import best_model
-from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
@@ -181,7 +177,9 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
     if pairs is not None:
         others = means.against(findings, subject, pairs)
         sections.append(Section(f"{key}-pairs", "Model against model", [others]))
-    sections.append(Section(f"{key}-errors", "What heads find where they are wrong", errors.tables(findings, subject)))
+    sections.append(
+        Section(f"{key}-errors", "What heads find where they are wrong", relations.error_tables(findings, subject))
+    )
     return Section(key, findings.title, [headline.relations(subject, findings.language.units)], fold(sections))
 
 
@@ -199,14 +197,18 @@ def sections(
     pairs, or on several of these. It opens with what was found. `others`: results of other instruments. `links`: name
     of a model -> the link to its page, which has its details. `data`: as of `report`."""
     first = headline.section(all_findings, links, information.bits(informed))
-    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced), *information.findings(informed)]
+    first.sections += [
+        *syntaxeval.findings(masked),
+        *mechanism.silencing_findings(silenced),
+        *information.findings(informed),
+    ]
     rest = [
         *(_attention(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
         *mechanism.sections(mechanism.read_both(all_findings, masked, data)),
-        *silencing.sections(silenced),
+        *mechanism.silencing_sections(silenced),
         *information.sections(informed),
-        *likelihood.preference_sections(preferred),
+        *information.preference_sections(preferred),
         *mechanism.predictors(all_findings, informed, silenced, preferred),
         *(Section(result.settings.name, result.title, parts(result)) for result in others),
     ]
@@ -275,7 +277,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     sections: list[Section] = []
     detailed = findings.models if of_models else []
     if findings.models:
-        told, preview = headline.relations(best_model(findings), units), relations.preview(findings)
+        told, preview = headline.relations(findings.best_model, units), relations.preview(findings)
         parts = [told, *([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in detailed]
@@ -284,7 +286,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
         title, shown = "Model against model", [every] if of_models else ["The page of each model has this table."]
         sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
     if detailed:
-        of_errors = [part for subject in detailed for part in errors.tables(findings, subject)]
+        of_errors = [part for subject in detailed for part in relations.error_tables(findings, subject)]
         sections.append(Section(f"{key}-errors", "What heads find where they are wrong", of_errors))
     return Section(key, findings.title, notes, sections)
 

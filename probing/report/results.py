@@ -20,24 +20,10 @@ from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.prediction.result import FLOORS, MaskResult, OutcomeArms
-from probing.report import figures, information, likelihood, silencing
-from probing.report.document import (
-    COUNT,
-    DIFFERENCE,
-    EFFECT,
-    NAME,
-    PERCENT,
-    SCORE,
-    SHORT,
-    SIMILARITY,
-    Column,
-    Kind,
-    P,
-    Table,
-    separated,
-    tested,
-)
+from probing.report import figures, information, mechanism
+from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS
+from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import counted, interval, starred
@@ -56,10 +42,10 @@ def parts(result: object) -> list[str | Table]:
     raise TypeError(f"{type(result).__name__} has no table")
 
 
-parts.register(silencing.parts_of)
+parts.register(mechanism.silencing_parts)
 parts.register(information.parts_of)
-parts.register(likelihood.preference_parts)
-parts.register(likelihood.surprisal_parts)
+parts.register(information.preference_parts)
+parts.register(information.surprisal_parts)
 
 
 @parts.register
@@ -116,11 +102,7 @@ def summary(rows: list[list[object]]) -> Table:
         "summary",
         f"Mean top-k UAS over relations in percent, {RULE} token of the dependent, published: heads are chosen on the "
         "scored data",
-        [
-            *Column.each(NAME, "model", "on"),
-            Column("functions", COUNT, spare=(2,)),
-            *_over_k(PERCENT, {"10": 1}),
-        ],
+        [*Column.each(NAME, "model", "on"), Column("functions", COUNT, spare=(2,)), *_over_k(PERCENT, {"10": 1})],
         rows,
         "A report on results of the splits test and validation also has held-out means, which are not optimistic.",
     )
@@ -247,12 +229,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
         "Difference: first model minus second, in points, paired by function. p: corrected (Holm) over relations, "
         "and uncorrected for the mean. *: not in the mean, as in the paper.",
         totals=[
-            [
-                f"mean of {sum(result.in_mean)} relations",
-                int(result.edges[result.in_mean].sum()),
-                *result.means,
-                mean,
-            ]
+            [f"mean of {sum(result.in_mean)} relations", int(result.edges[result.in_mean].sum()), *result.means, mean]
         ],
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"

@@ -19,27 +19,9 @@ from probing.prediction.examples import RestoredExample, Worked
 from probing.prediction.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
 from probing.prediction.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
-from probing.report.document import (
-    AS_FILLED,
-    CODE,
-    COLOURED,
-    COUNT,
-    EFFECT,
-    MARKED,
-    NAME,
-    NATS,
-    PERCENT,
-    ROUNDED,
-    SIGNED,
-    SIMILARITY,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-    tested,
-)
+from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, separated, tested
 from probing.report.figures import COLOURS, ArmPercentiles
+from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
 from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
 
@@ -238,7 +220,7 @@ def _group(group: Group) -> Section:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
     kept = [name for name in types if group.functions(name) >= FEW_FUNCTIONS]
     drawn = [_effects_figure(group, kept)] if kept else []
-    spread = [_boxes(group, kept), _curves(group, kept)] if kept else []
+    spread = _spread(group, kept) if kept else []
     return Section(
         group.name,
         f"{group.title}: masked syntax",
@@ -385,21 +367,19 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
     )
 
 
-def _boxes(group: Group, types: Sequence[str]) -> Figure:
-    return Figure(
+def _spread(group: Group, types: Sequence[str]) -> list[Figure]:
+    """The similarities of functions as box plots and as curves."""
+    panels = _panels(group, types)
+    boxes = Figure(
         f"{group.name}-boxes",
         f"{group.title}: Jaccard similarity of functions by masked node type, for its nodes (T1) and the control "
         "(T0). Boxes run from the first to the third quartile with the median, and lines to the 5th and 95th "
         "percentile.",
         f"Box plots of T1 and T0 of {', '.join(types)}. The CSV file has the numbers.",
         f"{group.name}-functions",
-        lambda: figures.boxes(types, _panels(group, types)),
+        lambda: figures.boxes(types, panels),
     )
-
-
-def _curves(group: Group, types: Sequence[str]) -> Figure:
-    panels = _panels(group, types)
-    return Figure(
+    curves = Figure(
         f"{group.name}-cumulative",
         f"{group.title}: the share of functions whose Jaccard similarity is at most the value on the axis, by masked "
         "node type, at every fifth percentile. Lines: T1; broken lines: T0.",
@@ -407,6 +387,7 @@ def _curves(group: Group, types: Sequence[str]) -> Figure:
         f"{group.name}-functions",
         lambda: figures.cumulative(types, panels, PERCENTILES),
     )
+    return [boxes, curves]
 
 
 def _panels(group: Group, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:

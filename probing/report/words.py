@@ -10,7 +10,7 @@ from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.mechanism import LEAST
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
 from probing.prediction.preference_result import LEAST_PAIRS
-from probing.report.document import Kind
+from probing.report.kinds import Kind
 
 _VALUES = {
     "FEW_FUNCTIONS": FEW_FUNCTIONS,

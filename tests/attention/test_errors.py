@@ -26,7 +26,7 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import FirstChoices
 from probing.cli import main
 from probing.models.location import embedded_model
-from probing.report.errors import marked
+from probing.report.relations import marked
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session

@@ -45,8 +45,8 @@ def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(resu
 
 def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(result, capsys):
     """In the notebook and on the terminal; the example has relations that no head finds, and some that the mean leaves out."""
+    from probing.report.document import print_parts
     from probing.report.results import parts
-    from probing.report.terminal import print_parts
 
     found = {name for name, of in result.relations.items() if of["first"]["1"]["score"]}
     names = np.array(result.ledger.relations)[result.ledger.relation]

@@ -24,8 +24,8 @@ from probing.models.load import doctor
 from probing.publish.board import read as read_board
 from probing.publish.push import push_dataset, push_metric
 from probing.publish.submit import submission, undo
+from probing.report.dataset import collect
 from probing.report.report import report
-from probing.report.statistics import collect
 
 CODE = "def f(x):\n    return x.y\n"
 

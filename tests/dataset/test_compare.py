@@ -18,7 +18,7 @@ from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.schema import LABELS, Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.cli import main
-from probing.report.labels import compare_labels
+from probing.report.dataset import compare_labels
 
 BOTH = ["python", "python_exact"]
 

@@ -19,7 +19,7 @@ from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
-from probing.report.statistics import BINS_NAMED, FILES, DatasetStatistics, collect, offsets_figure, save
+from probing.report.dataset import BINS_NAMED, FILES, DatasetStatistics, collect, offsets_figure, save
 
 
 def dataset_of(*functions):

@@ -18,10 +18,10 @@ from probing.evidence import entry
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
 from probing.report import board, means
-from probing.report.attention_page import show
 from probing.report.configs import code_and_language
 from probing.report.findings import read_findings
 from probing.report.report import sections
+from probing.report.show import show
 from probing.runs.controls import redraw_dependents
 from probing.runs.data import load_functions
 

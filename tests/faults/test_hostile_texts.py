@@ -18,9 +18,10 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.safe_files import printable
 from probing.cli.group import main, note
 from probing.publish.client import plain_errors
-from probing.report import figures, pages, terminal
-from probing.report.document import CODE, NAME, Column, Section, Table
+from probing.report import document, figures, pages
+from probing.report.document import Column, Section, Table
 from probing.report.folder import Report, save
+from probing.report.kinds import CODE, NAME
 from probing.report.pages import SHOWN, as_shown, environment, fill
 
 NAMES = {
@@ -139,7 +140,7 @@ def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
 
 def test_a_terminal_is_told_nothing(name, capsys):
     columns = [Column(name, NAME, name), Column(name, CODE)]
-    terminal.print_parts([Table("relations", name, columns, [[name, name]], name, totals=[[name, ""]]), name])
+    document.print_parts([Table("relations", name, columns, [[name, name]], name, totals=[[name, ""]]), name])
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 

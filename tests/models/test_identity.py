@@ -26,8 +26,8 @@ from probing.evidence.baselines import read_edges
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
 from probing.models.location import locate
-from probing.report.attention_page import show
-from probing.report.statistics import collect
+from probing.report.dataset import collect
+from probing.report.show import show
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.saved import ledger_path
 

@@ -26,7 +26,7 @@ from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
 from probing.paper.cells import Compared, Made
 from probing.paper.inputs import Inputs
-from probing.report.document import COUNT_DIFFERENCE
+from probing.report.kinds import COUNT_DIFFERENCE
 
 TABLES = (3, 4, 5, 6, 8, 9, 10, 11, 12)
 FIGURES = (2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19)

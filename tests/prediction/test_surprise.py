@@ -19,7 +19,7 @@ from probing.evidence.effect import Effect
 from probing.evidence.verify import verify
 from probing.models.location import TINY_DECODER
 from probing.prediction.surprisal_result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
-from probing.report.likelihood import surprisal_sentence as _sentence
+from probing.report.information import surprisal_sentence as _sentence
 from probing.report.report import report
 from probing.report.results import parts
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 
-from probing.report.document import COUNT, DIFFERENCE, NAME, PERCENT, Column, Table
+from probing.report.document import Column, Table
+from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT
 
 TABLE = Table(
     "relations",

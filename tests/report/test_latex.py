@@ -10,18 +10,8 @@ import matplotlib.figure
 import pytest
 
 from probing.report import folder
-from probing.report.document import (
-    CODE,
-    COUNT,
-    DIFFERENCE,
-    NAME,
-    PERCENT,
-    Column,
-    Figure,
-    Section,
-    Table,
-    latex_escaped,
-)
+from probing.report.document import Column, Figure, Section, Table, latex_escaped
+from probing.report.kinds import CODE, COUNT, DIFFERENCE, NAME, PERCENT
 
 HOSTILE = '50 % of $x_1$ & {#2} \\input{x} ~^<>| "q" −3 “‘é✗ \u202e中\nnext'
 

@@ -14,12 +14,11 @@ from support.pages import OUTSIDE
 from probing import probe
 from probing.evidence.merge import RESULTS
 from probing.evidence.uncertainty import MeanComparison
-from probing.report import figures, headline, scored
+from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
 from probing.report.report import TOGETHER, model_pages_of
-from probing.report.scored import drawn, drawn_in_words, styled
 from probing.runs.ledger_file import ATTENTION
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -97,7 +96,7 @@ def test_few_models_have_no_pages(all_findings):
     (findings,) = all_findings
     few = replace(findings, subjects=findings.subjects[:TOGETHER])
     assert model_pages_of([few]) == {} and len(model_pages_of([few, findings])) == len(NAMES)
-    assert drawn_in_words(few) == "" and len(drawn(few)) == len(few.models)
+    assert few.drawn_in_words == "" and len(few.drawn) == len(few.models)
 
 
 @pytest.mark.parametrize("count", [1, 4, 10])
@@ -126,12 +125,12 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
 
 def test_figures_draw_the_best(all_findings, monkeypatch):
     """As many as there are colours; here the last names have the highest means."""
-    monkeypatch.setattr(scored, "COLOURS", figures.COLOURS[:4])
+    monkeypatch.setattr(figures, "COLOURS", figures.COLOURS[:4])
     best = sorted(NAMES)[-4:]
     (findings,) = all_findings
-    assert [model.name for model in drawn(findings)] == best
-    assert drawn_in_words(findings) == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
-    assert [subject.name for subject, _, _ in styled(findings)] == best  # and no control of another
+    assert [model.name for model in findings.drawn] == best
+    assert findings.drawn_in_words == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
+    assert [subject.name for subject, _, _ in findings.styled] == best  # and no control of another
 
 
 def test_each_model_has_a_page_of_its_own(opened, written):

@@ -16,7 +16,7 @@ from codesyntax_dataset.folder import read_split
 from probing.cli import main
 from probing.models.masked import MaskedModel
 from probing.prediction.restore import Part
-from probing.report.masked_page import lines_of
+from probing.report.show import restored_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -116,7 +116,7 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
 )  # fmt: skip
 def test_lines_by_hand(parts, lines):
     """The lines of the source stay, and signs stand for what would not be seen."""
-    found = lines_of([Part(**dict(zip(Part.model_fields, part))) for part in parts])
+    found = restored_lines([Part(**dict(zip(Part.model_fields, part))) for part in parts])
     assert [[tuple(piece) for piece in line.pieces] for line in found] == lines
 
 

@@ -29,8 +29,9 @@ from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import compare
 from probing.report import figures, findings, folder, headline
-from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table, in_html
+from probing.report.document import Column, Table, in_html
 from probing.report.findings import Subject
+from probing.report.kinds import COUNT, DIFFERENCE, SCORE
 from probing.report.report import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]

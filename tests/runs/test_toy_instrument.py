@@ -26,7 +26,8 @@ from probing.evidence.merge import RESULTS
 from probing.evidence.verify import VERIFIERS, verify
 from probing.publish.board import read as read_board
 from probing.report.board import save as save_board
-from probing.report.document import NAME, PERCENT, Column, Table
+from probing.report.document import Column, Table
+from probing.report.kinds import NAME, PERCENT
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from probing.report.document import AS_FILLED, DIFFERENCE, EFFECT, Table, separated
+from probing.report.document import AS_FILLED, Table, separated
+from probing.report.kinds import DIFFERENCE, EFFECT
 from probing.report.report import make
 
 FIRST_SCREEN = "first screen"

@@ -21,7 +21,7 @@ from probing.evidence.statistics import paired_test
 from probing.evidence.uncertainty import compare
 from probing.prediction.result import FLOORS
 from probing.prediction.silencing_result import Costs
-from probing.report.silencing import MOST, verdict
+from probing.report.mechanism import MOST, verdict
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
