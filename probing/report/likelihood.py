@@ -10,18 +10,19 @@ import numpy as np
 
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Preferred, effects, preferred
-from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
-from probing.prediction.surprisal_result import (
+from probing.prediction.likelihood_results import (
     BITS,
     CLOSING,
     FREQUENCY,
     LEAST_NODES,
+    LEAST_PAIRS,
     PLACE,
     ROLES,
+    Accuracy,
+    PreferenceResult,
     Surprisal,
     SurprisalLedger,
     SurprisalResult,
-    groups_of,
 )
 from probing.report.document import COST, COUNT, NAME, PERCENT, ROUNDED, SCORE, Column, Section, Table
 from probing.report.words import counted, interval, method
@@ -171,7 +172,7 @@ def _surprisals(
     ledger: SurprisalLedger, by: str, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
 ) -> list[list[object]]:
     """A row for each group, with intervals over functions."""
-    chosen = dict(groups_of(ledger)[by])
+    chosen = dict(ledger.groups()[by])
     rows: list[list[object]] = []
     for name, of in groups.items():
         frequencies = [np.exp2(each[FREQUENCY]) for each in (of.tokens, of.controls)]
