@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,22 +31,8 @@ from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
 from probing.prediction.masking import PUBLISHED, walk
 from probing.prediction.result import SIMILARITIES, MaskResult
-from probing.report import figures
-from probing.report.document import (
-    CODE,
-    COLOURED,
-    COUNT,
-    EFFECT,
-    NAME,
-    ROUNDED,
-    SIGNED,
-    SIMILARITY,
-    Column,
-    Figure,
-    Section,
-    Table,
-    separated,
-)
+from probing.report import document, figures
+from probing.report.document import COUNT, NAME, ROUNDED, SIGNED, SIMILARITY, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
 from probing.runs.data import read_functions
 
@@ -272,10 +258,9 @@ def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> Unpai
         for name in COMMON_CAUSES
     }
     treated = np.repeat([1, 0], known.sum())
+    outcome = np.concatenate([t1[known], t0[known]])
     try:
-        return unpaired(
-            np.concatenate([t1[known], t0[known]]), treated, rows, placebos=2
-        )  # the fewest: the page has none
+        return unpaired(outcome, treated, rows, placebos=2)  # the fewest: the page has none
     except ArgumentError:  # too few functions for six confounders
         return None
 
@@ -364,10 +349,10 @@ def _effects(made: Study) -> tuple[Table, list[Compared]]:
                 ours = cell and [*cell.ours.effect, cell.ours.p_holm]
                 rows.append([_title(similarity), name, kind, standing, numbers, ours])
     columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
-    columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
+    columns.append(Column("T1 − T0", document.EFFECT, "paired, ours"))
     notes = (
         "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
+        f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {document.COLOURED}"
     )
     return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
 
@@ -411,8 +396,8 @@ def _boxes(made: Study) -> list[Figure]:
     if not kinds:
         return []
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for number, name in enumerate(made.results):
-        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
+        by_type = cells[SHOWN]
         panels[name] = [_percentiles(by_type[kind].arms, colour) if kind in by_type else None for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
@@ -430,10 +415,10 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
 def _effects_figure(made: Study) -> list[Figure]:
     kinds = _kinds(made)
     series = []
-    for number, name in enumerate(made.results):
-        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
+        by_type = cells[SHOWN]
         ours = [by_type[kind].ours.effect if kind in by_type else (np.nan,) * 3 for kind in kinds]
-        filled = [kind in by_type and separated(by_type[kind].ours.p_holm) for kind in kinds]
+        filled = [kind in by_type and document.separated(by_type[kind].ours.p_holm) for kind in kinds]
         study = [by_type[kind].study if kind in by_type else None for kind in kinds]
         series += [
             Dots(f"{name}, paired", np.array(ours, float).T, colour, filled),
@@ -484,7 +469,7 @@ def _provenance(made: Study) -> Section:
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
     columns = [
         *(Column("model", NAME), Column("masked", COUNT, "functions"), Column("too long", COUNT, "functions")),
-        *(Column("pairs without a mask", COUNT), Column("copies", COUNT), Column("signature", CODE)),
+        *(Column("pairs without a mask", COUNT), Column("copies", COUNT), Column("signature", document.CODE)),
     ]
     notes = "Pairs without a mask: a function and a node type that it does not have, or that no sub-token is in."
     return Section(

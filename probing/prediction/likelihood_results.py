@@ -118,7 +118,7 @@ class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
 
     RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
-    VERSION = 2
+    VERSION = 2  # of scoring
     SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
