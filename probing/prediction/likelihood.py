@@ -31,7 +31,7 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.pairs.code import Code
+from codesyntax_dataset.pairs.code import Code, Node
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from codesyntax_metric.ast_similarity.similarity import parser_version
@@ -398,12 +398,7 @@ def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: di
     for kind, name in enumerate(node_types):
         of_kind = [node for node in nodes if node.type == name]
         for at, role in enumerate(results.ROLES):
-            spans = [
-                [node.first] if role == results.FIRST
-                else [node.last] * (node.last > node.first) if role == results.CLOSING
-                else [*range(node.first, node.last + 1)]
-                for node in of_kind
-            ]  # fmt: skip
+            spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
             controls = {token: found for token in taken if (found := _control(function, token, taken)) is not None}
             for number, (node, span) in enumerate(zip(of_kind, spans)):
@@ -413,6 +408,15 @@ def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: di
                     function.asked.append((about, tokens, [controls[token] for token in tokens]))
                 elif span:
                     unmatched[role][name] += 1
+
+
+def _tokens_in(node: Node, role: str) -> list[int]:
+    """The tokens of a node in one of ROLES; none for the closing one of a node of a single token."""
+    if role == results.FIRST:
+        return [node.first]
+    if role == results.CLOSING:
+        return [node.last] if node.last > node.first else []
+    return [*range(node.first, node.last + 1)]
 
 
 def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int | None:
