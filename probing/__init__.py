@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from probing.information.inform import inform
     from probing.paper.reproduce import reproduce
     from probing.prediction.fill import fill_masks
+    from probing.prediction.likelihood import prefer, surprise
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
-    from probing.prediction.prefer import prefer
-    from probing.prediction.surprise import surprise
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
     from probing.report.results import plot
@@ -69,7 +68,7 @@ _PUBLIC = {
     "mask_positions": "probing.prediction.masking",
     "merge": "probing.evidence.merge",
     "plot": "probing.report.results",
-    "prefer": "probing.prediction.prefer",
+    "prefer": "probing.prediction.likelihood",
     "probe": "probing.attention.probe",
     "probe_models": "probing.attention.several",
     "probe_training": "probing.attention.several",
@@ -78,7 +77,7 @@ _PUBLIC = {
     "show": "probing.report.show",
     "show_labels": "probing.report.dataset",
     "show_masked": "probing.report.show",
-    "surprise": "probing.prediction.surprise",
+    "surprise": "probing.prediction.likelihood",
 }
 """The module that defines each public name."""
 

@@ -52,7 +52,7 @@ from probing.cli.group import main, note, print_made, quiet_libraries
 )
 @click.option(
     "--num-proc",
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     help="The number of processes; a cluster sets its own.  [default: 1; with Ray, the number of CPUs]",
 )
 def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> None:

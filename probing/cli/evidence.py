@@ -23,13 +23,13 @@ from probing.cli.group import main, note, one_line, print_made, print_saved, qui
 @options.device
 @click.option(
     "--functions",
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     help="About how many functions to run again.  [default: enough to bound each mean to half a point]",
 )
 @click.option("--all", "everything", is_flag=True, help="Run all functions again.")
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=options.NATURAL,
     help="Draw other functions.  [default: the draw follows from the ledger]",
 )
 def verify(results: tuple[Path, ...], **given: Any) -> None:

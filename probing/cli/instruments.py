@@ -42,10 +42,8 @@ _node_types = click.option(
     help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
     "of these, runs an untrained twin of MODEL.",
 )
-@click.option(
-    "--draws", default=20, type=click.IntRange(min=1), help="The number of random controls of each masked copy."
-)
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls and of --sample.")
+@click.option("--draws", default=20, type=options.POSITIVE, help="The number of random controls of each masked copy.")
+@click.option("--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample.")
 @options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
 def mask(controls: tuple[str, ...], **given: Any) -> None:
     """Mask syntax, let MODEL restore it, compare trees.
@@ -106,7 +104,7 @@ def surprise(**given: Any) -> None:
 @main.command()
 @options.shared("model gguf data configs splits")
 @click.option(
-    "--edges", default=2000, type=click.IntRange(min=1), help="Draw at most this many edges of each relation and split."
+    "--edges", default=2000, type=options.POSITIVE, help="Draw at most this many edges of each relation and split."
 )
 @options.shared("output revision dtype device limit sample shard max_length weights pool")
 @click.option("--states", is_flag=True, help="Measure hidden states of a layer instead of the attention of all heads.")
@@ -135,15 +133,15 @@ def inform(**given: Any) -> None:
 @click.option(
     "--draws",
     default=20,
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
 )
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
+@click.option("--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
 @options.shared("revision device")
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     help="Silence heads in the first N functions only; the result is marked as partial.",
     metavar="N",
 )

@@ -14,6 +14,8 @@ from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POO
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
+POSITIVE = click.IntRange(min=1)
+NATURAL = click.IntRange(min=0)
 
 BESIDE = (".errors.json", ".examples.json")
 """The ends of the names of what stands beside a result: its error analysis, and its examples."""
@@ -38,7 +40,7 @@ configs = click.option(
     help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
 output = click.option("--output", type=FOLDER, help="Folder for the result and its ledger.")
-seed = click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
+seed = click.option("--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample.")
 splits = click.option(
     "--split",
     "splits",
@@ -59,22 +61,20 @@ direction = click.option(
 )
 limit = click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     metavar="N",
     help="Read only the first N functions; the result is marked as partial.",
 )
 sample = click.option(
     "--sample",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     metavar="N",
     help="Draw N functions by --seed, the same for every model; the result is marked as partial.",
 )
-batch_tokens = click.option(
-    "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; this does not change scores."
-)
+batch_tokens = click.option("--batch-tokens", type=POSITIVE, help="Sub-tokens per batch; this does not change scores.")
 
 max_length = click.option(
-    "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Skip functions with more sub-tokens."
+    "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
 )
 weights = click.option(
     "--weights",

@@ -234,7 +234,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
         start += len(holding[name])
     return MaskedEntry.of_result(
         result,
-        version=mask_result.VERSION,
+        version=mask_result.MaskProvenance.VERSION,
         dropped=result.dropped,
         uncompared=dict(zip(UNCOMPARED, (len(first) - int(np.count_nonzero(masked)), 0))),
         ledger=result.ledger.digest(),

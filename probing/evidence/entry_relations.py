@@ -23,8 +23,8 @@ from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Outcom
 from probing.evidence.usable import MEASURED, accuracies, effects, summed
 from probing.information import result as information
 from probing.information.result import BOTH, WORDS, InformationResult, InformationRun, InformationSettings
-from probing.prediction import preference_result as preference
-from probing.prediction.preference_result import SCORES, PreferenceResult, PreferenceRun, PreferenceSettings
+from probing.prediction import likelihood_results as likelihood
+from probing.prediction.likelihood_results import SCORES, PreferenceResult, PreferenceRun, PreferenceSettings
 from probing.runs import records
 from probing.runs.records import Texts, exactly
 from probing.runs.settings import BY_ATTENTION, BY_SUM
@@ -269,7 +269,7 @@ class PreferenceEntry(RelationEntry):
     @property
     def signature(self) -> str:
         values = {"pairs": int(self.stored("edges").sum())}
-        return str(preference.PreferenceProvenance.signature_of(self.settings, values))
+        return str(likelihood.PreferenceProvenance.signature_of(self.settings, values))
 
     @property
     def verifiable(self) -> tuple[int, int]:
@@ -282,4 +282,4 @@ class PreferenceEntry(RelationEntry):
 def of_preference(result: PreferenceResult, data: Any = None) -> PreferenceEntry:
     """The entry of a result on minimal pairs; it needs no `data`. Raises EntryError for what no board takes."""
     columns = {"edges": np.ones(len(result.ledger)), **dict(zip(SCORES, result.ledger.preferred().T))}
-    return PreferenceEntry.of(result, columns, version=preference.VERSION, dropped={})
+    return PreferenceEntry.of(result, columns, version=likelihood.PreferenceProvenance.VERSION, dropped={})

@@ -33,7 +33,7 @@ from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
 from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, holm, paired_test
 from probing.evidence.uncertainty import mean_of
-from probing.prediction.preference_result import LEAST_PAIRS, SCORES, Accuracy
+from probing.prediction.likelihood_results import LEAST_PAIRS, SCORES, Accuracy
 from probing.prediction.result import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.settings import Settings

@@ -12,10 +12,9 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.attention.result import ProbeResult
 from probing.information.result import InformationResult
-from probing.prediction.preference_result import PreferenceResult
+from probing.prediction.likelihood_results import PreferenceResult, SurprisalResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.surprisal_result import SurprisalResult
 from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
 from probing.runs.saved import Result, found_at
 

@@ -22,7 +22,7 @@ from probing.evidence.outcomes import Found
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bootstrapped
 from probing.evidence.uncertainty import degrees_of, scored
 from probing.information.result import InformationLedger, InformationResult
-from probing.prediction.preference_result import LEAST_PAIRS, PreferenceResult, groups_of
+from probing.prediction.likelihood_results import LEAST_PAIRS, PreferenceResult
 from probing.runs.row_ledger import RowLedger
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
@@ -117,7 +117,7 @@ def preferred(result: PreferenceResult) -> Preferred:
         pairs, *sums = (np.bincount(at, column[chosen], len(repositories)) for column in columns)
         return accuracies(pairs, np.stack(sums, axis=1))
 
-    groups = {by: {name: of(chosen) for name, chosen in each} for by, each in groups_of(ledger).items()}
+    groups = {by: {name: of(chosen) for name, chosen in each} for by, each in ledger.groups().items()}
     _, sums = summed(ledger, columns)
     counted = sums[..., 0].sum(axis=0) >= LEAST_PAIRS
     pairs, preferences = sums[:, counted, 0], sums[:, counted, 1:]

@@ -28,10 +28,9 @@ from probing.evidence.verify_attention import RanksVerifier
 from probing.evidence.verify_masked import CopiesVerifier
 from probing.information.inform import Informing
 from probing.information.result import InformationResult
+from probing.prediction.likelihood import Preferring, Surprising
+from probing.prediction.likelihood_results import SCORES
 from probing.prediction.mask import Masking
-from probing.prediction.prefer import Preferring
-from probing.prediction.preference_result import SCORES
-from probing.prediction.surprise import Surprising
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL, instrument_of

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -259,10 +259,9 @@ def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> Unpai
         for name in COMMON_CAUSES
     }
     treated = np.repeat([1, 0], known.sum())
+    outcome = np.concatenate([t1[known], t0[known]])
     try:
-        return unpaired(
-            np.concatenate([t1[known], t0[known]]), treated, rows, placebos=2
-        )  # the fewest: the page has none
+        return unpaired(outcome, treated, rows, placebos=2)  # the fewest: the page has none
     except ArgumentError:  # too few functions for six confounders
         return None
 
@@ -398,8 +397,8 @@ def _boxes(made: Study) -> list[Figure]:
     if not kinds:
         return []
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for number, name in enumerate(made.results):
-        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
+        by_type = cells[SHOWN]
         panels[name] = [_percentiles(by_type[kind].arms, colour) if kind in by_type else None for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
@@ -417,8 +416,8 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
 def _effects_figure(made: Study) -> list[Figure]:
     kinds = _kinds(made)
     series = []
-    for number, name in enumerate(made.results):
-        by_type, colour = made.cells[name][SHOWN], COLOURS[number % len(COLOURS)]
+    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
+        by_type = cells[SHOWN]
         ours = [by_type[kind].ours.effect if kind in by_type else (np.nan,) * 3 for kind in kinds]
         filled = [kind in by_type and separated(by_type[kind].ours.p_holm) for kind in kinds]
         study = [by_type[kind].study if kind in by_type else None for kind in kinds]

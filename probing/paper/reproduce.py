@@ -20,7 +20,6 @@ from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
 from probing.paper import inputs, masking_study, page
 from probing.paper.cells import HeadExample, Made, Measured, measure
-from probing.paper.figures import example
 from probing.paper.inputs import CODE, CONFIGS
 from probing.prediction.mask import mask
 from probing.prediction.result import MaskResult
@@ -122,7 +121,7 @@ class _Run:
                 measured[config] = measure(data, config, ledgers, asked.limit)
                 probed = asked.models[language]
                 if config in CODE and probed:
-                    drawn = example(probed[0], data, measured[config], ledgers[probed[0].name], self.device)
+                    drawn = page.example(probed[0], data, measured[config], ledgers[probed[0].name], self.device)
                     examples |= {config: drawn} if drawn else {}
         return page.TITLE, page.sections(Made(asked, measured, counted, examples))
 

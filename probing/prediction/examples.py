@@ -130,34 +130,34 @@ def save(result: MaskResult, functions: Functions, folder: Path, restoration: Ca
     try:
         load(path, result)
     except LedgerError:
-        if examples := _made(result, functions, restoration()):
+        if examples := _restored_again(result, functions, restoration()):
             write(path, examples.to_json())
 
 
-def _made(result: MaskResult, functions: Functions, restoration: Restoration) -> Examples | None:
+def _restored_again(result: MaskResult, functions: Functions, restoration: Restoration) -> Examples | None:
     """The examples; None if the model restores them otherwise than in the run, as on another machine."""
     settings, ledger, masker = result.settings, result.ledger, restoration.masker
-    made = []
+    examples = []
     for place, row, id, code in _chosen(result, functions):
         index, name = int(row["function"]), ledger.node_types[row["node_type"]]
         (function,) = masker.read([code])
         copies, *_ = masked_copies(function, index, [name], 0, settings.seed, settings.rate, settings.control)
-        ((one,),) = restoration.each([(function, copies)])
-        if (one.filled.hits[0], *one.similarity) != tuple(row[column] for column in (HITS[0], *SIMILARITIES)):
+        ((restored,),) = restoration.each([(function, copies)])
+        if (restored.filled.hits[0], *restored.similarity) != tuple(row[column] for column in (HITS[0], *SIMILARITIES)):
             logger.warning("no examples are written: the model now restores other sub-tokens than the ledger says")
             return None
-        made.append(
+        examples.append(
             RestoredExample(
                 place=place,
                 function=index,
                 id=id,
                 node_type=name,
-                parts=tuple(restoration.restorer.parts(function, one.copy.positions, one.filled.predicted)),
+                parts=tuple(restoration.restorer.parts(function, restored.copy.positions, restored.filled.predicted)),
                 tree=_outline(code, masker.language),
-                restored_tree=_outline(one.text, masker.language),
+                restored_tree=_outline(restored.text, masker.language),
             )
         )
-    return Examples(format=1, ledger=ledger.digest(), examples=tuple(made))
+    return Examples(format=1, ledger=ledger.digest(), examples=tuple(examples))
 
 
 def _chosen(result: MaskResult, functions: Functions) -> Iterator[tuple[Place, np.void, int, str]]:

@@ -23,19 +23,8 @@ from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.prediction import examples
-from probing.prediction.masking import (
-    CONTROLS,
-    CURRENT,
-    INFILLING,
-    PUBLISHED,
-    SPANS,
-    SUB_TOKENS,
-    Maskable,
-    MaskedCopy,
-    Masker,
-    masked_copies,
-)
+from probing.prediction import examples, masking
+from probing.prediction.masking import Maskable, MaskedCopy, Masker, masked_copies
 from probing.prediction.restore import Restoration, RestoredCopy
 from probing.prediction.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.runs.data import read_functions, rows
@@ -55,9 +44,9 @@ def mask(
     split: str = "test",
     *,
     node_types: Sequence[str] | None = None,
-    protocol: str = CURRENT,
+    protocol: str = masking.CURRENT,
     rate: float | int = 1.0,
-    control: str = SUB_TOKENS,
+    control: str = masking.SUB_TOKENS,
     random_weights: bool = False,
     draws: Positive = 20,
     seed: Natural = 0,
@@ -100,10 +89,10 @@ def mask(
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
     chosen = chosen_types(language_of(config).name, node_types)
     asked = protocol, float(rate), control, random_weights, draws, seed
-    masking = Masking(session, functions, chosen, *asked, batch_tokens)
-    result = run(masking, output, shard)
+    experiment = Masking(session, functions, chosen, *asked, batch_tokens)
+    result = run(experiment, output, shard)
     if result is not None and output is not None:
-        examples.save(result, functions, Path(output), lambda: masking.restoration)
+        examples.save(result, functions, Path(output), lambda: experiment.restoration)
     return result
 
 
@@ -126,9 +115,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
 
     node_types: Sequence[str]
-    protocol: str = CURRENT
+    protocol: str = masking.CURRENT
     rate: float = 1.0
-    control: str = SUB_TOKENS
+    control: str = masking.SUB_TOKENS
     random_weights: bool = False
     draws: int = 20
     seed: int = 0
@@ -150,10 +139,12 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     def protocol_of_model(self) -> str:
         """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot follow it."""
         infills = self.model.mask is None
-        if self.protocol == (PUBLISHED if infills else INFILLING):
+        if self.protocol == (masking.PUBLISHED if infills else masking.INFILLING):
             kind = "a decoder, which fills holes" if infills else "a masked language model, which restores masks"
-            raise ArgumentError(f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {CURRENT!r}")
-        return INFILLING if infills else self.protocol
+            raise ArgumentError(
+                f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {masking.CURRENT!r}"
+            )
+        return masking.INFILLING if infills else self.protocol
 
     @cached_property
     def masker(self) -> Masker:
@@ -163,11 +154,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     def prepare(self) -> Prepared[MaskedFunction]:
         if not 0 < self.rate <= 1:
             raise ArgumentError(f"rate is {self.rate}, expected a share of the nodes above 0, at most 1")
-        if self.control not in CONTROLS:
-            raise UnknownName("control", self.control, CONTROLS)
-        if self.control == SPANS and self.protocol == PUBLISHED:
+        if self.control not in masking.CONTROLS:
+            raise UnknownName("control", self.control, masking.CONTROLS)
+        if self.control == masking.SPANS and self.protocol == masking.PUBLISHED:
             raise ArgumentError(
-                f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one"
+                f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
             )
         data, model, masker = self.data, self.model, self.masker
         functions: list[MaskedFunction] = []

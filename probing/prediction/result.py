@@ -94,10 +94,6 @@ OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
 """Outcomes compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
 which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
 
-VERSION = 2
-"""Of masking, restoring and comparing: raised whenever the same settings give other numbers."""
-
-
 DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
     "no node of the type",
     "no sub-token of its nodes masked",
@@ -136,7 +132,7 @@ class MaskProvenance(Provenance):
     """The origin of a masking ledger."""
 
     RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
-    VERSION = VERSION
+    VERSION = 2  # of masking, restoring and comparing
     SIGNED = (
         "mask",
         ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")

@@ -22,20 +22,9 @@ from tqdm import tqdm
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.probe import Probing, default_direction
 from probing.attention.ranking import EncodedFunction
+from probing.prediction import silencing_result as results
 from probing.prediction.fill import Passes, key_of
-from probing.prediction.silencing_result import (
-    DECIMALS,
-    DEPENDENTS,
-    LEFT_OUT,
-    NO_HEAD,
-    NO_SUB_TOKEN,
-    NOT_AFTER,
-    READING_END,
-    Chosen,
-    SilencingLedger,
-    SilencingProvenance,
-    SilencingResult,
-)
+from probing.prediction.silencing_result import Chosen, SilencingLedger, SilencingProvenance, SilencingResult
 from probing.runs.experiment import Experiment, Prepared
 
 if TYPE_CHECKING:
@@ -91,7 +80,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     choose: Callable[[Silencing], Mapping[str, Chosen] | None]
     draws: int
     seed: int
-    restored: str = READING_END
+    restored: str = results.READING_END
     tell: Callable[[str], object] = logger.info
 
     @property
@@ -120,10 +109,10 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         model = self.model  # it may be refused, before anything is probed
         heads = self.heads
         encoded, relations, skips = self.probing.encoded
-        left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
+        left_out = Counter(dict.fromkeys(results.LEFT_OUT, 0))
         masked = model.mask is not None
         direction = self.probing.direction or default_direction(model, self.data.config)
-        restored = self.restored if masked and direction == HEAD_TO_DEPENDENT else DEPENDENTS
+        restored = self.restored if masked and direction == HEAD_TO_DEPENDENT else results.DEPENDENTS
         functions = [
             SilencedFunction(function.index, function.ids, targets)
             for function in encoded
@@ -175,7 +164,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
                 mean = log_probabilities[np.searchsorted(one.positions, targets.positions)].mean()
                 place = function.index, names.index(targets.relation), number, len(one.silenced)
                 counts = targets.edges, len(targets.positions), len(function.ids)
-                cells.append((*place, *counts, round(float(mean), DECIMALS)))
+                cells.append((*place, *counts, round(float(mean), results.DECIMALS)))
         return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
 
 
@@ -228,15 +217,16 @@ def _targets(
     for number in np.unique(edges.relation).tolist():
         name, positions, counted = relations[number], [], 0
         for edge in np.flatnonzero(edges.relation == number).tolist():
-            start = int((edges.head if restored == READING_END else edges.first)[edge])
-            tokens = np.arange(start, (int(edges.last[edge]) if masked and restored == DEPENDENTS else start) + 1)
+            start = int((edges.head if restored == results.READING_END else edges.first)[edge])
+            end = int(edges.last[edge]) if masked and restored == results.DEPENDENTS else start
+            tokens = np.arange(start, end + 1)
             tokens = tokens[first[tokens] >= 0]
             if name not in heads:
-                left_out[NO_HEAD] += 1
+                left_out[results.NO_HEAD] += 1
             elif not len(tokens):
-                left_out[NO_SUB_TOKEN] += 1
+                left_out[results.NO_SUB_TOKEN] += 1
             elif not masked and first[tokens[0]] <= last[edges.head[edge]]:
-                left_out[NOT_AFTER] += 1
+                left_out[results.NOT_AFTER] += 1
             else:
                 counted += 1
                 positions += [np.arange(first[token], last[token] + 1) for token in tokens.tolist()]

@@ -75,9 +75,6 @@ class SilencingLedger(RowLedger):
             raise ValueError("heads that cannot be")
 
 
-VERSION = 3
-"""Of choosing and silencing heads: raised whenever the same settings give other numbers."""
-
 LEFT_OUT = NO_HEAD, NO_SUB_TOKEN, NOT_AFTER = (
     "no head of its relation beats a guess by distance on unseen functions of validation",
     "end without sub-tokens",
@@ -151,7 +148,7 @@ class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
     RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
-    VERSION = VERSION
+    VERSION = 3  # of choosing and silencing heads
     SIGNED = (
         "silence",
         ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")

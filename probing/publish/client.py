@@ -22,23 +22,8 @@ from huggingface_hub import (
     get_token,
     hf_hub_url,
 )
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    HTTPError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-from huggingface_hub.utils import (
-    build_hf_headers,
-    disable_progress_bars,
-    get_session,
-    hf_raise_for_status,
-    parse_ratelimit_headers,
-    validate_repo_id,
-)
+from huggingface_hub import errors as hub_errors
+from huggingface_hub import utils as hub_utils
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
 from codesyntax_dataset.network import check_time, limit_waiting
@@ -67,7 +52,7 @@ def client() -> HfApi:
     if not re.fullmatch("[!-~]+", token):
         raise HubError("the token for the Hub has invalid characters, such as spaces: set HF_TOKEN again")
     if not sys.stderr.isatty():
-        disable_progress_bars()
+        hub_utils.disable_progress_bars()
     limit_waiting()
     return HfApi(token=token, library_name="codesyntax", library_version=version("codesyntax"))
 
@@ -75,9 +60,9 @@ def client() -> HfApi:
 def check_repo(repo: str) -> None:
     """Raise HubError unless `repo` is a valid `USER/NAME`."""
     try:
-        validate_repo_id(repo)
+        hub_utils.validate_repo_id(repo)
         _user, _name = repo.split("/")
-    except (HFValidationError, ValueError) as error:
+    except (hub_errors.HFValidationError, ValueError) as error:
         raise HubError(
             f"{repo!r} is not a valid repository name, expected USER/NAME such as me/codesyntax: letters, digits, and "
             "- _ . between them"
@@ -94,7 +79,7 @@ def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
     while True:
         try:
             return call()
-        except HfHubHTTPError as error:
+        except hub_errors.HfHubHTTPError as error:
             wait = _retry_after(error)
             if wait is None or waited + wait > MOST_WAITING:
                 raise
@@ -129,8 +114,9 @@ def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
     def read() -> bytes:
         data = bytearray()
         url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
-        with get_session().stream("GET", url, headers=build_hf_headers(), follow_redirects=True) as answer:
-            hf_raise_for_status(answer)
+        headers = hub_utils.build_hf_headers()
+        with hub_utils.get_session().stream("GET", url, headers=headers, follow_redirects=True) as answer:
+            hub_utils.hf_raise_for_status(answer)
             for block in answer.iter_bytes():  # as they come
                 check_time()
                 data += block
@@ -143,14 +129,14 @@ def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
     return retry_when_rate_limited(read)
 
 
-def _retry_after(error: HfHubHTTPError) -> int | None:
+def _retry_after(error: hub_errors.HfHubHTTPError) -> int | None:
     """Seconds to wait after a status 429, at least 1; None for other errors, or if the Hub does not say."""
     if error.response.status_code != 429:
         return None
     headers = error.response.headers
     if re.fullmatch("[0-9]{1,9}", headers.get("Retry-After", "")):
         return max(1, int(headers["Retry-After"]))
-    limit = parse_ratelimit_headers(headers)
+    limit = hub_utils.parse_ratelimit_headers(headers)
     return max(1, limit.reset_in_seconds) if limit else None
 
 
@@ -167,7 +153,7 @@ def plain_errors(repo: str) -> Iterator[None]:
         yield
     except CodeSyntaxError:
         raise
-    except (HTTPError, OSError, RuntimeError, ValueError, *_UNREADABLE) as error:
+    except (hub_errors.HTTPError, OSError, RuntimeError, ValueError, *_UNREADABLE) as error:
         # RuntimeError: uploads of large files, and hf_xet
         message = _message(error, repo)
         token = get_token()
@@ -186,11 +172,11 @@ def _no_address(record: logging.LogRecord) -> bool:
 def _message(error: BaseException, repo: str) -> str:
     reasons = list(_chain(error))
     for reason in reasons:
-        if isinstance(reason, OfflineModeIsEnabled):
+        if isinstance(reason, hub_errors.OfflineModeIsEnabled):
             return "HF_HUB_OFFLINE is set, so the Hub is not contacted: unset it"
-        if isinstance(reason, HfHubHTTPError):
+        if isinstance(reason, hub_errors.HfHubHTTPError):
             return _refusal(reason, repo)
-        if isinstance(reason, HTTPError):
+        if isinstance(reason, hub_errors.HTTPError):
             return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
     if isinstance(error, _UNREADABLE):
         return (
@@ -200,13 +186,13 @@ def _message(error: BaseException, repo: str) -> str:
     return f"cannot send to {repo}: {type(reasons[-1]).__name__}: {reasons[-1]}. {AGAIN}"
 
 
-def _refusal(error: HfHubHTTPError, repo: str) -> str:
+def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
     status, reason = error.response.status_code, error.server_message or "no reason given"
-    if isinstance(error, GatedRepoError):
+    if isinstance(error, hub_errors.GatedRepoError):
         return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
-    if isinstance(error, RevisionNotFoundError):
+    if isinstance(error, hub_errors.RevisionNotFoundError):
         return f"{repo} has no such revision ({reason})"
-    if isinstance(error, RepositoryNotFoundError) or status == 404:  # for an invalid token the status is 401
+    if isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404:  # for an invalid token the status is 401
         return f"{repo} does not exist, or the token has no access to it ({reason})"
     if status == 401:
         return f"the Hub does not accept the token ({reason}): log in again with `hf auth login`, or set HF_TOKEN"

@@ -143,13 +143,12 @@ def numbers(entry: Entry) -> Iterator[Number]:
     """Every mean of an entry, then, by relation or node type, what the first of them is a mean of."""
     scores = entry.scores()
     if isinstance(scores, AttentionScores):
-        for (mean, rule, k), score in scores.cells.items():
+        for cell, score in scores.cells.items():
             if score is not None:
-                yield _uas((mean, rule, k), score)
-        for relation, one in scores.relations.items():
-            if (head := one.found.get(_HEADLINE)) is not None:
-                score = Score(head.score)
-                yield _uas(_HEADLINE, score, relation=relation, head=f"{head.layer}-{head.head}")
+                yield _uas(cell, score)
+        for relation, found in scores.relations.items():
+            if (head := found.found.get(_HEADLINE)) is not None:
+                yield _uas(_HEADLINE, Score(head.score), relation=relation, head=f"{head.layer}-{head.head}")
     elif isinstance(entry, GroupedEntry) and isinstance(scores, GroupScores):
         for outcome, score in scores.cells.items():
             if score is not None:
@@ -159,14 +158,16 @@ def numbers(entry: Entry) -> Iterator[Number]:
                 yield _of_group(entry, outcome, score, **{entry.GROUP.replace(" ", "_"): group})
 
 
-def _uas(cell: Cell, score: Score, **more: str) -> Number:
+def _uas(cell: Cell, score: Score, **best_head: str) -> Number:
+    """The number of a mean, or of a relation, with its `best_head`."""
     mean, rule, k = cell
-    parameters = {"protocol": mean, "rule": rule, "k": k, **more}
-    return Number(_id_of(cell, *[more["relation"]] if more else []), f"top-{k} UAS", parameters, "percent", score)
+    parameters = {"protocol": mean, "rule": rule, "k": k, **best_head}
+    return Number(_id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", score)
 
 
-def _id_of(cell: Cell, *relation: str) -> str:
-    return ".".join([*cell, *relation]).replace(", ", "-")
+def _id_of(cell: Cell, relation: str | None = None) -> str:
+    parts = cell if relation is None else (*cell, relation)
+    return ".".join(parts).replace(", ", "-")
 
 
 def _of_group(entry: GroupedEntry, outcome: str, score: Score, **group: str) -> Number:

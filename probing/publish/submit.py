@@ -45,7 +45,7 @@ from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
 from probing.information.result import InformationResult
 from probing.models.load import load, load_restoring, load_scoring
-from probing.prediction.preference_result import PreferenceResult, PreferenceSettings
+from probing.prediction.likelihood_results import PreferenceResult, PreferenceSettings
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file

@@ -19,8 +19,7 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.entry import Entry, GroupedEntry, GroupScore, GroupScores, Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, RelationScore
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.publish.board import Board, HubResult
-from probing.publish.tables import BoardRow, BoardTable
+from probing.publish.board import Board, BoardRow, BoardTable, HubResult
 from probing.report import folder
 from probing.report.document import COLOURED, Column, Section, Table
 from probing.report.folder import MODELS, Report, model_pages

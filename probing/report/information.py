@@ -15,9 +15,17 @@ from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Preferred, Usable, effects, preferred, usable
 from probing.information.result import InformationResult, InformationSettings
-from probing.prediction import surprisal_result
-from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
-from probing.prediction.surprisal_result import LEAST_NODES, ROLES, Surprisal, SurprisalLedger, SurprisalResult
+from probing.prediction import likelihood_results
+from probing.prediction.likelihood_results import (
+    LEAST_NODES,
+    LEAST_PAIRS,
+    ROLES,
+    Accuracy,
+    PreferenceResult,
+    Surprisal,
+    SurprisalLedger,
+    SurprisalResult,
+)
 from probing.report.document import Column, Section, Table
 from probing.report.kinds import COST, COUNT, NAME, PERCENT, ROUNDED, SCORE, SIGNED, SIMILARITY
 from probing.report.words import counted, file_names, interval, left_out, method
@@ -324,11 +332,11 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
             totals = [[f"mean of {enough.sum()} types", *[None] * 3, *gains, *[None] * 5]]
             said = [surprisal_sentence(result, role, int(enough.sum()), *gains)]
         tables += [Table(f"{name}-{role}", title, columns, rows, notes, totals=totals), *said]
-    closing = result.ledger.of(surprisal_result.CLOSING)
+    closing = result.ledger.of(likelihood_results.CLOSING)
     bins = [
         [f"{by} {row[0]}", *row[1:-1]]
         for by, at in (("distance", "distances"), ("depth", "depths"))
-        for row in _surprisals(closing, at, getattr(result, at)[surprisal_result.CLOSING], {})
+        for row in _surprisals(closing, at, getattr(result, at)[likelihood_results.CLOSING], {})
     ]
     title = f"{result.title}: the token with which a node ends, by distance to the first, in tokens, and by depth"
     columns = [Column("nodes at", NAME), *_SURPRISAL[:-1]]
@@ -341,12 +349,12 @@ def _surprisals(
     ledger: SurprisalLedger, by: str, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
 ) -> list[list[object]]:
     """A row for each group, with intervals over functions."""
-    chosen = dict(surprisal_result.groups_of(ledger)[by])
+    chosen = dict(ledger.groups()[by])
     rows: list[list[object]] = []
     for name, of in groups.items():
-        frequencies = [np.exp2(each[surprisal_result.FREQUENCY]) for each in (of.tokens, of.controls)]
-        places = [100 * each[surprisal_result.PLACE] for each in (of.tokens, of.controls)]
-        surprisal = of.tokens[surprisal_result.BITS], of.controls[surprisal_result.BITS]
+        frequencies = [np.exp2(each[likelihood_results.FREQUENCY]) for each in (of.tokens, of.controls)]
+        places = [100 * each[likelihood_results.PLACE] for each in (of.tokens, of.controls)]
+        surprisal = of.tokens[likelihood_results.BITS], of.controls[likelihood_results.BITS]
         few = " *" * (by == "node_types" and of.nodes < LEAST_NODES)
         gains = _gains(ledger, np.zeros(len(ledger)), chosen[name])
         rows.append([name + few, of.nodes, *surprisal, *gains, *frequencies, *places, unmatched.get(name, 0)])

@@ -28,7 +28,7 @@ from probing.evidence.mechanism import (
 )
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.models.location import HEAD
-from probing.prediction.preference_result import PLACE, WHOLE, PreferenceResult
+from probing.prediction.likelihood_results import CHANGED, WHOLE, PreferenceResult
 from probing.prediction.result import MaskSettings
 from probing.prediction.silencing_result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures
@@ -208,7 +208,7 @@ _PREDICTORS = {
     "bits": "bits that attention adds",
     "cost": "cost of silencing",
 }
-_SCORES = {WHOLE: "whole texts", PLACE: "where they differ"}
+_SCORES = {WHOLE: "whole texts", CHANGED: "where they differ"}
 
 
 def predictors(

@@ -21,7 +21,7 @@ from probing.evidence.gather import PUBLISHED_FIRST, by_instrument
 from probing.evidence.merge import RESULTS
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.evidence.statistics_cache import caching
-from probing.prediction.preference_result import PreferenceResult
+from probing.prediction.likelihood_results import PreferenceResult
 from probing.report import (
     beyond,
     configs,

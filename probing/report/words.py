@@ -9,7 +9,7 @@ from pathlib import Path
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.mechanism import LEAST
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
-from probing.prediction.preference_result import LEAST_PAIRS
+from probing.prediction.likelihood_results import LEAST_PAIRS
 from probing.report.kinds import Kind
 
 _VALUES = {

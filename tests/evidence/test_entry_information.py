@@ -17,8 +17,8 @@ from probing.evidence.entry import packed, unpacked
 from probing.evidence.usable import usable
 from probing.information.result import InformationResult
 from probing.publish import board, submit
+from probing.publish.board import OTHER_BASELINES
 from probing.publish.export import export
-from probing.publish.tables import OTHER_BASELINES
 from probing.report.board import save as save_board
 from probing.report.report import report
 from probing.runs.ledger_file import INFORMATION

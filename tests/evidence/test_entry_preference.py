@@ -16,7 +16,7 @@ from probing import prefer
 from probing.evidence import entries, entry
 from probing.evidence.entry import packed, unpacked
 from probing.evidence.usable import preferred
-from probing.prediction.preference_result import SCORES, PreferenceResult
+from probing.prediction.likelihood_results import SCORES, PreferenceResult
 from probing.publish import board, submit
 from probing.publish.export import export
 from probing.report.board import save as save_board

@@ -21,8 +21,8 @@ from probing.evidence.usable import preferred
 from probing.evidence.verify import verify
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel
-from probing.prediction import prefer as module
-from probing.prediction.preference_result import PreferenceLedger, PreferenceResult
+from probing.prediction import likelihood as module
+from probing.prediction.likelihood_results import PreferenceLedger, PreferenceResult
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions

@@ -18,7 +18,7 @@ from probing.cli import main
 from probing.evidence.effect import Effect
 from probing.evidence.verify import verify
 from probing.models.location import TINY_DECODER
-from probing.prediction.surprisal_result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
+from probing.prediction.likelihood_results import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
 from probing.report.information import surprisal_sentence as _sentence
 from probing.report.report import report
 from probing.report.results import parts

@@ -13,7 +13,7 @@ import pytest
 from support.hub.end_to_end import Walk
 from support.hub.loopback_hub import LoopbackHub
 
-from probing.cli.report import RECIPE
+from probing.cli.publish import RECIPE
 from probing.models.location import TINY, embedded_model
 
 pytestmark = pytest.mark.slow

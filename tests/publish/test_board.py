@@ -34,8 +34,18 @@ from probing.evidence.gather import Evidence
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.uncertainty import mean_score, shares
 from probing.publish import board
-from probing.publish.board import Board, read
-from probing.publish.tables import ALPHA, CONFLICT, OTHER_BASELINES, BoardRow, LeftOut, group, ranks, rows_of
+from probing.publish.board import (
+    ALPHA,
+    CONFLICT,
+    OTHER_BASELINES,
+    Board,
+    BoardRow,
+    LeftOut,
+    group,
+    ranks,
+    read,
+    rows_of,
+)
 from probing.report.board import save
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from codesyntax_dataset.errors import EntryError
 from probing.evidence.entry import load
 from probing.prediction.result import OUTCOMES
 from probing.publish import board
-from probing.publish.tables import CONFLICT
+from probing.publish.board import CONFLICT
 from probing.report.board import save as save_board
 from probing.runs.ledger_file import ATTENTION, MASKING
 

@@ -1,0 +1,323 @@
+"""The results of likelihood: how often a language model finds the grammatical text of a minimal pair likelier, and how
+well a decoder foresees the tokens of syntax nodes, beside matched tokens; and all that is needed to repeat them.
+
+Ledgers need no torch and no model. As Parquet, that of minimal pairs has one row per pair, sorted by `function`, the
+place of the pair in the split, with the log-probabilities of both texts in nats: of all sub-tokens, and of those in
+which the two differ. That of surprisal has one row per node and role: means over the tokens of the node, and over their
+controls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from probing.runs import ledger_file
+from probing.runs.records import Count, Number, Record, Texts
+from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import ControlledSettings
+
+DECIMALS = 6
+"""Those of log-probabilities and bits, as many as float32 gives."""
+
+
+def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """The bins that have any values: the name, such as `4-7`, and which values, bool (N,)."""
+    for low, end in zip(begins, (*begins[1:], None)):
+        chosen = (values >= low) if end is None else (values >= low) & (values < end)
+        if chosen.any():
+            yield f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}", chosen
+
+
+# ------------------------------------------------------------------------------------------------------- minimal pairs
+
+LEAST_PAIRS = 25
+"""A phenomenon with fewer pairs is in no mean."""
+
+SCORES = WHOLE, CHANGED = "whole", "place"
+"""Which sub-tokens of a text count: all, or those in which the two texts differ."""
+
+
+class PreferenceLedger(RowLedger):
+    """N pairs."""
+
+    ROW = np.dtype(
+        [
+            ("function", "<i4"),
+            ("phenomenon", "<i4"),
+            ("relation", "<i4"),  # of the relations in the settings
+            ("repository", "<i4"),  # in the order of the split
+            ("distance", "<i4"),
+            ("depth", "<i4"),
+            ("counted", "<i4"),  # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
+            *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
+            *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
+        ]
+    )
+    ORDER = ("function",)
+    NAMED = "phenomenon"
+    CLUSTER = "repository"
+    INSTRUMENT = ledger_file.PREFERENCE
+    COMMAND = "prefer"
+    REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
+    BOUNDS: ClassVar = {
+        "counted": (0, 2),
+        "relation": (0, np.inf),
+        **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
+        **{f"{text}_{of}": LOG_PROBABILITY for text in ("good", "bad") for of in SCORES},
+    }
+
+    def __repr__(self) -> str:
+        return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        super().check(rows)
+        for text in ("good", "bad"):
+            if (rows[f"{text}_place_tokens"] > rows[f"{text}_whole_tokens"]).any():
+                raise ValueError("sub-tokens that cannot be")
+
+    def preferred(self) -> np.ndarray:
+        """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
+        gained = np.stack([self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1)
+        return (np.sign(gained) + 1) / 2
+
+    def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
+        """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,).
+
+        Distances are in tokens.
+        """
+        rows = self.rows
+        relations = ((name, rows["relation"] == at) for at, name in enumerate(self.settings["relations"]) if name)
+        return {
+            "phenomena": sorted(self.named().items()),
+            "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
+            "distances": [*bins(rows["distance"], (0, 4, 8, 16, 32, 64, 128))],
+            "depths": [*bins(rows["depth"], (0, 1, 2, 3, 4))],
+        }
+
+
+class PreferenceSettings(ControlledSettings):
+    """Everything that determines the scores of pairs."""
+
+    KIND = (ledger_file.PREFERENCE,)
+
+
+class PreferenceRun(Circumstances):
+    """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked language model, from
+    which each sub-token is masked alone."""
+
+    scores: Literal["log-probability", "pseudo-log-likelihood"]
+
+
+class PreferenceProvenance(Provenance):
+    """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
+
+    RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
+    VERSION = 2  # of scoring
+    SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
+
+    settings: PreferenceSettings
+    version: int
+    relations: list[str]
+    run: PreferenceRun
+
+
+class Accuracy(Record):
+    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier, as a `whole` and by the
+    `place` in which the two differ; ties count half. `ties`: of whole texts. `brackets`: what a rival without a model
+    gets, which prefers the text with fewer unmatched brackets."""
+
+    pairs: Count
+    repositories: Count
+    ties: Number
+    brackets: float
+    whole: float
+    place: float
+
+
+class MeanAccuracy(Record):
+    """Means over the `phenomena` with at least LEAST_PAIRS pairs."""
+
+    phenomena: Count
+    brackets: float
+    whole: float
+    place: float
+
+
+class PreferenceResult(Result[PreferenceLedger]):
+    """The accuracy of one language model on the minimal pairs of one split; `functions` counts pairs."""
+
+    UNIT = "pair"
+    LEDGER = PreferenceLedger
+    PROVENANCE = PreferenceProvenance
+
+    instrument: Literal["preference"]
+    settings: PreferenceSettings
+    run: PreferenceRun
+    accuracy: Accuracy
+    """Of all pairs."""
+    mean: MeanAccuracy | None
+    phenomena: dict[str, Accuracy]
+    relations: dict[str, Accuracy]
+    distances: dict[str, Accuracy]
+    depths: dict[str, Accuracy]
+
+    @classmethod
+    def from_ledger(cls, ledger: PreferenceLedger, data_folder: Path | None = None) -> PreferenceResult:
+        made, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
+        groups = {
+            by: {name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in of}
+            for by, of in ledger.groups().items()
+        }
+        counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
+        means = {of: float(np.mean([getattr(one, of) for one in counted])) for of in ("brackets", *SCORES) if counted}
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            made.signature(pairs=len(ledger)),
+            functions=len(ledger),
+            accuracy=_accuracy(ledger.rows, preferred),
+            mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
+            **groups,
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"PreferenceResult: {self.title}", "percent of pairs, by whole text and by changed place:"]
+        lines += [f"{name:>32}{one.whole:>9.1f}{one.place:>9.1f}" for name, one in self.phenomena.items()]
+        return "\n".join([*lines, self.signature])
+
+
+def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
+    return Accuracy(
+        pairs=len(preferred),
+        repositories=len(np.unique(rows["repository"])),
+        ties=int((preferred[:, 0] == 0.5).sum()),
+        brackets=50 * float(rows["counted"].mean()),
+        **{of: 100 * float(preferred[:, at].mean()) for at, of in enumerate(SCORES)},
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- surprisal
+
+ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
+"""Which tokens of a node: the one with which it begins, the one with which it ends if it has several, and all."""
+
+MEASURED = BITS, GRAMS, FREQUENCY, PLACE = "bits", "grams", "frequency", "place"
+"""Of a token: its surprisal for the model and for a 5-gram model, in bits; the binary logarithm of how often its text
+stands in the functions; and how many tokens of the function come before it, as a share."""
+
+LEAST_NODES = 25
+"""A node type with fewer is in no mean."""
+
+MOST = 1e6
+"""More than the bits of any token."""
+
+
+class SurprisalLedger(RowLedger):
+    """N nodes in a role."""
+
+    ROW = np.dtype(
+        [
+            *((name, "<i4") for name in ("function", "node_type", "node", "role", "depth", "distance")),
+            *((f"{of}{name}", "<f8") for of in ("", "control_") for name in MEASURED),
+        ]
+    )
+    ORDER = ("function", "node_type", "node", "role")
+    NAMED = "node_type"
+    INSTRUMENT = ledger_file.SURPRISAL
+    COMMAND = "surprise"
+    REPEATED = ("node_type", "function", "role", "depth", "distance")
+    BOUNDS: ClassVar = {
+        "role": (0, len(ROLES) - 1),
+        **{of + name: (0, MOST) for of in ("", "control_") for name in MEASURED},
+    }
+
+    def of(self, role: str) -> SurprisalLedger:
+        """The rows of a role."""
+        return SurprisalLedger(self.names, self.rows[self.rows["role"] == ROLES.index(role)], self.settings)
+
+    def gained(self) -> np.ndarray:
+        """By how many bits each row is foreseen better than its control, by the model and by 5-grams: (N, 2)."""
+        return np.stack([self.rows[f"control_{name}"] - self.rows[name] for name in (BITS, GRAMS)], axis=1)
+
+    def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
+        """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,).
+
+        Depths are levels of the tree; distances are in tokens, from the first to the closing one.
+        """
+        return {
+            "node_types": [*self.named().items()],
+            "depths": [*bins(self.rows["depth"], (0, 4, 6, 8, 10, 12))],
+            "distances": [*bins(self.rows["distance"], (0, 2, 4, 8, 16, 32, 64, 128))],
+        }
+
+
+class SurprisalSettings(ControlledSettings):
+    """Everything that determines the surprisal of nodes."""
+
+    KIND = (ledger_file.SURPRISAL,)
+
+    node_types: Texts
+
+
+class SurprisalRun(Circumstances):
+    """The circumstances of the run. `parser`: its version and that of the grammar."""
+
+    parser: str
+
+
+class SurprisalProvenance(Provenance):
+    """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
+
+    RUN, WHAT, AGAIN, VERSION = "a run over nodes", "surprisal", "run `codesyntax surprise` again", 1
+    SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
+
+    settings: SurprisalSettings
+    run: SurprisalRun
+    version: int
+    unmatched: dict[str, dict[str, Count]]
+
+
+class Surprisal(Record):
+    """Means over some `nodes`: of each of MEASURED, of their tokens and of the controls."""
+
+    nodes: Count
+    tokens: dict[str, float]
+    controls: dict[str, float]
+
+
+class SurprisalResult(Result[SurprisalLedger]):
+    """The surprisal of nodes for one decoder on one split: role -> group -> means."""
+
+    LEDGER = SurprisalLedger
+    PROVENANCE = SurprisalProvenance
+
+    instrument: Literal["surprisal"]
+    settings: SurprisalSettings
+    run: SurprisalRun
+    unmatched: dict[str, dict[str, Count]]
+    node_types: dict[str, dict[str, Surprisal]]
+    depths: dict[str, dict[str, Surprisal]]
+    distances: dict[str, dict[str, Surprisal]]
+
+    @classmethod
+    def from_ledger(cls, ledger: SurprisalLedger, data_folder: Path | None = None) -> SurprisalResult:
+        made = SurprisalProvenance.of(ledger)
+        groups: dict[str, dict[str, dict[str, Surprisal]]] = {by: {} for by in ("node_types", "depths", "distances")}
+        for role in ROLES:
+            part = ledger.of(role)
+            for by, of in part.groups().items():
+                groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in of}
+        functions = len(np.unique(ledger.rows["function"]))
+        return cls._of(ledger, data_folder, made, made.signature(rows=len(ledger)), functions=functions, **groups)
+
+
+def _surprisal(rows: np.ndarray) -> Surprisal:
+    tokens, controls = ({name: float(rows[of + name].mean()) for name in MEASURED} for of in ("", "control_"))
+    return Surprisal(nodes=len(rows), tokens=tokens, controls=controls)
