@@ -15,22 +15,21 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION, SUM
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun
-from probing.models.cache_dir import versions
+from probing.attention.result import ProbeResult
 from probing.models.location import no_panic, step_of
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.runs.settings import Settings, limit_of
+from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -108,27 +107,11 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     RESULT = ProbeResult
     VERB = "probing"
     PART = 64
+    ASKED = ("direction", "also_fits")
 
     direction: str | None = None
     also_fits: Sequence[str] = ()
     batch_tokens: int | None = None
-
-    @property
-    def asked(self) -> Mapping[str, object]:
-        return {"direction": self.direction, "also_fits": self.also_fits}
-
-    @classmethod
-    def again(cls, made: ProbeProvenance, session: Session, data: Any) -> Probing:
-        settings = made.settings
-        functions = read_functions(
-            data,
-            settings.config,
-            settings.split,
-            limit=settings.limit,
-            control=settings.control,
-            seed=settings.seed or 0,
-        )
-        return cls(session, functions, settings.direction, settings.also_fits)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -164,49 +147,36 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def prepare(self) -> Prepared[EncodedFunction]:
         from probing.models.selfcheck import examine_lengths
 
-        data, session, encoder = self.data, self.session, self.encoder
-        encoded, _, skips = self.encoded
-        if not encoded:
-            raise LedgerError(
-                f"no function of {data.name}/{data.config}/{data.split} can be scored; skipped: {dict(skips)}"
-            )
-        functions = sorted(encoded, key=lambda function: (-len(function.ids), function.index))
+        encoder = self.encoder
+        functions, _, skips = self.encoded
+        direction = self.direction or default_direction(encoder, self.data.config)
+        tied = sum((function.tied(direction).sum(axis=1) for function in functions), np.zeros(len(RULES), int))
+        prepared = self.prepared(
+            encoder,
+            functions,
+            skips,
+            "can be scored",
+            settings={
+                "direction": direction,
+                "also_fits": tuple(sorted(self.also_fits)),
+                "weights": encoder.weights,
+                "pool": self.session.pool,
+            },
+            run={"attention": encoder.path, "attention_why": encoder.why, "step": self.session.step},
+            ties=dict(zip(RULES, tied.tolist())),
+        )
+        longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
         try:
-            examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+            examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:
             if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
                 raise
-        settings = Settings(
-            **self.shared(encoder),
-            direction=self.direction or default_direction(encoder, data.config),
-            dtype=encoder.precision,
-            also_fits=tuple(sorted(self.also_fits)),
-            control=data.control,
-            seed=None if data.control is None else data.seed,
-            weights=encoder.weights,
-            pool=session.pool,
-        )
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(encoder.name, encoder.device, encoder.path, len(functions)),
-            *(len(functions[-1].ids), len(functions[0].ids), dict(skips) or "none"),
+            *(encoder.name, encoder.device, encoder.path, len(functions), len(shortest), len(longest)),
+            dict(skips) or "none",
         )
-        tied = sum(function.tied(settings.direction).sum(axis=1) for function in functions)
-        provenance = ProbeProvenance(
-            settings=settings,
-            scoring=SCORING_VERSION,
-            skips=dict(sorted(skips.items())),
-            ties=dict(zip(RULES, tied.tolist())),
-            run=ProbeRun(
-                family=encoder.family,
-                attention=encoder.path,
-                attention_why=encoder.why,
-                device=encoder.device.type,
-                step=session.step,
-            ),
-            versions=versions(),
-        )
-        return Prepared(provenance, functions)
+        return prepared
 
     @cached_property
     def _runner(self) -> Runner:

@@ -161,9 +161,10 @@ class Experiment(ABC, Generic[F, R]):
         return self.settings.name
 
     def shared(self, model: Any) -> dict[str, Any]:
-        """The settings that all instruments have, with a loaded model."""
+        """The settings that all instruments have, with a loaded model; and those of ControlledSettings."""
         data = self.data
-        return {
+        kind: Any = self.RESULT.PROVENANCE.model_fields["settings"].annotation
+        shared = {
             "model": model.name,
             "revision": model.revision,
             "data": data.name,
@@ -173,6 +174,10 @@ class Experiment(ABC, Generic[F, R]):
             "limit": data.limit,
             "max_length": self.session.max_length,
         }
+        if issubclass(kind, ControlledSettings):
+            seed = None if data.control is None else data.seed
+            shared |= {"dtype": model.precision, "control": data.control, "seed": seed}
+        return shared
 
     @property
     def parts(self) -> list[list[F]]:

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
 from probing.models.location import HEAD
 from probing.runs.records import Count, Number, Record, Texts
@@ -138,6 +139,15 @@ class Settings(ControlledSettings):
     also_fits: Texts  # other models that a function must fit
     control: str | None = None
     seed: int | None = None
+
+    def signed(self) -> dict[str, Any]:
+        never_predicted = variant_of(self.config).never_predicted if self.config in CONFIGS else None
+        return {
+            **super().signed(),
+            "pool": self.pools,
+            "also_fits": ",".join(self.also_fits) or "-",
+            "not_predicted": never_predicted or None,
+        }
 
 
 def short(revision: str) -> str:
