@@ -13,8 +13,8 @@ import numpy as np
 
 from probing.prediction.preference_result import bins
 from probing.runs import ledger_file
+from probing.runs.ledger_file import RowLedger
 from probing.runs.records import Count, Record, Texts
-from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings
 

@@ -7,8 +7,7 @@ from statistics import mean
 from typing import Any
 
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.error_classes import CLASSES, PLACES
-from probing.attention.errors import ErrorAnalysis, ErrorExample, RelationErrors
+from probing.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report.document import CODE, COUNT, NAME, PERCENT, SHORT, Column, Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE
@@ -142,7 +141,7 @@ def tables(findings: Findings, subject: Subject) -> list[str | Table]:
             ],
             shares,
             f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
-            "probing/attention/error_classes.py defines the classes; each error belongs to the first class that "
+            "probing/attention/errors.py defines the classes; each error belongs to the first class that "
             "applies, and to one place relative to the edge.",
             filters=1,
         ),

@@ -109,7 +109,7 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    control: str | None  # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None  # of the control
     pool: str = BY_SUM  # one of POOLS
 
