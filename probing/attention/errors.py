@@ -232,14 +232,10 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         return ErrorAnalysis.model_validate({**fields, "settings": made})
-    except ValidationError as error:
-        raise LedgerError(
-            f"{path} is not an error analysis ({explain(error, 'it')}): expected what `codesyntax errors` "
-            "wrote; run it again"
-        ) from error
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        reason = explain(error, "it") if isinstance(error, ValidationError) else error
         raise LedgerError(
-            f"{path} is not an error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
+            f"{path} is not an error analysis ({reason}): expected what `codesyntax errors` wrote; run it again"
         ) from error
 
 

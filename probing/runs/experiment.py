@@ -246,7 +246,7 @@ class Slot(NamedTuple):
         """The result of `read` on the saved file; None if there is none, or only damaged ones."""
         for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
             try:
-                if file.stem == f"{self.key}-{sha256([file])}":
+                if file.stem == f"{self.key}-{sha256(file)}":
                     result = read(file)
                     logger.info("the cache %s has the ledger of this very run", self.folder)
                     return result
@@ -264,7 +264,7 @@ class Slot(NamedTuple):
             with temporary_folder(cache_dir.private(self.folder)) as place:
                 file = place / "run.parquet"
                 write(file)
-                os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
+                os.replace(file, self.folder / f"{self.key}-{sha256(file)}.parquet")
         except (OSError, LedgerError) as error:
             logger.warning("cannot cache the run: %s", error)
 

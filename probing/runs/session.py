@@ -16,10 +16,8 @@ from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
 
 if TYPE_CHECKING:
-    from probing.models.encoder import Encoder
-    from probing.models.infilling import RestoringModel
-    from probing.models.masked import ScoringModel
-    from probing.models.silencing import LanguageModel
+    from probing.models.encoder import Encoder, LanguageModel
+    from probing.models.masked import RestoringModel, ScoringModel
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
