@@ -329,7 +329,7 @@ CONVENTIONS = (
 def convention_of(tokenizer: Any) -> Convention | None:
     """The convention whose tokens a tokenizer has."""
     known = tokenizer.get_vocab()
-    return next((one for one in CONVENTIONS if known.keys() >= set(one.marks)), None)
+    return next((convention for convention in CONVENTIONS if known.keys() >= set(convention.marks)), None)
 
 
 class InfillingModel(ScoringModel):
@@ -342,7 +342,7 @@ class InfillingModel(ScoringModel):
         super().__init__(loaded, masked=False)
         convention = convention_of(self.tokenizer)
         if convention is None:
-            known = "; ".join(one.models for one in CONVENTIONS)
+            known = "; ".join(other.models for other in CONVENTIONS)
             raise ModelError(
                 f"{self.name} restores nothing: it is a decoder without fill-in-the-middle tokens; use one that has "
                 f"those of {known}, or a masked language model"
@@ -386,8 +386,8 @@ class InfillingModel(ScoringModel):
         # of each text, up to the first sub-token that is another one, this pass has written what the model writes
         other = np.flatnonzero(written != true)
         place = other[np.unique(text[other], return_index=True)[1]]
-        there, kept = inputs["attention_mask"].cpu().numpy().copy(), np.arange(len(inputs["input_ids"]))
-        there[text[place]] *= np.arange(there.shape[1]) < column[place, None]
+        mask, running = inputs["attention_mask"].cpu().numpy().copy(), np.arange(len(inputs["input_ids"]))
+        mask[text[place]] *= np.arange(mask.shape[1]) < column[place, None]
         while True:
             stopped = np.isin(written[place], self._stops)
             for at in place[stopped]:
@@ -395,12 +395,12 @@ class InfillingModel(ScoringModel):
             place = place[~stopped & (place + 1 < end[place])]
             if not len(place):
                 return torch.from_numpy(found)
-            chosen, kept = np.searchsorted(kept, text[place]), text[place]
-            if len(chosen) < len(there):
+            chosen, running = np.searchsorted(running, text[place]), text[place]
+            if len(chosen) < len(mask):
                 cached["past_key_values"].batch_select_indices(send(chosen, self.device))
-            there = np.pad(there[chosen], ((0, 0), (0, 1)), constant_values=1)
+            mask = np.pad(mask[chosen], ((0, 0), (0, 1)), constant_values=1)
             ids = written[place, None].astype(np.int64)
-            step = {"input_ids": ids, "attention_mask": there, "position_ids": column[place, None]}
+            step = {"input_ids": ids, "attention_mask": mask, "position_ids": column[place, None]}
             sent = {name: send(of, self.device) for name, of in step.items()}
             place = place + 1
             each = torch.arange(len(place), device=self.device)

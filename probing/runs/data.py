@@ -321,8 +321,8 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
     if _may_be_on_hub(name):
         places = [name]
     else:
-        told = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
-        places = [str(place) for place in (told, name) if place and os.path.isdir(place)]
+        recorded = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
+        places = [str(place) for place in (recorded, name) if place and os.path.isdir(place)]
     control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
     reason = ""
     for place in places:
@@ -356,7 +356,7 @@ def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
             digest.update(len(table).to_bytes(8, "little"))
             add(digest, table)
     except (pa.ArrowException, AttributeError) as error:
-        columns = ", ".join(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS)
+        columns = ", ".join(_label_columns(dataset))
         raise DatasetError(
             f"the dataset's columns {columns} are not what `codesyntax build` writes: {error}"
         ) from error
@@ -401,8 +401,12 @@ def _of_pairs(dataset: datasets.Dataset) -> bool:
     return "good" in dataset.column_names
 
 
+def _label_columns(dataset: datasets.Dataset) -> list[str]:
+    return list(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS)
+
+
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
-    dataset = dataset.select_columns(list(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS))
+    dataset = dataset.select_columns(_label_columns(dataset))
     return dataset if limit is None else dataset.select(_places(dataset, limit))
 
 

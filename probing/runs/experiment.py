@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import filelock
-import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -28,6 +27,7 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.cache_dir import versions
 from probing.models.location import sha256
+from probing.runs.batches import Tokenized
 from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes, useful_threads
@@ -45,14 +45,11 @@ R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
 
-class MeasuredFunction(Protocol):
-    """What is measured: its place in the split, and its sub-tokens `ids` (S,)."""
+class MeasuredFunction(Tokenized, Protocol):
+    """What is measured: a function as the model reads it, and its place in the split."""
 
     @property
     def index(self) -> int: ...
-
-    @property
-    def ids(self) -> np.ndarray: ...
 
 
 class Prepared(NamedTuple, Generic[F]):
@@ -96,11 +93,13 @@ class Experiment(ABC, Generic[F, R]):
     @classmethod
     def again(cls, made: Any, session: Session, data: Any) -> Self:
         """The experiment of a ledger that was `made` so, on data at this location."""
-        one = made.settings
-        controlled = isinstance(one, ControlledSettings)
-        control, seed = (one.control, one.seed or 0) if controlled else (None, 0)
-        functions = read_functions(data, one.config, one.split, limit=one.limit, control=control, seed=seed)
-        return cls(session, functions, **{name: getattr(one, name) for name in cls.ASKED})
+        settings = made.settings
+        controlled = isinstance(settings, ControlledSettings)
+        control, seed = (settings.control, settings.seed or 0) if controlled else (None, 0)
+        functions = read_functions(
+            data, settings.config, settings.split, limit=settings.limit, control=control, seed=seed
+        )
+        return cls(session, functions, **{name: getattr(settings, name) for name in cls.ASKED})
 
     def prepared(
         self,
@@ -118,7 +117,7 @@ class Experiment(ABC, Generic[F, R]):
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the provenance that other
         instruments do not have, except ASKED.
         """
-        data, made = self.data, self.RESULT.PROVENANCE
+        data, provenance = self.data, self.RESULT.PROVENANCE
         if not found:
             raise LedgerError(
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
@@ -126,13 +125,13 @@ class Experiment(ABC, Generic[F, R]):
             )
         shared = {
             "settings": {**self.shared(model), **{name: getattr(self, name) for name in self.ASKED}, **settings},
-            made.VERSIONED: made.VERSION,
+            provenance.VERSIONED: provenance.VERSION,
             "skips": dict(sorted((+skips).items())),
             "run": {"family": model.family, "device": model.device.type, **run},
             "versions": versions(),
         }
         longest_first = sorted(found, key=lambda function: (-len(function.ids), function.index))
-        return Prepared(made.model_validate({**shared, **more}), longest_first)
+        return Prepared(provenance.model_validate({**shared, **more}), longest_first)
 
     @cached_property
     def _prepared(self) -> Prepared[F]:

@@ -173,8 +173,8 @@ class Signature(NamedTuple):
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        told = {name: value for name, value in named.items() if value is not None and value is not False}
-        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in told.items()}
+        known = {name: value for name, value in named.items() if value is not None and value is not False}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in known.items()}
         return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
 
     def __str__(self) -> str:

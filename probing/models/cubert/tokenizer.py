@@ -183,12 +183,12 @@ def _class(character: str) -> int:
 
 def _by_character(text: str) -> Iterator[str]:
     """Cut a literal where the class of characters changes; a capital goes with the small letters behind it."""
-    kept = ""  # a capital for the run behind it
+    capital = ""  # a capital for the run behind it
     runs = [(kind, "".join(run)) for kind, run in groupby(text, _class)]
     for (kind, run), (behind, _) in zip(runs, [*runs[1:], (_OTHER, "")]):
-        run, kept = kept + run, ""
+        run, capital = capital + run, ""
         if kind == _UPPER and behind == _LOWER:
-            run, kept = run[:-1], run[-1]
+            run, capital = run[:-1], run[-1]
         if kind == _OTHER:
             yield from _BLANKS.findall(run)
         elif run:
@@ -342,16 +342,16 @@ class CubertTokenizer(PreTrainedTokenizer):
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
-        told = options.pop("return_offsets_mapping", False)
+        with_offsets = options.pop("return_offsets_mapping", False)
         encoding = super()._encode_plus(text, *arguments, **options)
-        if told:
-            one = isinstance(text, str)
+        if with_offsets:
+            single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
             offsets = [
                 [*added, *((start, end) for _, start, end in self.subtokens(code)), *added]
-                for code in ([text] if one else text)
+                for code in ([text] if single else text)
             ]
-            encoding["offset_mapping"] = offsets[0] if one else offsets
+            encoding["offset_mapping"] = offsets[0] if single else offsets
         return encoding
 
     def _convert_token_to_id(self, token: str) -> int:
