@@ -28,7 +28,7 @@ from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunctio
 from probing.attention.result import ProbeResult
 from probing.models.location import checkpoints, no_panic, step_of, trainings
 from probing.runs.batches import Batches, out_of_memory
-from probing.runs.data import Functions, read_functions, rows
+from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
@@ -143,8 +143,33 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        shuffled_by = self.data.seed if self.data.control == SHUFFLED_ATTENTION else None
-        return encode_functions(self.encoder, self.data, self._others, shuffled_by, self.session.pool)
+        data, encoder, pool = self.data, self.encoder, self.session.pool
+        shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
+        never_predicted = variant_of(data.config).never_predicted
+        encoded: list[EncodedFunction] = []
+        relations: list[str] = []
+        skips: Counter[str] = Counter()
+        for batch in rows(data.dataset, data.limit):
+            texts = [row["code"] for row in batch]
+            too_long = _too_long(texts, self._others)
+            for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
+                if not row["relations"]:
+                    skips["no relations"] += 1
+                elif len(ids) > encoder.longest:
+                    skips[f"more than {encoder.longest} sub-tokens"] += 1
+                elif longer_than:
+                    skips[f"too long for {longer_than}"] += 1
+                else:
+                    start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                    try:
+                        alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
+                    except OffsetsError:  # only of this function, for example because it quotes a special token
+                        skips["offsets of sub-tokens run backwards"] += 1
+                        continue
+                    alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
+                    table = EdgeTable.from_rows([(row["place"], row)], relations)
+                    encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
+        return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:
         from probing.models.selfcheck import examine_lengths
@@ -194,45 +219,6 @@ class Encoded(NamedTuple):
     functions: list[EncodedFunction]
     relations: list[str]
     skips: Counter[str]
-
-
-def encode_functions(
-    encoder: Encoder,
-    functions: Functions,
-    others: Mapping[str, tuple] = {},
-    shuffled_by: int | None = None,
-    pool: str = SUM,
-) -> Encoded:
-    """Tokenize and align functions.
-
-    `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`,
-    `pool`: as in EncodedFunction.
-    """
-    never_predicted = variant_of(functions.config).never_predicted
-    encoded: list[EncodedFunction] = []
-    relations: list[str] = []
-    skips: Counter[str] = Counter()
-    for batch in rows(functions.dataset, functions.limit):
-        texts = [row["code"] for row in batch]
-        too_long = _too_long(texts, others)
-        for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
-            if not row["relations"]:
-                skips["no relations"] += 1
-            elif len(ids) > encoder.longest:
-                skips[f"more than {encoder.longest} sub-tokens"] += 1
-            elif longer_than:
-                skips[f"too long for {longer_than}"] += 1
-            else:
-                start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
-                try:
-                    alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
-                except OffsetsError:  # only of this function, for example because it quotes a special token
-                    skips["offsets of sub-tokens run backwards"] += 1
-                    continue
-                alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
-                table = EdgeTable.from_rows([(row["place"], row)], relations)
-                encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
-    return Encoded(encoded, relations, skips)
 
 
 def default_direction(encoder: Encoder, config: str) -> str:
