@@ -64,4 +64,4 @@ CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK 
     "redrawn-dependents",
     "control-task",
 )
-"""The controls that a probe can be run with, see `probing.runs.controls`; random attention needs no model."""
+"""The controls that a probe can be run with, see `probing.runs.data`; random attention needs no model."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probing.attention.ledger import RankLedger
-    from probing.attention.probe import probe
+    from probing.attention.probe import probe, probe_models, probe_training
     from probing.attention.result import ProbeResult, load
-    from probing.attention.several import probe_models, probe_training
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
     from probing.evidence.compared import compare
@@ -70,8 +69,8 @@ _PUBLIC = {
     "plot": "probing.report.results",
     "prefer": "probing.prediction.likelihood",
     "probe": "probing.attention.probe",
-    "probe_models": "probing.attention.several",
-    "probe_training": "probing.attention.several",
+    "probe_models": "probing.attention.probe",
+    "probe_training": "probing.attention.probe",
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.show",

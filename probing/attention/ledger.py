@@ -30,13 +30,7 @@ EDGES_AT_ONCE = 1 << 14
 
 _KIND = "rank ledger", "probe"
 
-_NUMBERS = (
-    "function",
-    "head",
-    "first",
-    "last",
-    "tokens",
-)  # the columns of a file, in their order, but for the relation
+_NUMBERS = [name for name in COLUMNS if name != "relation"]  # the columns of a file, in their order
 
 
 @dataclass(eq=False)

@@ -1,11 +1,13 @@
-"""The attention probe: prepare a model and its functions, and rank dependents."""
+"""The attention probe: prepare a model and its functions, and rank dependents, for one model, several, or the
+checkpoints of one.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,22 +17,21 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION, SUM
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun
-from probing.models.cache_dir import versions
-from probing.models.location import no_panic, step_of
+from probing.attention.result import ProbeResult
+from probing.models.location import checkpoints, no_panic, step_of, trainings
 from probing.runs.batches import Batches, out_of_memory
-from probing.runs.data import Functions, read_functions, rows
+from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.runs.settings import Settings, limit_of
+from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -74,7 +75,7 @@ def probe(
     (Kobayashi et al. 2020) instead of by `attention`. `pool`: one of
     `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that a function must fit, so that scores compare.
     `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
-    what it learned, with its attention on other tokens, or on other edges (see `probing.runs.controls`), which the
+    what it learned, with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
     result says. `output`: a folder for the result and its ledger, in which an
     interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
     functions and write it to `output` for `probing.merge`; the result is then None.
@@ -108,27 +109,11 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     RESULT = ProbeResult
     VERB = "probing"
     PART = 64
+    ASKED = ("direction", "also_fits")
 
     direction: str | None = None
     also_fits: Sequence[str] = ()
     batch_tokens: int | None = None
-
-    @property
-    def asked(self) -> Mapping[str, object]:
-        return {"direction": self.direction, "also_fits": self.also_fits}
-
-    @classmethod
-    def again(cls, made: ProbeProvenance, session: Session, data: Any) -> Probing:
-        settings = made.settings
-        functions = read_functions(
-            data,
-            settings.config,
-            settings.split,
-            limit=settings.limit,
-            control=settings.control,
-            seed=settings.seed or 0,
-        )
-        return cls(session, functions, settings.direction, settings.also_fits)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -158,55 +143,67 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        shuffled_by = self.data.seed if self.data.control == SHUFFLED_ATTENTION else None
-        return encode_functions(self.encoder, self.data, self._others, shuffled_by, self.session.pool)
+        data, encoder, pool = self.data, self.encoder, self.session.pool
+        shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
+        never_predicted = variant_of(data.config).never_predicted
+        encoded: list[EncodedFunction] = []
+        relations: list[str] = []
+        skips: Counter[str] = Counter()
+        for batch in rows(data.dataset, data.limit):
+            texts = [row["code"] for row in batch]
+            too_long = _too_long(texts, self._others)
+            for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
+                if not row["relations"]:
+                    skips["no relations"] += 1
+                elif len(ids) > encoder.longest:
+                    skips[f"more than {encoder.longest} sub-tokens"] += 1
+                elif longer_than:
+                    skips[f"too long for {longer_than}"] += 1
+                else:
+                    start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                    try:
+                        alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
+                    except OffsetsError:  # only of this function, for example because it quotes a special token
+                        skips["offsets of sub-tokens run backwards"] += 1
+                        continue
+                    alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
+                    table = EdgeTable.from_rows([(row["place"], row)], relations)
+                    encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
+        return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:
         from probing.models.selfcheck import examine_lengths
 
-        data, session, encoder = self.data, self.session, self.encoder
-        encoded, _, skips = self.encoded
-        if not encoded:
-            raise LedgerError(
-                f"no function of {data.name}/{data.config}/{data.split} can be scored; skipped: {dict(skips)}"
-            )
-        functions = sorted(encoded, key=lambda function: (-len(function.ids), function.index))
+        encoder = self.encoder
+        functions, _, skips = self.encoded
+        direction = self.direction or default_direction(encoder, self.data.config)
+        tied = sum((function.tied(direction).sum(axis=1) for function in functions), np.zeros(len(RULES), int))
+        prepared = self.prepared(
+            encoder,
+            functions,
+            skips,
+            "can be scored",
+            settings={
+                "direction": direction,
+                "also_fits": tuple(sorted(self.also_fits)),
+                "weights": encoder.weights,
+                "pool": self.session.pool,
+            },
+            run={"attention": encoder.path, "attention_why": encoder.why, "step": self.session.step},
+            ties=dict(zip(RULES, tied.tolist())),
+        )
+        longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
         try:
-            examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+            examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:
             if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
                 raise
-        settings = Settings(
-            **self.shared(encoder),
-            direction=self.direction or default_direction(encoder, data.config),
-            dtype=encoder.precision,
-            also_fits=tuple(sorted(self.also_fits)),
-            control=data.control,
-            seed=None if data.control is None else data.seed,
-            weights=encoder.weights,
-            pool=session.pool,
-        )
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(encoder.name, encoder.device, encoder.path, len(functions)),
-            *(len(functions[-1].ids), len(functions[0].ids), dict(skips) or "none"),
+            *(encoder.name, encoder.device, encoder.path, len(functions), len(shortest), len(longest)),
+            dict(skips) or "none",
         )
-        tied = sum(function.tied(settings.direction).sum(axis=1) for function in functions)
-        provenance = ProbeProvenance(
-            settings=settings,
-            scoring=SCORING_VERSION,
-            skips=dict(sorted(skips.items())),
-            ties=dict(zip(RULES, tied.tolist())),
-            run=ProbeRun(
-                family=encoder.family,
-                attention=encoder.path,
-                attention_why=encoder.why,
-                device=encoder.device.type,
-                step=session.step,
-            ),
-            versions=versions(),
-        )
-        return Prepared(provenance, functions)
+        return prepared
 
     @cached_property
     def _runner(self) -> Runner:
@@ -222,45 +219,6 @@ class Encoded(NamedTuple):
     functions: list[EncodedFunction]
     relations: list[str]
     skips: Counter[str]
-
-
-def encode_functions(
-    encoder: Encoder,
-    functions: Functions,
-    others: Mapping[str, tuple] = {},
-    shuffled_by: int | None = None,
-    pool: str = SUM,
-) -> Encoded:
-    """Tokenize and align functions.
-
-    `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`,
-    `pool`: as in EncodedFunction.
-    """
-    never_predicted = variant_of(functions.config).never_predicted
-    encoded: list[EncodedFunction] = []
-    relations: list[str] = []
-    skips: Counter[str] = Counter()
-    for batch in rows(functions.dataset, functions.limit):
-        texts = [row["code"] for row in batch]
-        too_long = _too_long(texts, others)
-        for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
-            if not row["relations"]:
-                skips["no relations"] += 1
-            elif len(ids) > encoder.longest:
-                skips[f"more than {encoder.longest} sub-tokens"] += 1
-            elif longer_than:
-                skips[f"too long for {longer_than}"] += 1
-            else:
-                start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
-                try:
-                    alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
-                except OffsetsError:  # only of this function, for example because it quotes a special token
-                    skips["offsets of sub-tokens run backwards"] += 1
-                    continue
-                alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
-                table = EdgeTable.from_rows([(row["place"], row)], relations)
-                encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
-    return Encoded(encoded, relations, skips)
 
 
 def default_direction(encoder: Encoder, config: str) -> str:
@@ -306,3 +264,105 @@ class Runner(Batches):
             return listening.found
 
         return torch.cat(self.each(functions, bar, listen), dim=1).numpy()
+
+
+class Done(NamedTuple):
+    """One probe of several: of a model, as NAME@REVISION, on a config and a split.
+
+    `result`: None if there is an `error`, and where `probe` returns None; `ran`: whether the model ran, and the result
+    is not that of an earlier run.
+    """
+
+    model: str
+    config: str
+    split: str
+    result: ProbeResult | None
+    ran: bool
+    error: CodeSyntaxError | None
+
+
+@checked
+def probe_models(
+    models: Sequence[str | os.PathLike],
+    data: Any,
+    configs: Sequence[str] = ("python",),
+    splits: Sequence[str] = ("test",),
+    *,
+    revisions: Sequence[str] = (),
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    control: str | None = None,
+    seed: Natural = 0,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
+    pool: str = SUM,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+    **asked: Any,
+) -> Iterator[Done]:
+    """Probe each model on each config and split, one after the other, and yield the outcomes; data are read once.
+
+    `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several revisions of one model are
+    checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.location.checkpoints`).
+    `revisions`: those of a single model. All other arguments are those of `probe`, and so is each result; with an
+    `output`, a repeated call continues where the last one stopped.
+
+    A model that fails with one of our errors does not stop the others. Raises what `probe` raises for the data, and
+    ArgumentError if there is no model, or if there are revisions of several.
+    """
+    if not models or (revisions and len(models) > 1):
+        raise ArgumentError(
+            f"{len(models)} models" + (" with revisions, expected one: write NAME@REVISION" if models else "")
+        )
+    reads = [
+        read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+        for config in dict.fromkeys(configs)
+        for split in dict.fromkeys(splits)
+    ]
+    for model, named in trainings([os.fspath(model) for model in models]):
+        try:
+            revised = checkpoints(model, revisions or named)
+        except CodeSyntaxError as error:
+            for functions in reads:
+                yield Done(model, functions.config, functions.split, None, False, error)
+            continue
+        for revision, step in revised:
+            session = Session(
+                model,
+                revision=revision,
+                step=step,
+                dtype=dtype,
+                device=device,
+                max_length=max_length,
+                weights=weights,
+                pool=pool,
+            )
+            name = model if revision is None else f"{model}@{revision}"
+            for functions in reads:
+                experiment = Probing(session, functions, **asked)
+                result = failure = None
+                try:
+                    result = run(experiment, output, shard)
+                except CodeSyntaxError as error:
+                    failure = error
+                ran = experiment.ran or failure is not None
+                yield Done(name, functions.config, functions.split, result, ran, failure)
+
+
+@checked
+def probe_training(
+    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **given: Any
+) -> Iterator[ProbeResult | None]:
+    """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
+
+    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of folders in a local
+    one; without any, those of a folder that holds only checkpoints, or the model itself. All other arguments are those
+    of `probe`, and so is each result; a report draws its scores over the steps. Raises what `probe` raises, and
+    ModelError for a revision that does not exist before anything is probed.
+    """
+    for done in probe_models([model], data, [config], [split], **given):
+        if done.error is not None:
+            raise done.error
+        yield done.result

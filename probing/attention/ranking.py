@@ -37,7 +37,7 @@ class EncodedFunction:
     """One function in the model's sub-tokens, and its edges.
 
     `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`: the seed of the
-    control that shuffles attention over the tokens (see `probing.runs.controls`); `pool`: one of POOLS.
+    control that shuffles attention over the tokens (see `probing.runs.data`); `pool`: one of POOLS.
     """
 
     index: int

@@ -12,13 +12,12 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serial
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import UnknownName
-from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
 from probing.runs.records import Count, FieldsByName, Number, exactly
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import Settings, Signature
+from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
     import pandas
@@ -61,31 +60,17 @@ class ProbeProvenance(Provenance):
     RUN, WHAT, AGAIN = "a probe", "scoring", "probe again"
     VERSION = SCORING_VERSION
     VERSIONED = "scoring"
+    SIGNED = (
+        "uas",
+        ("direction", "pool", "max_length", "also_fits", "dtype", "functions", "edges", "scoring", "weights")
+        + ("control", "not_predicted"),
+    )
 
     settings: Settings
     scoring: int
     ties: Annotated[dict[str, Number], exactly(RULES)]
     """Rule -> number of edges decided by a tie."""
     run: ProbeRun
-
-
-def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
-    """The signature of a probe with these settings."""
-    return Signature.of(
-        "uas",
-        settings,
-        direction=settings.direction,
-        pool=settings.pools,
-        max_length=settings.max_length,
-        also_fits=",".join(settings.also_fits) or "-",
-        dtype=settings.dtype,
-        functions=functions,
-        edges=edges,
-        scoring=SCORING_VERSION,
-        weights=settings.other_weights,
-        control=settings.control and f"{settings.control}/{settings.seed}",
-        not_predicted=variant_of(settings.config).never_predicted or None if settings.config in CONFIGS else None,
-    )
 
 
 class HeadScore(FieldsByName):
@@ -141,7 +126,7 @@ class ProbeResult(Result[RankLedger]):
             ledger,
             data_folder,
             provenance,
-            signature_of(provenance.settings, counts.functions, len(ledger)),
+            provenance.signature(functions=counts.functions, edges=len(ledger)),
             functions=counts.functions,
             scores={rule: by_rule[rule]["scores"] for rule in RULES},
             relations=relations,

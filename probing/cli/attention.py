@@ -21,8 +21,8 @@ from probing.cli import options
 from probing.cli.group import main, note, note_saved, note_shard, one_line, print_made, print_saved, quiet_libraries
 
 if TYPE_CHECKING:
+    from probing.attention.probe import Done
     from probing.attention.result import ProbeResult
-    from probing.attention.several import Done
 
 
 @main.command()

@@ -31,7 +31,7 @@ from codesyntax_dataset.protocol import (
     TABLE_KS,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import ProbeRun, signature_of
+from probing.attention.result import ProbeProvenance, ProbeRun
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
 from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
@@ -246,7 +246,8 @@ class AttentionEntry(Entry):
     @property
     def _signature(self) -> Signature:
         read = ~np.isin(self._places(), self._unread())
-        return signature_of(self.settings, self.functions, int(self._edges()[:, read].sum()))
+        counts = {"functions": self.functions, "edges": int(self._edges()[:, read].sum())}
+        return ProbeProvenance.signature_of(self.settings, counts)
 
     @property
     def signature(self) -> str:

@@ -30,8 +30,7 @@ from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
 from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
-from probing.runs.controls import RELABELLED, check_control
-from probing.runs.data import find_data, load_functions
+from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path

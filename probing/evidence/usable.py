@@ -23,7 +23,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bootstrapped
 from probing.evidence.uncertainty import degrees_of, scored
 from probing.information.result import InformationLedger, InformationResult
 from probing.prediction.likelihood_results import LEAST_PAIRS, PreferenceResult
-from probing.runs.row_ledger import RowLedger
+from probing.runs.ledger_file import RowLedger
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
 """Top-1 UAS in percent of one head and of the three choices; bits that attention adds; bits that words leave open."""

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from probing.evidence.checks import ROUNDED, Again, Criterion, Influence, Verifier, in_deviations
-from probing.models.infilling import InfillingModel
+from probing.models.masked import InfillingModel
 from probing.prediction.mask import MaskedFunction, Masking
 from probing.prediction.result import FILLED, HITS, SIMILARITIES
 

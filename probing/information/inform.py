@@ -193,10 +193,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         settings = InformationSettings(
             **self.shared(encoder),
             learned_on=self.validation.data.labels,
-            dtype=encoder.precision,
             edges=self.edges,
-            control=data.control,
-            seed=None if data.control is None else data.seed,
             weights=encoder.weights,
             pool=self.session.pool,
             states=self.states,

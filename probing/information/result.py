@@ -19,8 +19,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import SUM
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
+from probing.runs.ledger_file import RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings, Signature
 

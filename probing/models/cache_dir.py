@@ -111,4 +111,4 @@ _version = functools.cache(importlib.metadata.version)  # reads files
 @functools.cache
 def _code() -> str:
     """A digest of the modules that ranks depend on, because code changes between versions."""
-    return sha256(file for folder in _FOLDERS for file in sorted(folder.rglob("*.py")))
+    return sha256(*(file for folder in _FOLDERS for file in sorted(folder.rglob("*.py"))))

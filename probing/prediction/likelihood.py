@@ -72,11 +72,6 @@ class Scoring(Experiment[F, R]):
     def scorer(self) -> Scorer:
         return Scorer(self.model, self.batch_tokens)
 
-    def shared(self, model: ScoringModel) -> dict[str, Any]:
-        control = self.data.control
-        seed = None if control is None else self.data.seed
-        return {**super().shared(model), "dtype": model.precision, "control": control, "seed": seed}
-
 
 class Scorer(Passes[Copy]):
     """Finds log-probabilities; a masked language model runs over a text once for each of its sub-tokens."""

@@ -16,8 +16,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from probing.runs import ledger_file
+from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
 from probing.runs.records import Count, Number, Record, Texts
-from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings
 

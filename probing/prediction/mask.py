@@ -33,7 +33,7 @@ from probing.runs.session import Session
 from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
-    from probing.models.infilling import RestoringModel
+    from probing.models.masked import RestoringModel
 
 
 @checked

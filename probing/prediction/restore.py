@@ -16,7 +16,7 @@ from probing.prediction.result import FILLERS
 from probing.runs.records import Number, Record
 
 if TYPE_CHECKING:
-    from probing.models.infilling import RestoringModel
+    from probing.models.masked import RestoringModel
     from probing.prediction.fill import Filled
 
 _UNCOMPARED = Similarity(np.nan, np.nan, np.nan)

@@ -16,9 +16,8 @@ import numpy as np
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.runs import ledger_file
-from probing.runs.ledger_file import MASKING
+from probing.runs.ledger_file import LOG_PROBABILITY, MASKING, RowLedger
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
-from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import RunSettings
 

@@ -2,7 +2,7 @@
 
 A masked language model restores the ends of a relation in a function that its heads read from, all of their sub-tokens
 masked together; a decoder predicts the first token of each dependent that comes after its head token. Once the model is
-whole, once the best head of the relation is silenced (see `probing.models.silencing`), and once each of the heads of
+whole, once the best head of the relation is silenced (see `probing.models.encoder`), and once each of the heads of
 the same layer that it is compared with; then the same with several heads together.
 """
 
@@ -28,7 +28,7 @@ from probing.prediction.silencing_result import Chosen, SilencingLedger, Silenci
 from probing.runs.experiment import Experiment, Prepared
 
 if TYPE_CHECKING:
-    from probing.models.silencing import AttentionHead, LanguageModel
+    from probing.models.encoder import AttentionHead, LanguageModel
 
 logger = logging.getLogger(__name__)
 

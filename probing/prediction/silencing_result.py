@@ -16,8 +16,8 @@ from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
+from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.row_ledger import LOG_PROBABILITY, RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import RankingSettings
 

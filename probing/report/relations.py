@@ -12,8 +12,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.error_classes import CLASSES, PLACES
-from probing.attention.errors import ErrorAnalysis, ErrorExample, RelationErrors
+from probing.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS
@@ -342,7 +341,7 @@ def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
             ],
             shares,
             f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
-            "probing/attention/error_classes.py defines the classes; each error belongs to the first class that "
+            "probing/attention/errors.py defines the classes; each error belongs to the first class that "
             "applies, and to one place relative to the edge.",
             filters=1,
         ),

@@ -68,12 +68,12 @@ def items(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[DiskItem]:
 
 def _item(path: Path, kind: str) -> DiskItem:
     status = []
-    for one in (path, *path.rglob("*")):
+    for file in (path, *path.rglob("*")):
         with contextlib.suppress(OSError):  # gone in the meantime
-            status.append(one.lstat())
-    changed = max((one.st_mtime for one in status), default=0.0)
+            status.append(file.lstat())
+    changed = max((file.st_mtime for file in status), default=0.0)
     in_use = (kind == UNFINISHED and abs(time.time() - changed) < _UNUSED) or (kind == INTERRUPTED and _is_locked(path))
-    return DiskItem(path, kind, sum(one.st_size for one in status), in_use)
+    return DiskItem(path, kind, sum(file.st_size for file in status), in_use)
 
 
 def prune(found: Iterable[DiskItem]) -> list[DiskItem]:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import filelock
-import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -28,6 +27,7 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.cache_dir import versions
 from probing.models.location import sha256
+from probing.runs.batches import Tokenized
 from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes, useful_threads
@@ -45,14 +45,11 @@ R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
 
-class MeasuredFunction(Protocol):
-    """What is measured: its place in the split, and its sub-tokens `ids` (S,)."""
+class MeasuredFunction(Tokenized, Protocol):
+    """What is measured: a function as the model reads it, and its place in the split."""
 
     @property
     def index(self) -> int: ...
-
-    @property
-    def ids(self) -> np.ndarray: ...
 
 
 class Prepared(NamedTuple, Generic[F]):
@@ -96,11 +93,13 @@ class Experiment(ABC, Generic[F, R]):
     @classmethod
     def again(cls, made: Any, session: Session, data: Any) -> Self:
         """The experiment of a ledger that was `made` so, on data at this location."""
-        one = made.settings
-        controlled = isinstance(one, ControlledSettings)
-        control, seed = (one.control, one.seed or 0) if controlled else (None, 0)
-        functions = read_functions(data, one.config, one.split, limit=one.limit, control=control, seed=seed)
-        return cls(session, functions, **{name: getattr(one, name) for name in cls.ASKED})
+        settings = made.settings
+        controlled = isinstance(settings, ControlledSettings)
+        control, seed = (settings.control, settings.seed or 0) if controlled else (None, 0)
+        functions = read_functions(
+            data, settings.config, settings.split, limit=settings.limit, control=control, seed=seed
+        )
+        return cls(session, functions, **{name: getattr(settings, name) for name in cls.ASKED})
 
     def prepared(
         self,
@@ -118,7 +117,7 @@ class Experiment(ABC, Generic[F, R]):
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the provenance that other
         instruments do not have, except ASKED.
         """
-        data, made = self.data, self.RESULT.PROVENANCE
+        data, provenance = self.data, self.RESULT.PROVENANCE
         if not found:
             raise LedgerError(
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
@@ -126,13 +125,13 @@ class Experiment(ABC, Generic[F, R]):
             )
         shared = {
             "settings": {**self.shared(model), **{name: getattr(self, name) for name in self.ASKED}, **settings},
-            made.VERSIONED: made.VERSION,
+            provenance.VERSIONED: provenance.VERSION,
             "skips": dict(sorted((+skips).items())),
             "run": {"family": model.family, "device": model.device.type, **run},
             "versions": versions(),
         }
         longest_first = sorted(found, key=lambda function: (-len(function.ids), function.index))
-        return Prepared(made.model_validate({**shared, **more}), longest_first)
+        return Prepared(provenance.model_validate({**shared, **more}), longest_first)
 
     @cached_property
     def _prepared(self) -> Prepared[F]:
@@ -161,9 +160,10 @@ class Experiment(ABC, Generic[F, R]):
         return self.settings.name
 
     def shared(self, model: Any) -> dict[str, Any]:
-        """The settings that all instruments have, with a loaded model."""
+        """The settings that all instruments have, with a loaded model; and those of ControlledSettings."""
         data = self.data
-        return {
+        kind: Any = self.RESULT.PROVENANCE.model_fields["settings"].annotation
+        shared = {
             "model": model.name,
             "revision": model.revision,
             "data": data.name,
@@ -173,6 +173,10 @@ class Experiment(ABC, Generic[F, R]):
             "limit": data.limit,
             "max_length": self.session.max_length,
         }
+        if issubclass(kind, ControlledSettings):
+            seed = None if data.control is None else data.seed
+            shared |= {"dtype": model.precision, "control": data.control, "seed": seed}
+        return shared
 
     @property
     def parts(self) -> list[list[F]]:
@@ -241,7 +245,7 @@ class Slot(NamedTuple):
         """The result of `read` on the saved file; None if there is none, or only damaged ones."""
         for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
             try:
-                if file.stem == f"{self.key}-{sha256([file])}":
+                if file.stem == f"{self.key}-{sha256(file)}":
                     result = read(file)
                     logger.info("the cache %s has the ledger of this very run", self.folder)
                     return result
@@ -259,7 +263,7 @@ class Slot(NamedTuple):
             with temporary_folder(cache_dir.private(self.folder)) as place:
                 file = place / "run.parquet"
                 write(file)
-                os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
+                os.replace(file, self.folder / f"{self.key}-{sha256(file)}.parquet")
         except (OSError, LedgerError) as error:
             logger.warning("cannot cache the run: %s", error)
 

@@ -350,9 +350,8 @@ def relative_path(folder: Path, place: Path) -> str:
 
 def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str, str]:
     """Where local data and a local model are, for a file in `folder`."""
-    return ({} if data is None else {"data_path": relative_path(folder, data)}) | (
-        {} if model is None else {"model_path": path_from(folder, model)}
-    )
+    paths = {} if data is None else {"data_path": relative_path(folder, data)}
+    return paths if model is None else {**paths, "model_path": path_from(folder, model)}
 
 
 def path_from(folder: Path, place: Path) -> str:

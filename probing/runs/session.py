@@ -16,10 +16,8 @@ from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
 
 if TYPE_CHECKING:
-    from probing.models.encoder import Encoder
-    from probing.models.infilling import RestoringModel
-    from probing.models.masked import ScoringModel
-    from probing.models.silencing import LanguageModel
+    from probing.models.encoder import Encoder, LanguageModel
+    from probing.models.masked import RestoringModel, ScoringModel
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
@@ -149,16 +147,16 @@ def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]
     A local model is searched at the path in the result, and by its name in the working directory. Raises ModelError if
     it is gone.
     """
-    name, told = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
-    if told is None and len(settings.revision) == _COMMIT:
+    name, recorded = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
+    if recorded is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
-    for place in [name] if told is None else [str(told), name]:
+    for place in [name] if recorded is None else [str(recorded), name]:
         if os.path.exists(place) or place in EMBEDDED_MODELS:
             return place, None
-    if told is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
+    if recorded is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
         return name, None
     raise ModelError(
         f"the model {name} of {file} is not "
-        + ("on the Hub" if told is None else f"at {told}")
+        + ("on the Hub" if recorded is None else f"at {recorded}")
         + ", and not in the working directory: give its location with --model"
     )

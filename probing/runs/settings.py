@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
 from probing.models.location import HEAD
 from probing.runs.records import Count, Number, Record, Texts
@@ -108,7 +109,7 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    control: str | None  # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None  # of the control
     pool: str = BY_SUM  # one of POOLS
 
@@ -139,6 +140,15 @@ class Settings(ControlledSettings):
     control: str | None = None
     seed: int | None = None
 
+    def signed(self) -> dict[str, Any]:
+        never_predicted = variant_of(self.config).never_predicted if self.config in CONFIGS else None
+        return {
+            **super().signed(),
+            "pool": self.pools,
+            "also_fits": ",".join(self.also_fits) or "-",
+            "not_predicted": never_predicted or None,
+        }
+
 
 def short(revision: str) -> str:
     """A revision, or each of its two digests, cut to 12 digits."""
@@ -163,8 +173,8 @@ class Signature(NamedTuple):
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        told = {name: value for name, value in named.items() if value is not None and value is not False}
-        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in told.items()}
+        known = {name: value for name, value in named.items() if value is not None and value is not False}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in known.items()}
         return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
 
     def __str__(self) -> str:

@@ -20,8 +20,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.attention.error_classes import Tokens, _kind, place
-from probing.attention.errors import CLASSES, analyse, errors_path, load, save
+from probing.attention.errors import CLASSES, Tokens, _kind, analyse, errors_path, load, place, save
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import FirstChoices
 from probing.cli import main

@@ -85,7 +85,7 @@ def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder
 
 @pytest.mark.slow
 def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
-    import probing.attention.several as module
+    import probing.attention.probe as module
 
     read, real = [], module.read_functions
     monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))

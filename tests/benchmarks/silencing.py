@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from probing.attention.probe import Probing
 from probing.evidence.ablate import choose
-from probing.models.silencing import LanguageModel
+from probing.models.encoder import LanguageModel
 from probing.prediction import silence
 from probing.prediction.fill import key_of
 from probing.runs.batches import Batches

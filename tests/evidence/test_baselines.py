@@ -34,7 +34,7 @@ from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import held_out, published
 from probing.evidence.uncertainty import compare, estimate
 from probing.models.load import with_random_weights
-from probing.runs import controls
+from probing.runs import data as controls
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,7 @@ from probing.report.configs import code_and_language
 from probing.report.findings import read_findings
 from probing.report.report import sections
 from probing.report.show import show
-from probing.runs.controls import redraw_dependents
-from probing.runs.data import load_functions
+from probing.runs.data import load_functions, redraw_dependents
 
 both_languages = pytest.mark.parametrize("language", ["english", "german"])
 

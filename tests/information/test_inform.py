@@ -22,8 +22,7 @@ from probing.information.result import InformationLedger, InformationResult
 from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
-from probing.runs.controls import assign_dependents
-from probing.runs.data import load_functions
+from probing.runs.data import assign_dependents, load_functions
 from probing.runs.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]

@@ -22,8 +22,7 @@ from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
 from probing.attention.probe import Probing
 from probing.cli import main
-from probing.models.cubert.checkpoint import TensorBundle
-from probing.models.cubert.convert import BertSizes, convert, shapes_of, sizes_of
+from probing.models.cubert.convert import BertSizes, TensorBundle, convert, shapes_of, sizes_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.load import doctor, load, load_tokenizer
 from probing.runs.data import read_functions

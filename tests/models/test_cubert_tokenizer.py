@@ -17,8 +17,18 @@ from support.references.published_cubert import published_alignment
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize
 from probing.attention.align import align
-from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE, lex, pieces
-from probing.models.cubert.tokenizer import CubertTokenizer, Vocabulary
+from probing.models.cubert.tokenizer import (
+    COMMENT,
+    IDENTIFIER,
+    LITERAL,
+    NUMBER,
+    WHITESPACE,
+    WHOLE,
+    CubertTokenizer,
+    Vocabulary,
+    lex,
+    pieces,
+)
 from probing.models.subtokens import encode
 
 SETTINGS = {  # of the reference material: language, and what is dropped

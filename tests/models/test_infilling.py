@@ -15,9 +15,8 @@ from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import mask, mask_positions
 from probing.evidence.masked import comparable
 from probing.evidence.verify import verify
-from probing.models.infilling import CONVENTIONS, InfillingModel, convention_of
 from probing.models.load import load_restoring
-from probing.models.masked import KS
+from probing.models.masked import CONVENTIONS, KS, InfillingModel, convention_of
 from probing.prediction import mask as job
 from probing.prediction.fill import Copy, Filler
 from probing.prediction.masking import INFILLING, Masker

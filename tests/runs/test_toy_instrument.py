@@ -32,7 +32,7 @@ from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.row_ledger import RowLedger
+from probing.runs.ledger_file import RowLedger
 from probing.runs.saved import Provenance, Result
 from probing.runs.session import Session
 from probing.runs.settings import RunSettings

@@ -1,9 +1,20 @@
-"""Convert a released checkpoint of CuBERT, written by TensorFlow 1, to a BERT in safetensors with its tokenizer."""
+"""Convert a released checkpoint of CuBERT, written by TensorFlow 1, to a BERT in safetensors with its tokenizer.
+
+`TensorBundle` reads the variables of the checkpoint (`Saver`'s format V2, a "tensor bundle") without TensorFlow.
+A checkpoint is a table in LevelDB's format, `PREFIX.index`, of protocol buffers that say where in the files
+`PREFIX.data-...` each variable is. TensorFlow itself takes half a gigabyte, follows new versions of Python late, and
+crashes on some malformed checkpoints; the pure reader on PyPI is not kept any more. Of the format this reads what
+`Saver` writes for variables: one file or several, no compression, variables stored whole. Everything is checked against
+its CRC-32C and the sizes of the files, so that a damaged or malicious checkpoint ends in a ModelError.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +23,240 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from transformers import BertConfig
 
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import atomic_path, os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ModelError
-from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER = 48  # bytes: the places of two blocks, padded, and the magic number
+_TRAILER = 5  # bytes behind a block: its compression, and a checksum
+_LARGEST_INDEX = 1 << 24  # bytes; that of BERT-Large with its optimizer has 0.1 MB
+_LONGEST_KEY = 1 << 12  # bytes
+_FLOAT = 1  # of TensorFlow's data types
+
+
+class Variable(NamedTuple):
+    """Where a variable is: its shape, its data file, and its bytes there with their checksum.
+
+    `readable`: whether it is float32, and stored whole.
+    """
+
+    shape: tuple[int, ...]
+    file: Path
+    offset: int
+    size: int
+    checksum: int
+    readable: bool
+
+
+class TensorBundle:
+    """The variables of a checkpoint, by name. Values are read when they are asked for.
+
+    `path`: the prefix of its files, its `.index`, or a folder with one checkpoint. Raises ModelError if there is none,
+    or its index is damaged.
+    """
+
+    def __init__(self, path: Path):
+        self.prefix = _prefix(path)
+        index = _read(self.prefix.with_name(f"{self.prefix.name}.index"))
+        try:
+            self.variables = self._variables(index)
+        except _Malformed as error:
+            raise ModelError(
+                f"{self.prefix}.index is not the index of a TensorFlow checkpoint, or is damaged: {error}"
+            ) from error
+
+    def _variables(self, index: bytes) -> dict[str, Variable]:
+        entries = _entries(index)
+        first, value = next(entries, (None, b""))
+        if first != b"":
+            raise _Malformed("it does not begin with a header")
+        header = _fields(value)
+        shards = _number(header, 1)
+        if _number(header, 2):
+            raise _Malformed("it is big-endian")
+        variables = {}
+        for key, value in entries:
+            fields = _fields(value)
+            shard = _number(fields, 3)
+            if shard >= shards:
+                raise _Malformed(f"file {shard} of {shards}")
+            dimensions = [_fields(one) for one in _messages(_fields(_message(fields, 2)), 2)]
+            variables[key.decode(errors="backslashreplace")] = Variable(
+                shape=tuple(_number(dimension, 1) for dimension in dimensions),
+                file=self.prefix.with_name(f"{self.prefix.name}.data-{shard:05}-of-{shards:05}"),
+                offset=_number(fields, 4),
+                size=_number(fields, 5),
+                checksum=_number(fields, 6),
+                readable=_number(fields, 1) == _FLOAT and 7 not in fields,
+            )
+        return variables
+
+    def read(self, name: str) -> np.ndarray:
+        """The float32 values of a variable; raises ModelError if they are damaged, or of another type."""
+        variable = self.variables[name]
+        if not variable.readable or variable.size != 4 * math.prod(variable.shape):
+            raise ModelError(
+                f"{self.prefix}: the variable {name!r} is not float32 in one piece, expected every variable to be"
+            )
+        values = _read(variable.file, variable.offset, variable.size)
+        if _checksum(values) != variable.checksum:
+            raise ModelError(
+                f"{variable.file}: the variable {name!r} is damaged, its checksum is wrong: download it again"
+            )
+        return np.frombuffer(values, "<f4").reshape(variable.shape)
+
+
+class _Malformed(Exception):
+    """A malformed index."""
+
+
+def _prefix(path: Path) -> Path:
+    if path.is_dir():
+        found = sorted(path.glob("*.index"))
+        if len(found) != 1:
+            names = ", ".join(file.stem for file in found[:3]) or "none"
+            raise ModelError(f"{path} has {len(found)} checkpoints ({names}): give one by the prefix of its files")
+        path = found[0]
+    return path.with_suffix("") if path.suffix == ".index" else path
+
+
+def _read(file: Path, offset: int = 0, size: int | None = None) -> bytes:
+    """Some bytes of a data file, or all of an index; raises ModelError if the file does not have them."""
+    try:
+        with safe_files.opened(file) as stream:
+            length = os.fstat(stream.fileno()).st_size
+            wanted = min(length, _LARGEST_INDEX) if size is None else size
+            if offset + wanted > length:
+                raise ModelError(
+                    f"{file} ends at byte {length}, expected at least {offset + wanted}: download it again"
+                )
+            stream.seek(offset)
+            return stream.read(wanted)
+    except OSError as error:
+        raise ModelError(
+            f"{file} cannot be read ({error.strerror}): expected a TensorFlow checkpoint, a file NAME.index beside "
+            "NAME.data-00000-of-00001"
+        ) from error
+
+
+def _entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and values of a table in LevelDB's format, in order."""
+    footer = table[-_FOOTER:]
+    if len(footer) < _FOOTER or struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
+        raise _Malformed("its last bytes are not those of such a table")
+    _, place = _varint(footer, 0)  # of the block of meta data
+    _, place = _varint(footer, place)
+    behind = 0
+    for _, handle in _block(table, *_handle(footer, place)):
+        offset, size = _handle(handle, 0)
+        if offset < behind:  # otherwise a small table could have any number of entries
+            raise _Malformed("its blocks overlap")
+        behind = offset + size
+        yield from _block(table, offset, size)
+
+
+def _handle(data: bytes, place: int) -> tuple[int, int]:
+    """The offset and size of a block."""
+    offset, place = _varint(data, place)
+    size, _ = _varint(data, place)
+    return offset, size
+
+
+def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and values of a block; a key repeats the beginning of the one before it."""
+    block, trailer = table[offset : offset + size], table[offset + size : offset + size + _TRAILER]
+    if len(trailer) < _TRAILER or size < 4:
+        raise _Malformed("a block is beyond its end")
+    if struct.unpack("<I", trailer[1:])[0] != _checksum(block + trailer[:1]):
+        raise _Malformed("the checksum of a block is wrong")
+    if trailer[0]:
+        raise _Malformed("it is compressed")
+    end = size - 4 * (struct.unpack("<I", block[-4:])[0] + 1)  # behind it are places to start from
+    key, place = b"", 0
+    while place < end:
+        shared, place = _varint(block, place)
+        own, place = _varint(block, place)
+        length, place = _varint(block, place)
+        if shared > len(key) or shared + own > _LONGEST_KEY or place + own + length > end:
+            raise _Malformed("an entry is longer than its block, or its key than any name")
+        key = key[:shared] + block[place : place + own]
+        place += own + length
+        yield key, block[place - length : place]
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of variable length, and the place behind it."""
+    number = 0
+    for shift in range(0, 64, 7):
+        if place >= len(data):
+            break
+        byte = data[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, place
+    raise _Malformed("a number has no end")
+
+
+def _fields(message: bytes) -> dict[int, list[int | bytes]]:
+    """The values of a protocol buffer, by the number of their field."""
+    fields: dict[int, list[int | bytes]] = {}
+    place = 0
+    while place < len(message):
+        tag, place = _varint(message, place)
+        value: int | bytes
+        if tag & 7 == 0:
+            value, place = _varint(message, place)
+        else:
+            if tag & 7 == 2:
+                size, place = _varint(message, place)
+            elif tag & 7 in (1, 5):
+                size = 8 if tag & 7 == 1 else 4
+            else:
+                raise _Malformed("a field has an unknown type")
+            value, place = message[place : place + size], place + size
+            if place > len(message):
+                raise _Malformed("a field is beyond the end of its message")
+            if tag & 7 != 2:
+                value = int.from_bytes(value, "little")
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
+
+
+def _number(fields: dict[int, list[int | bytes]], field: int) -> int:
+    """The value of a field with one number; 0 if it is not there."""
+    value = fields.get(field, [0])[-1]
+    if isinstance(value, bytes):
+        raise _Malformed(f"field {field} is not a number")
+    return value
+
+
+def _messages(fields: dict[int, list[int | bytes]], field: int) -> list[bytes]:
+    """The values of a repeated field of messages."""
+    found = [value for value in fields.get(field, []) if isinstance(value, bytes)]
+    if len(found) < len(fields.get(field, [])):
+        raise _Malformed(f"field {field} is not a message")
+    return found
+
+
+def _message(fields: dict[int, list[int | bytes]], field: int) -> bytes:
+    return b"".join(_messages(fields, field))  # messages of one field are merged
+
+
+def _checksum(data: bytes) -> int:
+    """The CRC-32C of some bytes, as LevelDB stores it."""
+    try:
+        checksum = import_module("google_crc32c").value(data)
+    except ImportError as error:  # no dependency of this package: only those who convert checkpoints need it
+        raise ModelError(
+            "the checksums of TensorFlow's checkpoints need google-crc32c, which is not installed: pip install "
+            "codesyntax[cubert]"
+        ) from error
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
 
 HEAD = 64
 """Features of an attention head. The variables do not tell; it is so in every BERT that was released in this format."""

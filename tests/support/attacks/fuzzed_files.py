@@ -31,7 +31,7 @@ from probing.attention import errors
 from probing.attention.ledger import RankLedger
 from probing.attention.result import load as load_result
 from probing.evidence import entry, gather
-from probing.models.cubert.checkpoint import TensorBundle
+from probing.models.cubert.convert import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer

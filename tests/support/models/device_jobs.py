@@ -21,11 +21,10 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
 from probing.attention.align import align
 from probing.attention.probe import Runner
 from probing.attention.ranking import BatchRanker, EncodedFunction, FirstChoices, RankBounds
-from probing.models.encoder import Encoder
+from probing.models.encoder import Encoder, LanguageModel
 from probing.models.loaded import Loaded
 from probing.models.masked import MaskedModel
 from probing.models.selfcheck import self_check
-from probing.models.silencing import LanguageModel
 from probing.prediction.fill import Copy, Filler
 from probing.prediction.silence import Pass, Predictor
 

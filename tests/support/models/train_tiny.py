@@ -44,9 +44,9 @@ from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import Definition, language_of
 from codesyntax_dataset.languages.python.definitions import definitions
-from probing.models.infilling import CONVENTIONS, RestoringModel
 from probing.models.load import load_restoring
 from probing.models.loaded import quiet
+from probing.models.masked import CONVENTIONS, RestoringModel
 
 LONGEST = 512
 """The positions of the model: sub-tokens of an input, special tokens included."""
