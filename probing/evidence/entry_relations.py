@@ -200,7 +200,8 @@ class InformationEntry(RelationEntry):
 
     @property
     def signature(self) -> str:
-        return str(information.signature_of(self.settings, int(self.stored("edges").sum())))
+        values = {"edges": int(self.stored("edges").sum())}
+        return str(information.InformationProvenance.signature_of(self.settings, values))
 
     def numbers(self) -> str:
         return entry.digest_of(map(self.stored, (information.ATTENTION, _BITS[BOTH])))

@@ -18,7 +18,7 @@ from probing.evidence.usable import MEASURED, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
-from probing.information.result import InformationLedger, InformationResult
+from probing.information.result import InformationLedger, InformationResult, LearnedRelation
 from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
@@ -86,7 +86,8 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
     codes, none = np.array([[0, 1, 0, 1]]), np.zeros((4, 0))
     choices = Choices(np.zeros(1, int), np.zeros(1, int), codes, 2, none, np.zeros(4))
     words, both = np.log([1.0, 3.0]), np.log([1.0, 1.0])
-    learned = Learned(words, both, none, none, (0, 0, 0), (0, 0, 0), 1, 1, (1.0, 1.0, 1.0))
+    outcome = LearnedRelation(edges=1, missed=1, best=(0, 0, 0), beyond=(0, 0, 0), penalties=(1.0, 1.0, 1.0))
+    learned = Learned(words, both, none, none, outcome)
     attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1.0, 2.0, 4.0]])
     by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
     ranks, bits = _found(choices, learned, attention, by_head, np.array([2, 3]))
