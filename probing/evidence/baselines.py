@@ -50,8 +50,7 @@ from codesyntax_metric.topk_uas import (
 )
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
-from probing.evidence.outcomes import Choice, Outcomes
-from probing.evidence.selection import apply, held_out, published
+from probing.evidence.selection import Choice, Outcomes, apply, held_out, published
 from probing.evidence.uncertainty import Means, Summary, estimate, mean_score, means, summary
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName

@@ -27,8 +27,7 @@ from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.selection import Choice, held_out
+from probing.evidence.selection import TABLE_PLACES, Choice, Outcomes, held_out
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
 

@@ -28,8 +28,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence import baselines
 from probing.evidence.beyond import AVOIDED
 from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.outcomes import Outcomes
-from probing.evidence.selection import held_out
+from probing.evidence.selection import Outcomes, held_out
 from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import Comparison, estimate, mean_of
 from probing.evidence.uncertainty import compare as compare_outcomes

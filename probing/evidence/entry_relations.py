@@ -18,9 +18,8 @@ from pydantic import Field
 from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
-from probing.evidence.effect import Effect
+from probing.evidence.effect import MEASURED, Effect, accuracies, effects, summed
 from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Outcome, packed, unpacked
-from probing.evidence.usable import MEASURED, accuracies, effects, summed
 from probing.information import result as information
 from probing.information.result import BOTH, WORDS, InformationResult, InformationRun, InformationSettings
 from probing.prediction import preference_result as preference

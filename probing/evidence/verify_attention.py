@@ -35,8 +35,7 @@ from probing.attention.result import load
 from probing.evidence.beyond import AVOIDED, Offsets, beyond, is_hard
 from probing.evidence.checks import Again, Criterion, Influence, Verifier, in_deviations
 from probing.evidence.gather import WholeSplits
-from probing.evidence.outcomes import TABLE_PLACES, Choice
-from probing.evidence.selection import apply, choose, choose_least
+from probing.evidence.selection import TABLE_PLACES, Choice, apply, choose, choose_least
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
 """The relative difference of a weight that is allowed when a function is probed again: other batches round sums

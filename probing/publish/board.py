@@ -35,7 +35,7 @@ from codesyntax_dataset.atomic import temporary_folder, write
 from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, HubError, LedgerError
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.entry import LARGEST, Entry, load
-from probing.evidence.statistics_cache import caching
+from probing.evidence.statistics import caching
 from probing.publish.tables import BoardRow, BoardTable, LeftOut, group, rows_of, task_values
 from probing.publish.verified import Checker, ledger_file
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
-from probing.evidence.effect import Effect
-from probing.evidence.usable import Usable, usable
+from probing.evidence.effect import Effect, Usable, usable
 from probing.information.result import InformationResult, InformationSettings
 from probing.report.document import (
     COST,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probing.evidence.effect import Effect
-from probing.evidence.usable import Preferred, effects, preferred
+from probing.evidence.effect import Effect, Preferred, effects, preferred
 from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
 from probing.prediction.surprisal_result import (
     BITS,

@@ -13,8 +13,7 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
-from probing.evidence.effect import Effect
-from probing.evidence.usable import MEASURED, _with_share, effects, usable
+from probing.evidence.effect import MEASURED, Effect, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
@@ -214,11 +213,11 @@ def test_intervals_are_of_functions(result):
 
 def test_intervals_are_those_of_scipy(monkeypatch):
     """BCa of a ratio of sums, of skewed functions, with normal levels."""
-    monkeypatch.setattr("probing.evidence.usable.degrees_of", lambda _: float("inf"))
+    monkeypatch.setattr("probing.evidence.effect.degrees_of", lambda _: float("inf"))
     stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
     edges = rng.integers(1, 9, size=(80, 1))
     sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
-    monkeypatch.setattr("probing.evidence.usable.RESAMPLES", 20000)
+    monkeypatch.setattr("probing.evidence.effect.RESAMPLES", 20000)
     adds = effects(edges, sums)[MEASURED.index("adds")]
     data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
 
