@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +204,8 @@ class Evidence:
     @cached_property
     def _unread(self) -> np.ndarray:
         """The functions of validation that the model could not read, of which `probed` has the worst ranks."""
-        return np.setdiff1d(
-            self.probed.validation.ledger.function, (self.read or self.probed).validation.ledger.function
-        )
+        read = self.read or self.probed
+        return np.setdiff1d(self.probed.validation.ledger.function, read.validation.ledger.function)
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
@@ -378,11 +377,7 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     fields = {}
     for at, hits in entry.counted().items():
         ours = known.get(at, {}).get(BEST_BASELINE)
-        if (
-            ours is None
-            or not {*hits.relations} <= {*ours.relations}
-            or not _same_edges(hits, ours.only(hits.relations))
-        ):
+        if ours is None or not {*hits.relations} <= {*ours.relations} or not _same_edges(hits, ours):
             raise EntryError(f"the functions and edges of {at} differ from the data's")
         if at != BEYOND_OFFSET and hits.relations != ours.relations:
             raise EntryError(f"{at} lacks relations of the data")
@@ -393,6 +388,7 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
 
 
 def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
+    ours = ours.only(hits.relations)
     return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
 
 
@@ -445,13 +441,13 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
+
+    def of_all(one: Probed) -> Evidence:
+        return whole().evidence(one)
+
     return Splits(edges, first.direction), [
-        None if _is_whole(one, *sizes, short) else partial(_on_whole, whole, one) for one in probed
+        None if _is_whole(one, *sizes, short) else partial(of_all, one) for one in probed
     ]
-
-
-def _on_whole(whole: Callable[[], WholeSplits], one: Probed) -> Evidence:
-    return whole().evidence(one)
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
@@ -476,9 +472,7 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
 
 def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     """The functions common to all ledgers."""
-    common = np.unique(ledgers[0].function)
-    for ledger in ledgers[1:]:
-        common = np.intersect1d(common, ledger.function)
+    common = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
     if not len(common):
         raise LedgerError("these results cannot be compared: they share no function")
     return common

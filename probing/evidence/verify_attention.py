@@ -315,8 +315,7 @@ def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> 
         gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
         weight = theirs.in_mean / theirs.edges.sum(axis=0)
         of_relations, of_mean = in_deviations(gained), in_deviations((gained * weight).sum(axis=-1))
-        found.append(
-            (float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}")
-        )
+        favoured = theirs.relations[of_relations.max(axis=(0, 1)).argmax()]
+        found.append((float(of_relations.max()), f"the score of {favoured}"))
         found.append((float(of_mean.max()), "the mean score"))
     return max(found)
