@@ -129,10 +129,8 @@ class HeadsVerifier(Verifier[Ablation]):
     def counted(self) -> list[Criterion]:
         theirs, ours = self.made.heads, self.experiment.provenance.heads
         other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
-        found = (
-            f"of other relations, or chosen otherwise, for {', '.join(other)}" if other else f"all {len(ours)} again"
-        )
-        return [*super().counted(), Criterion("heads", not other, found)]
+        differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
+        return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
 
     def influence(self) -> Influence:
         """In hundredths of a nat: what functions contribute to the mean cost over relations, and to the difference."""

@@ -39,19 +39,11 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
-from codesyntax_dataset.protocol import BASELINES, KS
-from codesyntax_metric.topk_uas import (
-    DEPENDENT_TO_HEAD,
-    DIRECTIONS,
-    HEAD_TO_DEPENDENT,
-    RULES,
-    SCORING_VERSION,
-    WORST_RANK,
-)
+from codesyntax_dataset.protocol import BASELINES, DIRECTIONS, KS
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
-from probing.evidence.outcomes import Choice, Outcomes
-from probing.evidence.selection import apply, held_out, published
+from probing.evidence.selection import Choice, Outcomes, apply, held_out, published
 from probing.evidence.uncertainty import Means, Summary, estimate, mean_score, means, summary
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
@@ -233,10 +225,8 @@ class Picks:
                 numbers = numbers[~np.isin(offsets[numbers], useless.get(name, []))]
             return numbers.tolist()
 
-        lists = {
-            key: list(dict.fromkeys([*picked, *added(*key, picked)]))[: max(KS)] for key, picked in self.lists.items()
-        }
-        return dataclasses.replace(self, lists=lists)
+        longer = {key: dict.fromkeys([*picked, *added(*key, picked)]) for key, picked in self.lists.items()}
+        return dataclasses.replace(self, lists={key: [*numbers][: max(KS)] for key, numbers in longer.items()})
 
 
 def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -267,9 +257,8 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
     picked: list[int] = []
     tied: list[int] = []
     while len(picked) < min(length, hits.shape[1]):
-        with np.errstate(
-            all="ignore"
-        ):  # some BLAS kernels set flags for lanes beyond the arrays: all numbers are finite
+        # some BLAS kernels set flags for lanes beyond the arrays: all numbers are finite
+        with np.errstate(all="ignore"):
             gain = left @ hits  # (predictors,)
         best = int(gain.argmax())
         if gain[best] == 0:
@@ -379,11 +368,11 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     same = ledger(test, on_test)
     as_published = {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)}
     on_validation, as_held_out = chosen_on(validation, test, direction)
-    outcomes = {"published": as_published, "held-out": as_held_out}
     settings = BaselineSettings(
         **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
     )
-    return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
+    picks = {"published": on_test, "held-out": on_validation}
+    return BaselineResult(settings, picks, {"published": as_published, "held-out": as_held_out})
 
 
 def chosen_on(
@@ -412,16 +401,14 @@ def baseline(
     `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`; `direction` is
     by default that of the language. Raises DatasetError or UnknownName for an unknown config, split or direction.
     """
-    direction = language_of(config).direction if direction is None else direction
-    if direction not in DIRECTIONS:
-        raise UnknownName("direction", direction, DIRECTIONS)
     if split == "validation":
         raise DatasetError(
             "the split validation serves to choose held-out baselines: score another split, such as test"
         )
     if isinstance(data, datasets.Dataset):
         raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
-    return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
+    validation, test = (read_edges(data, config, name) for name in ("validation", split))
+    return evaluate(validation, test, language_of(config).direction if direction is None else direction)
 
 
 def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:

@@ -27,8 +27,7 @@ from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.selection import Choice, held_out
+from probing.evidence.selection import TABLE_PLACES, Choice, Outcomes, held_out
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
 
@@ -108,9 +107,9 @@ class Beyond:
     def other_means(self, outcomes: Outcomes) -> np.ndarray:
         """Other means of what `outcomes` hits, (3, rules, k): over relations with FEWER_EDGES each, and over all hard
         edges that have a score."""
-        names = [name for name in outcomes.relations if name in self.shown.relations and name not in NOT_IN_MEAN]
-        shares = {name: _share(outcomes, name) for name in names}
-        return self.other_means_of(shares)
+        scores = dict(zip(outcomes.relations, (100 * found.total / found.edges.sum() for found in outcomes.found)))
+        kept = {name for name in self.shown.relations if name not in NOT_IN_MEAN}
+        return self.other_means_of({name: score for name, score in scores.items() if name in kept})
 
     def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same from relation -> percent (rules, k)."""
@@ -135,9 +134,8 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
     easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
     functions = dict(zip(hard.relations, np.count_nonzero(hard.edges, axis=0).tolist()))
     few = {name: count for name, count in functions.items() if count < FEW_FUNCTIONS}
-    counts = [
-        np.bincount(test.relation[kept], minlength=len(test.relations)).tolist() for kept in (to_find, slice(None))
-    ]
+    chosen = test.relation[to_find], test.relation
+    counts = [np.bincount(relation, minlength=len(test.relations)).tolist() for relation in chosen]
     shown = hard.only(functions.keys() - few.keys())
     return Beyond(
         offsets=offsets,
@@ -232,10 +230,8 @@ def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEP
     for name in sorted({*validation.relations} & {*test.relations}):
         drawn, sought = (_distances(table, name) for table in (validation, test))
         if drawn["first"].size and sought["first"].size:
-            of_rules = [
-                _guessed(drawn["last" if rule == "last" else "first"][0], sought[rule], direction) for rule in RULES
-            ]
-            scores[name] = np.array(of_rules)
+            ends = {rule: drawn["last" if rule == "last" else "first"][0] for rule in RULES}
+            scores[name] = np.array([_guessed(ends[rule], sought[rule], direction) for rule in RULES])
     return scores
 
 
@@ -256,9 +252,3 @@ def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarra
     within = below[high] - below[low]
     missed = np.log1p(-np.minimum(within, 1 - 1e-12)) if direction == HEAD_TO_DEPENDENT else within
     return 100 * (1 - np.exp(np.outer(KS, missed))).mean(axis=1)
-
-
-def _share(outcomes: Outcomes, name: str) -> np.ndarray:
-    """Percent of the edges of a relation: (rules, k)."""
-    found = outcomes.found[outcomes.relations.index(name)]
-    return 100 * found.total / found.edges.sum()

@@ -187,11 +187,9 @@ def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
     if theirs == ours:
         return Criterion(name, True, f"{theirs}")
     difference = f"the result says {theirs}, here it is {ours}"
-    return (
-        Criterion(name, False, difference)
-        if named
-        else Criterion(name, None, f"{difference}: say with --{name} where it is")
-    )
+    if named:
+        return Criterion(name, False, difference)
+    return Criterion(name, None, f"{difference}: say with --{name} where it is")
 
 
 class Again(NamedTuple):
@@ -271,10 +269,8 @@ class Verifier(Generic[E]):
             limits, worst = dict(zip(gained, accepted.tolist())), int((favour - accepted).argmax())
             bounds = {mean: bound + limits.get(mean, 0) for mean, bound in bounds.items()}
             if favour[worst] > accepted[worst]:
-                favoured = (
-                    f"{[*gained][worst]} by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f} at most"
-                )
-                name, passed, found = "rounding", False, f"differences favour {favoured}"
+                points = f"by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f} at most"
+                name, passed, found = "rounding", False, f"differences favour {[*gained][worst]} {points}"
         return Criterion(name, passed, text + found), drawn._replace(bounds=bounds)
 
     def compare(self, functions: Sequence[Any]) -> Again:
@@ -286,10 +282,10 @@ class Verifier(Generic[E]):
             return Again(f"{len(theirs)} rows, here {len(ours)}", False)
         wrong = np.zeros(len(ours), bool)
         for name in ours.dtype.names:
-            exact = ours[name].dtype.kind != "f"
-            wrong |= (
-                theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, self.rounded, True)
-            )
+            if ours[name].dtype.kind == "f":
+                wrong |= ~np.isclose(theirs[name], ours[name], 0, self.rounded, equal_nan=True)
+            else:
+                wrong |= theirs[name] != ours[name]
         return Again(f"{int(wrong.sum())} of {len(ours)} rows differ by more than rounding", not wrong.any())
 
     def in_parts(

@@ -28,8 +28,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence import baselines
 from probing.evidence.beyond import AVOIDED
 from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.outcomes import Outcomes
-from probing.evidence.selection import held_out
+from probing.evidence.selection import Outcomes, held_out
 from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import Comparison, estimate, mean_of
 from probing.evidence.uncertainty import compare as compare_outcomes
@@ -69,10 +68,9 @@ class Sides:
 
 def shared_functions(sides: Sequence[Probed]) -> tuple[np.ndarray, np.ndarray]:
     """The functions of test, and of validation, that both sides have."""
-    test, validation = (
-        np.intersect1d(*(getattr(side, part).ledger.function for side in sides)) for part in ("test", "validation")
-    )
-    return test, validation
+    one, other = sides
+    test = np.intersect1d(one.test.ledger.function, other.test.ledger.function)
+    return test, np.intersect1d(one.validation.ledger.function, other.validation.ledger.function)
 
 
 class _Place(NamedTuple):
@@ -111,8 +109,8 @@ def compare(
     sides = [_by_place(side, results) for side in (one, other)]
     shared = [place for place in sides[0] if place in sides[1]]
     if not shared:
-        told = " and ".join(f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides))
-        raise LedgerError(f"{told}: probe both on the same data, config, split and direction")
+        there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
+        raise LedgerError(f"{' and '.join(there)}: probe both on the same data, config, split and direction")
     return [_compared(sides[0][place], sides[1][place]) for place in shared]
 
 

@@ -35,8 +35,7 @@ from probing.attention.result import ProbeProvenance, ProbeRun
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
 from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
-from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
-from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.selection import SAME_RELATIONS, TABLE_PLACES, Found, Outcomes
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
 from probing.runs import records

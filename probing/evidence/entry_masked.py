@@ -138,10 +138,9 @@ class MaskedEntry(GroupedEntry):
         places, masked = (
             unpacked(getattr(self, name), name, len(node_type)).astype(np.int64) for name in ("places", "masked")
         )
-        arms = {
-            name: unpacked(self.outcomes[name], f"outcomes.{name}", 2 * len(node_type)).reshape(2, -1) / _UNIT
-            for name in OUTCOMES
-        }
+        size = 2 * len(node_type)
+        stored = {name: unpacked(self.outcomes[name], f"outcomes.{name}", size) for name in OUTCOMES}
+        arms = {name: numbers.reshape(2, -1) / _UNIT for name, numbers in stored.items()}
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
@@ -288,18 +287,11 @@ def _impossible(pairs: Pairs, settings: MaskSettings) -> Iterator[tuple[np.ndarr
     yield unchanged, "every sub-token is restored, but the tree is another"
 
 
-class OverTypes(NamedTuple):
-    """Means of O outcomes over node types. `mean`: (3, 3, O): T1, T0 and effect T1 - T0, each with the lower and upper
-    bound of its 95 % interval; the bounds are NaN for fewer than FEW_FUNCTIONS functions. `p`: (O,), two-sided p-value
-    of the effect."""
+def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of O outcomes over node types, (3, 3, O): T1, T0 and effect T1 - T0, each with the lower and upper bound of
+    its 95 % interval, which are NaN for fewer than FEW_FUNCTIONS functions; and the two-sided p of the effects (O,).
 
-    mean: np.ndarray
-    p: np.ndarray
-
-
-def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray) -> OverTypes:
-    """From N pairs of a node type, (N,) from 0, and a function, by its place (N,), with O outcomes: (N, 2, O), T1, T0.
-
+    `node_type` (N,) from 0, `places` (N,), `arms` (N, 2, O), T1 and T0: of pairs of a node type and a function.
     Each node type has the same weight, whatever the number of its functions. A function has several node types, so it
     is drawn, and its arms are exchanged in the paired test, with all of them.
 
@@ -315,7 +307,7 @@ def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray) -> O
     draws = drawn_functions(size, RESAMPLES, 0)
     bounds = bootstrapped(_means, (present, values), draws).reshape(3, 3, outcomes)
     gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    return OverTypes(bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, 0))
+    return bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, 0)
 
 
 def _means(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:

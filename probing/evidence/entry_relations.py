@@ -18,9 +18,8 @@ from pydantic import Field
 from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
-from probing.evidence.effect import Effect
+from probing.evidence.effect import MEASURED, Effect, accuracies, effects, summed
 from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Outcome, packed, unpacked
-from probing.evidence.usable import MEASURED, accuracies, effects, summed
 from probing.information import result as information
 from probing.information.result import BOTH, WORDS, InformationResult, InformationRun, InformationSettings
 from probing.prediction import likelihood_results as likelihood
@@ -200,7 +199,8 @@ class InformationEntry(RelationEntry):
 
     @property
     def signature(self) -> str:
-        return str(information.signature_of(self.settings, int(self.stored("edges").sum())))
+        values = {"edges": int(self.stored("edges").sum())}
+        return str(information.InformationProvenance.signature_of(self.settings, values))
 
     def numbers(self) -> str:
         return entry.digest_of(map(self.stored, (information.ATTENTION, _BITS[BOTH])))

@@ -10,28 +10,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
-from probing.evidence import baselines, uncertainty
+from probing.evidence import baselines, entry_masked, entry_relations, uncertainty
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
-from probing.evidence.entry import packed
+from probing.evidence.entry import GroupedEntry, packed
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.merge import RESULTS
-from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
+from probing.evidence.selection import TABLE_PLACES, Outcomes, apply_each, check_alike, choice_of, choose_least
 from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
-from probing.runs.ledger_file import ATTENTION, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, instrument_of
 from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
@@ -204,9 +203,8 @@ class Evidence:
     @cached_property
     def _unread(self) -> np.ndarray:
         """The functions of validation that the model could not read, of which `probed` has the worst ranks."""
-        return np.setdiff1d(
-            self.probed.validation.ledger.function, (self.read or self.probed).validation.ledger.function
-        )
+        read = self.read or self.probed
+        return np.setdiff1d(self.probed.validation.ledger.function, read.validation.ledger.function)
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
@@ -378,11 +376,7 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     fields = {}
     for at, hits in entry.counted().items():
         ours = known.get(at, {}).get(BEST_BASELINE)
-        if (
-            ours is None
-            or not {*hits.relations} <= {*ours.relations}
-            or not _same_edges(hits, ours.only(hits.relations))
-        ):
+        if ours is None or not {*hits.relations} <= {*ours.relations} or not _same_edges(hits, ours):
             raise EntryError(f"the functions and edges of {at} differ from the data's")
         if at != BEYOND_OFFSET and hits.relations != ours.relations:
             raise EntryError(f"{at} lacks relations of the data")
@@ -393,6 +387,7 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
 
 
 def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
+    ours = ours.only(hits.relations)
     return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
 
 
@@ -445,13 +440,13 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
+
+    def of_all(one: Probed) -> Evidence:
+        return whole().evidence(one)
+
     return Splits(edges, first.direction), [
-        None if _is_whole(one, *sizes, short) else partial(_on_whole, whole, one) for one in probed
+        None if _is_whole(one, *sizes, short) else partial(of_all, one) for one in probed
     ]
-
-
-def _on_whole(whole: Callable[[], WholeSplits], one: Probed) -> Evidence:
-    return whole().evidence(one)
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
@@ -476,9 +471,7 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
 
 def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     """The functions common to all ledgers."""
-    common = np.unique(ledgers[0].function)
-    for ledger in ledgers[1:]:
-        common = np.intersect1d(common, ledger.function)
+    common = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
     if not len(common):
         raise LedgerError("these results cannot be compared: they share no function")
     return common
@@ -504,3 +497,26 @@ def _results(folder: Path) -> list[Path]:
 def alike(result: ProbeResult) -> Settings:
     """The settings that the two probes of a model share."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
+
+
+MAKERS: dict[str, Callable[[Any, Any], GroupedEntry]] = {
+    MASKING: entry_masked.of_result,
+    INFORMATION: entry_relations.of_information,
+    PREFERENCE: entry_relations.of_preference,
+}
+"""Instrument -> makes the entry of a result, with the location of the dataset. Attention has results of two splits."""
+
+
+def of_file(file: Path, data: Any = None) -> GroupedEntry:
+    """The entry of a result in a file; `data`: the location of the dataset, if not that in the result.
+
+    Raises LedgerError for a damaged result, EntryError for what no board takes, or without the data.
+    """
+    instrument = instrument_of(ledger_path(file)) or ATTENTION
+    if instrument not in MAKERS:
+        raise LedgerError(f"{file} is of {instrument}, of which there are no entries: expected {' or '.join(MAKERS)}")
+    result = RESULTS[instrument].load(file)
+    try:
+        return MAKERS[instrument](result, find_data(file, result.settings) if data is None else data)
+    except DatasetError as error:
+        raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error

@@ -159,11 +159,10 @@ def beside(guessed: OneGuess, node_types: Mapping[str, MaskedType], syntax: Mapp
     )
     pairs = [pair for pair in compared if pair]
     kept = [pair for pair in pairs if not pair.few_functions]
-    only_probed, only_masked = (len(side) - len(functions) for side in (guessed.functions, masked))
     return Mechanism(
         functions=len(functions),
-        only_probed=only_probed,
-        only_masked=only_masked,
+        only_probed=len(guessed.functions) - len(functions),
+        only_masked=len(masked) - len(functions),
         pairs=sorted(pairs, key=lambda pair: (pair.effect, pair.node_type)),
         correlations=correlations_of(kept) if len(kept) >= LEAST else {},
     )
@@ -281,8 +280,8 @@ def orders(models: Sequence[PredictedModel]) -> list[Order]:
     tested = [at for at, order in enumerate(found) if order.predictor != BASELINE]
     within = _corrected([found[at].over_relations for at in tested])
     across = _corrected([found[at].over_models for at in tested])
-    for at, *of in zip(tested, within, across):
-        found[at] = found[at]._replace(over_relations=of[0], over_models=of[1])
+    for at, over_relations, over_models in zip(tested, within, across):
+        found[at] = found[at]._replace(over_relations=over_relations, over_models=over_models)
     return found
 
 

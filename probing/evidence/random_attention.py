@@ -51,17 +51,14 @@ class _RandomRanks(RanksInParts):
         """The ranks of the edges of some functions: uint8 (edges, rules, 1, heads)."""
         edges = self._edges
         begin = edges.begin[part].astype(np.int64)
-        end, head, first, last = (
-            begin + column[part] for column in (edges.tokens, edges.head, edges.first, edges.last)
-        )
+        columns = edges.tokens, edges.head, edges.first, edges.last
+        end, head, first, last = (begin + column[part] for column in columns)
         ranks = np.empty((len(begin), len(RULES), 1, self._heads), np.uint8)
         if self._direction == HEAD_TO_DEPENDENT:
             several = np.flatnonzero(first < last)  # of one token, the three rules seek the same
             sought = np.concatenate([np.arange(len(head)), several, several])
-            low, high = (
-                np.concatenate([first, first[several], last[several]]),
-                np.concatenate([first, last[several], last[several]]),
-            )
+            low = np.concatenate([first, first[several], last[several]])
+            high = np.concatenate([first, last[several], last[several]])
             found = self._found(rng, head[sought], low, high, begin[sought], end[sought])
             ranks[:, :, 0] = found[: len(head), None]
             ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found[len(head) :], 2)
@@ -96,9 +93,8 @@ class _RandomRanks(RanksInParts):
         width = before[last + 1] - before[begin] - (may[reader] & (reader <= last)) - low
         most = int(low.max(initial=0)) + 1
         pairs, pair = np.unique(row * most + low, return_inverse=True)
-        number = (np.arange(len(pairs)) - np.searchsorted(pairs // most, pairs // most))[
-            pair
-        ]  # of those that a row seeks
+        of_row = np.arange(len(pairs)) - np.searchsorted(pairs // most, pairs // most)
+        number = of_row[pair]  # of those that a row seeks
         several = np.zeros(len(one), bool)
         several[row[(width > 1) | (number >= _FEW)]] = True
         found = np.full((len(reader), self._heads), WORST_RANK, np.uint8)

@@ -24,9 +24,18 @@ from scipy.special import ndtri
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, as_far, bca, holm, paired_p
-from probing.evidence.statistics_cache import Arrays, cached
+from probing.evidence.selection import Found, Outcomes, exchanged, exchanged_together, resampled
+from probing.evidence.statistics import (
+    FEW_FUNCTIONS,
+    PERMUTATIONS,
+    RESAMPLES,
+    Arrays,
+    as_far,
+    bca,
+    cached,
+    holm,
+    paired_p,
+)
 from probing.runs.records import FieldsByName
 
 _SEED = 0

@@ -35,8 +35,7 @@ from probing.attention.result import load
 from probing.evidence.beyond import AVOIDED, Offsets, beyond, is_hard
 from probing.evidence.checks import Again, Criterion, Influence, Verifier, in_deviations
 from probing.evidence.gather import WholeSplits
-from probing.evidence.outcomes import TABLE_PLACES, Choice
-from probing.evidence.selection import apply, choose, choose_least
+from probing.evidence.selection import TABLE_PLACES, Choice, apply, choose, choose_least
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
 """The relative difference of a weight that is allowed when a function is probed again: other batches round sums
@@ -316,8 +315,7 @@ def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> 
         gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
         weight = theirs.in_mean / theirs.edges.sum(axis=0)
         of_relations, of_mean = in_deviations(gained), in_deviations((gained * weight).sum(axis=-1))
-        found.append(
-            (float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}")
-        )
+        favoured = theirs.relations[of_relations.max(axis=(0, 1)).argmax()]
+        found.append((float(of_relations.max()), f"the score of {favoured}"))
         found.append((float(of_mean.max()), "the mean score"))
     return max(found)

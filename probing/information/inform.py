@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,30 +17,15 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
 from probing.attention.probe import Probing
 from probing.information.choice import Choices
-from probing.information.learn import Learned, attend, choice_of, drawn, learn
-from probing.information.pairs import TRANSFORMS, ReadFunction, ScoredPairs, Scorers, listen
-from probing.information.result import (
-    DECIMALS,
-    LEFT_OUT,
-    NOT_DRAWN,
-    NOT_LEARNED,
-    SAME_TOKEN,
-    VERSION,
-    InformationLedger,
-    InformationProvenance,
-    InformationResult,
-    InformationRun,
-    InformationSettings,
-    LearnedRelation,
-)
+from probing.information.learn import Learned, attend, choice_of, drawn, learn, with_edges
+from probing.information.pairs import TRANSFORMS, ReadFunction, ScoredPairs, Scorers, Surface, WordClasses, listen
+from probing.information.result import DECIMALS, LEFT_OUT, InformationLedger, InformationResult
 from probing.information.states import Axes, attend_states, principal_axes, score_states
-from probing.information.surface import Surface, WordClasses
-from probing.models.cache_dir import versions
 from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
 from probing.runs.session import Session
-from probing.runs.settings import Limit, limit_of
+from probing.runs.settings import limit_of
 
 EDGES = 2000
 """The most edges that are drawn of a relation and split."""
@@ -92,56 +77,39 @@ def inform(
     if states and control == SHUFFLED_ATTENTION:
         raise ArgumentError(f"control is {control}, which leaves hidden states as they are, expected another")
     session = Session.of(model, pool=pool, **given)
-    limited = limit_of(limit, sample, seed)
-    return run(Informing.of(session, data, config, split, limited, control, seed, edges, states), output, shard)
+    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    return run(Informing(session, read, edges, states), output, shard)
 
 
 @dataclass
 class Informing(Experiment[ReadFunction, InformationResult]):
-    """Scores the dependents of drawn edges by words, positions and attention.
-
-    `validation` and `probing`: in the same session, the probes of the split validation and of the same functions, which
-    read the functions of both.
-    """
+    """Scores the dependents of drawn edges by words, positions and attention; arguments as of `inform`."""
 
     RESULT = InformationResult
     VERB = "informed by"
     PART = 32
+    ASKED = ("edges", "states")
 
-    validation: Probing
-    probing: Probing
     edges: int
     states: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        session: Session,
-        data: Any,
-        config: str,
-        split: str,
-        limit: Limit,
-        control: str | None,
-        seed: int,
-        edges: int,
-        states: bool,
-    ) -> Informing:
-        """Arguments as of `inform`."""
-        test, validation = (
-            Probing(session, read_functions(data, config, name, limit=limit, control=control, seed=seed))
-            for name in (split, "validation")
-        )
-        return cls(session, test.data, validation, test, edges, states)
-
-    @classmethod
-    def again(cls, made: InformationProvenance, session: Session, data: Any) -> Informing:
-        one = made.settings
-        given = one.config, one.split, one.limit, one.control, one.seed or 0, one.edges, one.states
-        return cls.of(session, data, *given)
-
     @property
     def asked(self) -> Mapping[str, object]:
-        return {"learned_on": self.validation.data.labels, "edges": self.edges, "states": self.states}
+        return {**super().asked, "learned_on": self.validation.data.labels}
+
+    @cached_property
+    def probing(self) -> Probing:
+        """The probe of the same functions in the same session, which reads them."""
+        return Probing(self.session, self.data)
+
+    @cached_property
+    def validation(self) -> Probing:
+        """That of the split validation."""
+        data = self.data
+        functions = read_functions(
+            data.location, data.config, "validation", limit=data.limit, control=data.control, seed=data.seed
+        )
+        return Probing(self.session, functions)
 
     @cached_property
     def _classes(self) -> WordClasses:
@@ -182,60 +150,34 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         processes = self.session.processes
         self.axes, self.transform, self.learned = processes.share(self._learn() if processes.main else None)
         functions, same, not_drawn = drawn(encoded, self.edges)
-        not_learned, functions = self._only_learned(functions)
+        known = np.array([name in self.learned for name in self.relations])
+        of_learned = np.concatenate([known[:0], *(known[function.edges.relation] for function in functions)])
+        functions, not_learned = with_edges(functions, of_learned), int((~of_learned).sum())
         if not functions:
             raise LedgerError(
                 f"no relation has both edges to learn from in validation and edges to score in {data.split}: "
                 f"{not_learned} edges"
             )
-        functions.sort(key=lambda function: (-len(function.ids), function.index))
-        left_out = {SAME_TOKEN: same, NOT_DRAWN: not_drawn, NOT_LEARNED: not_learned}
-        settings = InformationSettings(
-            **self.shared(encoder),
-            learned_on=self.validation.data.labels,
-            edges=self.edges,
-            weights=encoder.weights,
-            pool=self.session.pool,
-            states=self.states,
-        )
-        provenance = InformationProvenance(
-            settings=settings,
-            version=VERSION,
-            skips=dict(sorted(skips.items())),
-            left_out={reason: left_out[reason] for reason in LEFT_OUT},
-            learned={
-                name: LearnedRelation(**{field: getattr(one, field) for field in LearnedRelation.model_fields})
-                for name, one in sorted(self.learned.items())
+        return self.prepared(
+            encoder,
+            functions,
+            skips,
+            "has an edge of a relation that is learned",
+            settings={
+                "learned_on": self.validation.data.labels,
+                "weights": encoder.weights,
+                "pool": self.session.pool,
             },
-            run=InformationRun(
-                family=encoder.family,
-                layers=encoder.layers,
-                heads=encoder.heads,
-                transform=self.transform,
-                device=encoder.device.type,
-            ),
-            versions=versions(),
+            run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},
+            left_out=dict(zip(LEFT_OUT, (same, not_drawn, not_learned))),
+            learned={name: one.outcome for name, one in sorted(self.learned.items())},
         )
-        return Prepared(provenance, functions)
-
-    def _only_learned(self, functions: Sequence[ReadFunction]) -> tuple[int, list[ReadFunction]]:
-        """The number of edges of relations that are not learned, and the functions with the others."""
-        known = np.array([name in self.learned for name in self.relations])
-        left_out, kept = 0, []
-        for function in functions:
-            of_known = known[function.edges.relation]
-            left_out += int((~of_known).sum())
-            if of_known.any():
-                columns = {name: column[of_known] for name, column in function.edges.columns.items()}
-                edges = replace(function.edges, **columns)
-                kept.append(ReadFunction(**{**vars(function), "edges": edges}))
-        return left_out, kept
 
     @cached_property
     def _scorers(self) -> Scorers:
         """Of each relation of test two attention heads; and the scorers by attention, alone and beside words and
         positions, of which there are none where states score."""
-        encoder, picked = self.probing.encoder, np.array([[one.best, one.beyond] for one in self._each])
+        encoder, picked = self.probing.encoder, np.array([[one.outcome.best, one.outcome.beyond] for one in self._each])
         if self.states:
             none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
             return Scorers(next(iter(TRANSFORMS)), none, picked)
@@ -260,9 +202,8 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         asked = {function.index: _choices(function) for function in part}
         found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         distinct = {index: choices for index, (choices, _) in asked.items()}
-        listen(
-            self.probing.encoder, part, bar, partial(ScoredPairs, asked=distinct, scorers=self._scorers, found=found)
-        )
+        listener = partial(ScoredPairs, asked=distinct, heard=found, scorers=self._scorers)
+        listen(self.probing.encoder, part, bar, listener)
         if self.axes is not None:
             arguments = self.probing.encoder, part, self.axes, self.transform, self._weights, distinct
             found = {index: (scores, found[index][1]) for index, scores in score_states(*arguments).items()}
@@ -280,9 +221,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             first = function.edges.first[edges]
             attention, weights = (np.delete(one[number], head, axis=-1) for one in (scores, by_head))
             ranks, bits = _found(choice_of(surface, head), learned, attention, weights, first - (first > head))
-            here = function.index, head, len(surface.word) - 1
+            candidates = len(surface.word) - 1
             cells += [
-                (here[0], edge, relation, here[1], first[at], here[2], *ranks[:, at], *bits[:, at])
+                (function.index, edge, relation, head, first[at], candidates, *ranks[:, at], *bits[:, at])
                 for at, edge in enumerate(edges.tolist())
             ]
         return np.array(cells, InformationLedger.ROW)

@@ -15,9 +15,8 @@ from tqdm import tqdm
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ranking import EncodedFunction
 from probing.information.choice import ROUGH, Choices, OverFolds, fit, fit_over_folds
-from probing.information.pairs import TRANSFORMS, GatheredPairs, Heard, ReadFunction, listen
-from probing.information.result import LEAST_EDGES
-from probing.information.surface import Surface
+from probing.information.pairs import TRANSFORMS, GatheredPairs, ReadFunction, Surface, listen
+from probing.information.result import LEAST_EDGES, LearnedRelation
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -55,14 +54,19 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
     for relation in range(len(edges.relations)):
         of_relation = np.flatnonzero(possible & (edges.relation == relation))
         kept[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
-    read, start = [], 0
-    for function in functions:
-        of_function = kept[start : start + len(function.edges)]
-        start += len(of_function)
+    return with_edges(functions, kept), int((~possible).sum()), int((possible & ~kept).sum())
+
+
+def with_edges(functions: Sequence[EncodedFunction], kept: np.ndarray) -> list[ReadFunction]:
+    """The functions that keep any of their edges, with these alone. `kept`: which edges of all functions, bool (E,)."""
+    read = []
+    for function, of_function in zip(functions, np.split(kept, np.cumsum([len(one.edges) for one in functions])[:-1])):
         if of_function.any():
-            table = EdgeTable(edges.relations, *(c[of_function] for c in function.edges.columns.values()))
-            read.append(ReadFunction(**{**vars(function), "edges": table}))
-    return read, int((~possible).sum()), int((possible & ~kept).sum())
+            columns = {name: column[of_function] for name, column in function.edges.columns.items()}
+            edges = replace(function.edges, **columns)
+            same = function.index, function.ids, function.alignment
+            read.append(ReadFunction(*same, edges, function.shuffled_by, function.pool))
+    return read
 
 
 def choice_of(surface: Surface, head: int, first: int = 0) -> Choices:
@@ -101,21 +105,15 @@ class Learned(NamedTuple):
     """The parameters learned for a relation.
 
     Weights of `words` alone; of words and positions in `both`; and, by row, of all heads (layers, 2, H), or of states
-    (K + 1, K), alone in `alone`, and beside words and positions in `beside`. `best`, `beyond`: the layer, direction and
-    number of the head that finds most edges with one guess, and most of the `missed` ones of `edges`. `penalties`: of
-    words, attention, and attention beside words, which is None if attention does not lower the loss on unseen folds
-    (`gains`): it weighs nothing then.
+    (K + 1, K), alone in `alone`, and beside words and positions in `beside`, where they are 0 if attention does not
+    lower the loss on unseen folds (`gains`). `outcome`: what the result says of the learning.
     """
 
     words: np.ndarray
     both: np.ndarray
     alone: np.ndarray
     beside: np.ndarray
-    best: tuple[int, int, int]
-    beyond: tuple[int, int, int]
-    edges: int
-    missed: int
-    penalties: tuple[float, float, float | None]
+    outcome: LearnedRelation
 
 
 def folds(groups: np.ndarray) -> np.ndarray | None:
@@ -165,9 +163,8 @@ def learn_words(
     of_relation = np.flatnonzero(edges.relation == relation)
     if len(of_relation) < LEAST_EDGES:
         return None
-    fold = folds(groups[of_relation])
-    if fold is None:
-        fold = folds(edges.function[of_relation])
+    of_groups = folds(groups[of_relation])
+    fold = folds(edges.function[of_relation]) if of_groups is None else of_groups
     if fold is None:
         return None
     places = [(int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation]
@@ -221,24 +218,19 @@ def attend(
 ) -> Lesson:
     """Read the attention of the sampled candidates."""
     tokens = {edge: of for of_words in words.values() for edge, of in of_words.tokens_of.items()}
-    none = np.empty(0, np.int64)
     place = np.concatenate([np.searchsorted(function.heads, function.edges.head) for function in functions])
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)  # of edges, by function
     mine = {function.index: [e for e in number.tolist() if e in tokens] for function, number in zip(functions, numbers)}
-    candidates = {
-        index: (
-            np.concatenate([none, *(np.full(len(tokens[e]), place[e]) for e in of_function)]),
-            np.concatenate([none, *(tokens[e] for e in of_function)]),
-        )
-        for index, of_function in mine.items()
-    }
-    gathered = Heard({}, {})
-    listen(encoder, functions, bar, partial(GatheredPairs, candidates=candidates, found=gathered))
+    of_edges = {edge: np.column_stack([np.full(len(of), place[edge]), of]) for edge, of in tokens.items()}
+    none = np.empty((0, 2), np.int64)
+    asked = {index: np.concatenate([none, *(of_edges[e] for e in of_function)]) for index, of_function in mine.items()}
+    heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    listen(encoder, functions, bar, partial(GatheredPairs, asked=asked, heard=heard))
     kept: dict[int, np.ndarray] = {}
     for index, of_function in mine.items():
         ends = np.cumsum([len(tokens[e]) for e in of_function])
-        kept.update(zip(of_function, np.split(gathered.kept[index], ends[:-1])))
-    first = [gathered.first[index][place[number]] for index, number in zip(mine, numbers)]
+        kept.update(zip(of_function, np.split(heard[index][0], ends[:-1])))
+    first = [heard[index][1][place[number]] for index, number in zip(mine, numbers)]
     return Lesson(words, kept, np.concatenate(first) == edges.first[:, None, None, None])
 
 
@@ -287,11 +279,13 @@ def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
         both=weights[:-heads],
         alone=by_heads,
         beside=weights[-heads:],
-        best=most_found(np.ones(len(hits), bool)),
-        beyond=most_found(of_words.missed),
-        edges=len(hits),
-        missed=int(of_words.missed.sum()),
-        penalties=(words.penalty, of_heads.penalty, penalty),
+        outcome=LearnedRelation(
+            edges=len(hits),
+            missed=int(of_words.missed.sum()),
+            best=most_found(np.ones(len(hits), bool)),
+            beyond=most_found(of_words.missed),
+            penalties=(words.penalty, of_heads.penalty, penalty),
+        ),
     )
 
 
@@ -311,11 +305,8 @@ def learn(
     groups = np.array([repositories[index] for index in edges.function.tolist()])
     row = len(edges) * 4 * encoder.layers * encoder.heads  # of one candidate of each edge, in half precision
     most = int(np.clip(BYTES // row, LEAST_CANDIDATES, CANDIDATES))
-    words = {}
-    for relation in range(len(edges.relations)):
-        of_words = learn_words(edges, surfaces, groups, relation, most)
-        if of_words is not None:
-            words[relation] = of_words
+    each = {number: learn_words(edges, surfaces, groups, number, most) for number in range(len(edges.relations))}
+    words = {relation: of_words for relation, of_words in each.items() if of_words is not None}
     lesson = read(encoder, functions, words, edges, bar)
     transform = choose_transform(lesson)
     return transform, {edges.relations[relation]: learn_attention(lesson, relation, transform) for relation in words}

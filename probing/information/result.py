@@ -9,8 +9,9 @@ most edges of the relation on validation, and most of those that words and posit
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,7 +23,7 @@ from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import ControlledSettings, Signature
+from probing.runs.settings import ControlledSettings
 
 LEAST_EDGES = 25
 """A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
@@ -58,6 +59,7 @@ class InformationLedger(RowLedger):
     INSTRUMENT = ledger_file.INFORMATION
     COMMAND = "inform"
     REPEATED = ("function", "relation", "candidates", *(f"{choice}_rank" for choice in CHOICES))
+    BOUNDS: ClassVar = {f"{choice}_bits": (0, np.inf) for choice in CHOICES}
 
     @property
     def relations(self) -> list[str]:
@@ -68,18 +70,16 @@ class InformationLedger(RowLedger):
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
+        super().check(rows)
         ranks = np.stack([rows[name] for name in cls.ROW.names or () if name.endswith("_rank")])
-        bits = np.stack([rows[f"{choice}_bits"] for choice in CHOICES])
         if (ranks < 0).any() or (ranks >= rows["candidates"]).any():
             raise ValueError("ranks that cannot be")
-        if not np.isfinite(bits).all() or (bits < 0).any():
-            raise ValueError("bits that cannot be")
 
 
 VERSION = 3
 """Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
 
-LEFT_OUT = SAME_TOKEN, NOT_DRAWN, NOT_LEARNED = (
+LEFT_OUT = (
     "dependent begins at its head token",
     "not drawn",
     f"relation with fewer than {LEAST_EDGES} drawn edges of validation, or in one function of it",
@@ -93,8 +93,9 @@ AttentionHead = Annotated[tuple[Number, Number, Number], listed]
 class LearnedRelation(Record):
     """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
 
-    `penalties`: of words, attention, and attention beside words; None where attention did not lower the loss on unseen
-    folds by a standard error.
+    `best`, `beyond`: the attention head that finds most edges with one guess, and most of the missed ones. `penalties`:
+    of words, attention, and attention beside words; None where attention did not lower the loss on unseen folds by a
+    standard error.
     """
 
     edges: Count
@@ -117,6 +118,10 @@ class InformationSettings(ControlledSettings):
     def instead(self) -> list[str]:
         return [*super().instead, *([STATES] if self.states else [])]
 
+    def signed(self) -> dict[str, Any]:
+        pool = None if self.pool == SUM else self.pools
+        return {**super().signed(), "drawn": self.edges, "pool": pool, "of": STATES if self.states else None}
+
 
 class InformationRun(Circumstances):
     """The circumstances of the run."""
@@ -133,6 +138,10 @@ class InformationProvenance(Provenance):
 
     RUN, WHAT, AGAIN = "an information probe", "information", "run `codesyntax inform` again"
     VERSION = VERSION
+    SIGNED = (
+        "bits",
+        ("learned_on", "max_length", "dtype", "drawn", "edges", "version", "weights", "pool", "of", "control"),
+    )
 
     settings: InformationSettings
     version: int
@@ -204,30 +213,18 @@ class InformationResult(Result[InformationLedger]):
     @classmethod
     def from_ledger(cls, ledger: InformationLedger, data_folder: Path | None = None) -> InformationResult:
         made, rows = InformationProvenance.of(ledger), ledger.rows
-        if strange := sorted({ledger.relations[number] for number in np.unique(rows["relation"])} - {*made.learned}):
+        relations = {name: _of_relation(name, rows[chosen]) for name, chosen in sorted(ledger.named().items())}
+        if strange := sorted(relations.keys() - made.learned.keys()):
             raise LedgerError(f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`")
-        relations = {
-            name: _of_relation(name, of)
-            for number, name in sorted(enumerate(ledger.relations), key=lambda one: one[1])
-            if len(of := rows[rows["relation"] == number])
-        }
         return cls._of(
             ledger,
             data_folder,
             made,
-            signature_of(made.settings, len(rows)),
+            made.signature(edges=len(rows)),
             functions=len(np.unique(rows["function"])),
             mean=_mean([one for one in relations.values() if one.in_mean]),
             relations=relations,
-            learned=made.learned,
-            left_out=made.left_out,
         )
-
-    @property
-    def title(self) -> str:
-        settings = self.settings
-        instead = (f"{one} {settings.seed}" if one == settings.control else one for one in settings.instead)
-        return self._titled(settings.model, *instead)
 
     def __repr__(self) -> str:
         lines = [f"InformationResult: {self.title}", "bits that attention adds to words and positions:"]
@@ -238,24 +235,6 @@ class InformationResult(Result[InformationLedger]):
 def counts(name: str, edges: int) -> bool:
     """True if a relation with so many drawn edges is in the means."""
     return name not in NOT_IN_MEAN and edges >= LEAST_EDGES
-
-
-def signature_of(settings: InformationSettings, edges: int) -> Signature:
-    """The signature of an information probe with so many scored edges."""
-    return Signature.of(
-        "bits",
-        settings,
-        learned_on=settings.learned_on,
-        max_length=settings.max_length,
-        dtype=settings.dtype,
-        drawn=settings.edges,
-        edges=edges,
-        version=VERSION,
-        weights=settings.other_weights,
-        pool=None if settings.pool == SUM else settings.pools,
-        of=STATES if settings.states else None,
-        control=settings.control and f"{settings.control}/{settings.seed}",
-    )
 
 
 def _percent(found: np.ndarray) -> float | None:
@@ -288,24 +267,12 @@ def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
     if not relations:
         return None
 
-    def mean(values: list[float | None]) -> float | None:
-        there = [value for value in values if value is not None]
-        return float(np.mean(there)) if there else None
+    def mean(name: str) -> float | None:
+        known = [value for value in map(attrgetter(name), relations) if value is not None]
+        return float(np.mean(known)) if known else None
 
-    scores = {
-        choice: ChoiceScore(
-            uas=float(np.mean([getattr(one, choice).uas for one in relations])),
-            bits=float(np.mean([getattr(one, choice).bits for one in relations])),
-        )
-        for choice in CHOICES
-    }
-    adds = float(np.mean([one.adds for one in relations]))
-    return MeanInformation(
-        relations=len(relations),
-        best=float(np.mean([one.best for one in relations])),
-        **scores,
-        adds=adds,
-        share=100 * adds / scores[WORDS].bits if scores[WORDS].bits else None,
-        beyond=mean([one.beyond for one in relations]),
-        attention_beyond=mean([one.attention_beyond for one in relations]),
-    )
+    choices = {choice: {"uas": mean(f"{choice}.uas"), "bits": mean(f"{choice}.bits")} for choice in CHOICES}
+    others = {name: mean(name) for name in ("best", "adds", "beyond", "attention_beyond")}
+    left_open, adds = choices[WORDS]["bits"], others["adds"]
+    share = 100 * adds / left_open if adds is not None and left_open else None
+    return MeanInformation.model_validate({"relations": len(relations), "share": share, **choices, **others})

@@ -41,8 +41,7 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import LARGEST, Entry, Scores, load
-from probing.evidence.statistics import holm
-from probing.evidence.statistics_cache import caching
+from probing.evidence.statistics import caching, holm
 from probing.publish.verified import Checker, ledger_file
 
 if TYPE_CHECKING:

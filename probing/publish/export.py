@@ -25,10 +25,9 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RULE, K
-from probing.evidence.entries import of_file
 from probing.evidence.entry import Entry, GroupedEntry, GroupScores, Score, load
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
-from probing.evidence.gather import by_instrument, entry_of, find
+from probing.evidence.gather import by_instrument, entry_of, find, of_file
 from probing.evidence.statistics import RESAMPLES
 from probing.runs.ledger_file import ATTENTION
 

@@ -36,11 +36,10 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
 from probing.attention.result import ProbeResult
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
-from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import by_instrument, find
+from probing.evidence.gather import MAKERS, by_instrument, find
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
 from probing.information.result import InformationResult

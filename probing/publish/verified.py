@@ -20,12 +20,11 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError,
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.evidence.baselines import Edges
 from probing.evidence.checks import REJECTED, Verification
-from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry, same_numbers
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.entry_relations import InformationEntry, PreferenceEntry, RelationEntry
-from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
+from probing.evidence.gather import MAKERS, Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
 from probing.evidence.merge import RESULTS
 from probing.runs.data import read_functions

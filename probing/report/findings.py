@@ -37,12 +37,10 @@ from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.mechanism import OneGuess, one_guess
-from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
-from probing.evidence.statistics import holm
-from probing.evidence.statistics_cache import cached
+from probing.evidence.selection import SAME_RELATIONS, Outcomes, apply_each, choose
+from probing.evidence.statistics import cached, holm
 from probing.report import figures
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress

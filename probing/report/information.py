@@ -12,8 +12,7 @@ import numpy as np
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
-from probing.evidence.effect import Effect
-from probing.evidence.usable import Preferred, Usable, effects, preferred, usable
+from probing.evidence.effect import Effect, Preferred, Usable, effects, preferred, usable
 from probing.information.result import InformationResult, InformationSettings
 from probing.prediction import likelihood_results
 from probing.prediction.likelihood_results import (

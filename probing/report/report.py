@@ -14,13 +14,10 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence import entries
-from probing.evidence.entries import MAKERS
 from probing.evidence.entry import for_boards
-from probing.evidence.gather import PUBLISHED_FIRST, by_instrument
+from probing.evidence.gather import MAKERS, PUBLISHED_FIRST, by_instrument, of_file
 from probing.evidence.merge import RESULTS
-from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.evidence.statistics_cache import caching
+from probing.evidence.statistics import FEW_FUNCTIONS, caching
 from probing.prediction.likelihood_results import PreferenceResult
 from probing.report import (
     beyond,
@@ -129,7 +126,7 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
 def _entries(all_findings: Sequence[Findings], others: Sequence[Path], data: Any) -> dict[str, str]:
     """Path in the folder -> the entry of each result that a board takes."""
     made = [subject.entry for findings in all_findings for subject in findings.subjects]
-    made += [for_boards(partial(entries.of_file, file, data)) for file in others]
+    made += [for_boards(partial(of_file, file, data)) for file in others]
     return {f"entries/{entry.file_name}": entry.to_json() for entry in made if entry is not None}
 
 

@@ -31,9 +31,8 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, sco
 from probing.attention.ledger import RankLedger
 from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
-from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import held_out, published
+from probing.evidence.selection import Outcomes, held_out, published
 from probing.evidence.uncertainty import compare, estimate
 
 FUNCTIONS = 18_701

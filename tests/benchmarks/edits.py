@@ -24,7 +24,7 @@ from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.protocol import EDITS, SPLITS
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.outcomes import Outcomes
+from probing.evidence.selection import Outcomes
 from probing.evidence.uncertainty import mean_of
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "codesearchnet"

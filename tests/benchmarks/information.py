@@ -31,7 +31,7 @@ def nulls(number: int = 40) -> None:
 
     import probing
     from codesyntax_dataset.build import build
-    from probing.evidence.usable import usable
+    from probing.evidence.effect import usable
     from probing.models import selfcheck
     from probing.runs import experiment
 
@@ -64,7 +64,7 @@ def nulls(number: int = 40) -> None:
 
 def coverage(file: str, samples: int = 400) -> None:
     """How often intervals of samples hold the value of all functions: 95 % is right."""
-    from probing.evidence.usable import MEASURED, by_function, effects, means
+    from probing.evidence.effect import MEASURED, by_function, effects, means
     from probing.information.result import InformationResult
 
     result, rng = InformationResult.load(file), np.random.default_rng(0)

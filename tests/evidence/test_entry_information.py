@@ -12,9 +12,10 @@ from support.hub.loopback_hub import LoopbackHub
 
 import probing
 from codesyntax_dataset.errors import EntryError, LedgerError
-from probing.evidence import entries, entry
+from probing.evidence import entry
+from probing.evidence import gather as entries
+from probing.evidence.effect import usable
 from probing.evidence.entry import packed, unpacked
-from probing.evidence.usable import usable
 from probing.information.result import InformationResult
 from probing.publish import board, submit
 from probing.publish.board import OTHER_BASELINES

@@ -13,9 +13,10 @@ from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 
 from codesyntax_dataset.errors import EntryError
 from probing import prefer
-from probing.evidence import entries, entry
+from probing.evidence import entry
+from probing.evidence import gather as entries
+from probing.evidence.effect import preferred
 from probing.evidence.entry import packed, unpacked
-from probing.evidence.usable import preferred
 from probing.prediction.likelihood_results import SCORES, PreferenceResult
 from probing.publish import board, submit
 from probing.publish.export import export

@@ -9,7 +9,7 @@ import pytest
 from support.evidence.hits import from_hits
 
 from probing.evidence import uncertainty
-from probing.evidence.statistics_cache import cached, caching
+from probing.evidence.statistics import cached, caching
 from probing.evidence.uncertainty import compare, compare_means, estimate
 
 

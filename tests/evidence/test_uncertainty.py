@@ -10,7 +10,7 @@ from support.references.plain_uncertainty import plain_mean, plain_p
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import uncertainty
-from probing.evidence.outcomes import Found, exchanged, resampled
+from probing.evidence.selection import Found, exchanged, resampled
 from probing.evidence.statistics import signs
 from probing.evidence.uncertainty import compare, compare_means, degrees_of, estimate
 

@@ -71,6 +71,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "small = np.int16 if of_relation.max() < 2**15 else np.int32",
             "small = np.int16 if of_relation.max() < 2**14 else np.int32",
         ): TYPES,
+        (
+            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8])",
+            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8 + 1])",
+        ): "of the bits only as many are unpacked as there are exchanges",
     },
     "probing/evidence/statistics.py": {
         (
@@ -85,12 +89,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "def signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:",
             "def signs(functions: int, permutations: int, seed: int, at_once: int = 501) -> Iterator[np.ndarray]:",
         ): AT_ONCE,
-    },
-    "probing/evidence/outcomes.py": {
-        (
-            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8])",
-            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8 + 1])",
-        ): "of the bits only as many are unpacked as there are exchanges",
     },
     "probing/evidence/uncertainty.py": {
         (

@@ -58,7 +58,6 @@ CORE = (
     "probing/attention/ranking.py",
     "probing/evidence/baselines.py",
     "probing/evidence/beyond.py",
-    "probing/evidence/outcomes.py",
     "probing/evidence/selection.py",
     "probing/evidence/statistics.py",
     "probing/evidence/uncertainty.py",

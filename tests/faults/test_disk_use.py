@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from codesyntax_dataset import atomic
 from probing.cli import main
-from probing.evidence.statistics_cache import cached, caching
+from probing.evidence.statistics import cached, caching
 from probing.models import cache_dir
 from probing.models.encoder import SelfCheck
 from probing.models.selfcheck import recall, remember

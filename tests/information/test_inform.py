@@ -13,12 +13,11 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
-from probing.evidence.effect import Effect
-from probing.evidence.usable import MEASURED, _with_share, effects, usable
+from probing.evidence.effect import MEASURED, Effect, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
-from probing.information.result import InformationLedger, InformationResult
+from probing.information.result import InformationLedger, InformationResult, LearnedRelation
 from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
@@ -85,7 +84,8 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
     codes, none = np.array([[0, 1, 0, 1]]), np.zeros((4, 0))
     choices = Choices(np.zeros(1, int), np.zeros(1, int), codes, 2, none, np.zeros(4))
     words, both = np.log([1.0, 3.0]), np.log([1.0, 1.0])
-    learned = Learned(words, both, none, none, (0, 0, 0), (0, 0, 0), 1, 1, (1.0, 1.0, 1.0))
+    outcome = LearnedRelation(edges=1, missed=1, best=(0, 0, 0), beyond=(0, 0, 0), penalties=(1.0, 1.0, 1.0))
+    learned = Learned(words, both, none, none, outcome)
     attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1.0, 2.0, 4.0]])
     by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
     ranks, bits = _found(choices, learned, attention, by_head, np.array([2, 3]))
@@ -212,11 +212,11 @@ def test_intervals_are_of_functions(result):
 
 def test_intervals_are_those_of_scipy(monkeypatch):
     """BCa of a ratio of sums, of skewed functions, with normal levels."""
-    monkeypatch.setattr("probing.evidence.usable.degrees_of", lambda _: float("inf"))
+    monkeypatch.setattr("probing.evidence.effect.degrees_of", lambda _: float("inf"))
     stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
     edges = rng.integers(1, 9, size=(80, 1))
     sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
-    monkeypatch.setattr("probing.evidence.usable.RESAMPLES", 20000)
+    monkeypatch.setattr("probing.evidence.effect.RESAMPLES", 20000)
     adds = effects(edges, sums)[MEASURED.index("adds")]
     data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
 

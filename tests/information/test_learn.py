@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.simulations.planted_attention import RELATION, informing, noise
 
-from probing.evidence.usable import usable
+from probing.evidence.effect import usable
 from probing.information.learn import drawn, folds, gains
 from probing.runs.experiment import run
 

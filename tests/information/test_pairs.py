@@ -11,7 +11,7 @@ from tqdm import tqdm
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.probe import Probing
 from probing.information.learn import drawn
-from probing.information.pairs import TRANSFORMS, GatheredPairs, Heard, ScoredPairs, Scorers, listen
+from probing.information.pairs import TRANSFORMS, GatheredPairs, ScoredPairs, Scorers, listen
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 
@@ -47,20 +47,21 @@ def plain(probing, functions):
 
 @pytest.mark.slow
 def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
-    rng, candidates = np.random.default_rng(0), {}
+    rng, asked = np.random.default_rng(0), {}
     for function in functions:
         count = len(function.alignment.first)
-        candidates[function.index] = rng.integers(len(function.heads), size=30), rng.integers(count, size=30)
-    found = Heard({}, {})
-    make = partial(GatheredPairs, candidates=candidates, found=found)
+        places, tokens = rng.integers(len(function.heads), size=30), rng.integers(count, size=30)
+        asked[function.index] = np.stack([places, tokens], axis=1)
+    heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    make = partial(GatheredPairs, asked=asked, heard=heard)
     listen(probing.encoder, functions, tqdm(disable=True), make)
     for function in functions:
-        words, (place, token) = plain[function.index], candidates[function.index]
+        words, (place, token), (kept, found) = plain[function.index], asked[function.index].T, heard[function.index]
         head = function.heads[place]
         both = np.stack([words[:, :, head, token], words[:, :, token, head]], axis=1)  # (layers, 2, H, P)
-        assert found.kept[function.index] == pytest.approx(np.moveaxis(both, -1, 0), abs=1e-3, rel=1e-3)
+        assert kept == pytest.approx(np.moveaxis(both, -1, 0), abs=1e-3, rel=1e-3)
         first = np.stack([words[:, :, function.heads], words[:, :, :, function.heads].swapaxes(2, 3)], axis=1)
-        best, ours = first.max(axis=-1), np.moveaxis(found.first[function.index], 0, -1)  # (layers, 2, H, heads)
+        best, ours = first.max(axis=-1), np.moveaxis(found, 0, -1)  # (layers, 2, H, heads)
         assert np.take_along_axis(first, ours[..., None], -1)[..., 0] == pytest.approx(best, abs=1e-6)
 
 
@@ -76,7 +77,7 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
         for function in functions
     }
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    make = partial(ScoredPairs, asked=asked, scorers=Scorers(transform, weights, picked), found=found)
+    make = partial(ScoredPairs, asked=asked, heard=found, scorers=Scorers(transform, weights, picked))
     listen(encoder, functions, tqdm(disable=True), make)
     formula = {"root": np.sqrt, "weight": np.array, "log": lambda w: np.log1p(1000 * w) / 7}[transform]
     for function in functions:

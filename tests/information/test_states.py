@@ -11,7 +11,7 @@ from tqdm import tqdm
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import inform
 from probing.attention.probe import Probing
-from probing.evidence.usable import usable
+from probing.evidence.effect import usable
 from probing.information.choice import Choices, fit, fit_over_folds
 from probing.information.learn import drawn
 from probing.information.states import AXES, StateChoices, principal_axes, read_states

@@ -17,7 +17,7 @@ from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pai
 from codesyntax_dataset.errors import ArgumentError, DatasetError, LedgerError, ModelError, UnknownName
 from probing import merge, prefer
 from probing.cli import main
-from probing.evidence.usable import preferred
+from probing.evidence.effect import preferred
 from probing.evidence.verify import verify
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel

@@ -19,9 +19,9 @@ from probing.attention.probe import Probing
 from probing.attention.ranking import EncodedFunction
 from probing.cli import main
 from probing.evidence.checks import Verifier
-from probing.evidence.entries import MAKERS
 from probing.evidence.entry import CompleteRun, Outcome, packed, unpacked
 from probing.evidence.entry_relations import RelationEntry
+from probing.evidence.gather import MAKERS
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import VERIFIERS, verify
 from probing.publish.board import read as read_board

@@ -21,8 +21,7 @@ from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
-from probing.evidence.outcomes import Outcomes
-from probing.evidence.selection import published
+from probing.evidence.selection import Outcomes, published
 from probing.evidence.uncertainty import Estimate, compare, estimate
 
 FEWEST = 30

@@ -104,7 +104,9 @@ def informing(
     session = SimpleNamespace(
         max_length=511, pool="sum", processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value)
     )
-    return Informing(session, probings["test"].data, probings["validation"], probings["test"], 2000, states is not None)
+    experiment = Informing(session, probings["test"].data, 2000, states is not None)
+    experiment.probing, experiment.validation = probings["test"], probings["validation"]
+    return experiment
 
 
 def noise(layers: int, heads: int) -> Attention:

@@ -16,7 +16,7 @@ from probing.evidence import ablate, effect, uncertainty
 from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
 from probing.evidence.mechanism import MatchedPair, correlations_of
-from probing.evidence.outcomes import Found, Outcomes
+from probing.evidence.selection import Found, Outcomes
 from probing.evidence.statistics import paired_test
 from probing.evidence.uncertainty import compare
 from probing.prediction.result import FLOORS
