@@ -152,7 +152,7 @@ class Made:
         models = [] if measured is None else list(measured.models)
         return [*_published(config), *(name for name in models if paper.name_of(name, language_of(config)) is None)]
 
-    def scores(self, config: str, name: str, rule: str) -> dict[str, dict[str, Any]]:
+    def scores(self, config: str, name: str, rule: str) -> Scores:
         """The scores that `topk_uas.score` gives for one of `names`; without any scores if there is nothing of it."""
         if config not in self.measured or (given := self._given(config, name)) is None:
             return {"scores": {}, "relations": {}}

@@ -105,7 +105,7 @@ def _parts(model: ProbedAndMasked) -> list[Part]:
 
 
 def _told(mechanism: Mechanism) -> list[str]:
-    """True if heads and losses go together, and more than baselines and losses do."""
+    """Whether heads and losses go together, and more than baselines and losses do: a text for each outcome."""
     pairs = len(mechanism.counted)
     if not mechanism.correlations:
         return [
@@ -372,7 +372,7 @@ class SilencedModel(NamedTuple):
 
 
 def verdict(one: SilencingEffect) -> str:
-    """True if the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
+    """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
     heads on average, as far as the test separates the two, and more than silencing any of them."""
     if one.few_functions:
         return FEW
