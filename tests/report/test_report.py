@@ -71,7 +71,7 @@ def made(results, data, tmp_path_factory):
     """The folder of a report, and the evidence that it gathered, config by config."""
     gathered = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(findings, "gather", lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1])
+        patch.setattr(findings.gather, "gather", lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1])
         page = report([results], tmp_path_factory.mktemp("written") / "report", data)
     return page.parent, gathered
 
