@@ -304,6 +304,7 @@ def result(request, tiny_model, dataset_folder, tmp_path_factory):
     return path, probed, analyse(path, model=str(tiny_model), data=dataset_folder)
 
 
+@pytest.mark.slow
 def test_classes_sum_to_the_errors_of_the_ledger(result):
     """Edges and hits are counted here from the ledger's ranks, at the heads that the result names."""
     _, probed, analysis = result

@@ -72,6 +72,7 @@ def test_every_edit_has_a_meaning():
     assert _CHANGES.keys() == EDITS.keys()
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
 def test_identifiers_are_renamed_one_to_one_and_nothing_else_is(language, name):

@@ -116,6 +116,7 @@ def test_the_sample_by_the_language_s_own_parser(language):
     assert differing == {}
 
 
+@pytest.mark.slow
 @every_language
 def test_tokens_and_edges_of_the_sample(language):
     """Tokens are all that is no white space and no comment; edges point forward; every relation occurs."""
@@ -129,6 +130,7 @@ def test_tokens_and_edges_of_the_sample(language):
     assert relations <= {relation.name for relation in TABLES[language].relations}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", INTERPOLATING)
 def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language):
     functions = Counter()

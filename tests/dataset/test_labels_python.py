@@ -364,6 +364,7 @@ def test_nesting_is_bounded(nested, bound, message):
         annotate(nested(bound + 1), "python")
 
 
+@pytest.mark.slow
 def test_long_runs_of_what_begins_no_token_end_soon():
     """Minutes if each of their characters were tried with all behind it."""
     blanks = " " * 50_000

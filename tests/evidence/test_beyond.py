@@ -126,6 +126,7 @@ def rows(table, name):
     return zip(table.head[kept].tolist(), table.first[kept].tolist(), table.last[kept].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("avoided", AVOIDED)
 def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""

@@ -75,6 +75,7 @@ def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
     assert sources.shown(str(folder)) == "a\\n# owned\\x1b[2J\\udcff"
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
         drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]}))

@@ -65,6 +65,7 @@ def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
         assert np.take_along_axis(first, ours[..., None], -1)[..., 0] == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
     encoder, rng = probing.encoder, np.random.default_rng(1)

@@ -107,6 +107,7 @@ def test_the_form_is_that_of_products(choices):
     assert one.fit(ours) == pytest.approx(other.fit(plain), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_states_are_means_over_sub_tokens(tiny_model, dataset_folder):
     """And axes are those of a singular value decomposition."""
     probing = Probing(Session(tiny_model), read_functions(dataset_folder, "python", "test", limit=12))

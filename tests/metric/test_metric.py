@@ -230,6 +230,7 @@ def test_input_is_left_as_it_was():
     assert (attention == before).all() and edges == [as_mapping((IN, 0, 1, 3))]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(functions=functions())
 def test_every_way_of_adding_gives_the_same(functions):

@@ -270,6 +270,7 @@ def test_nodes_without_characters():
     assert function.mask("identifier").positions.tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", [BYTES, RUNS])
 def test_untrimmed_offsets_mask_the_same(tokenizer, dataset_folder):
     import datasets

@@ -57,10 +57,12 @@ def sources(*folders: str) -> list[Path]:
     return [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "sample" not in path.parts]
 
 
+@pytest.mark.slow
 def test_dependencies_are_what_is_imported():
     assert declared(PROJECT["dependencies"]) == imported(sources(*PACKAGES)) | GRAMMARS
 
 
+@pytest.mark.slow
 def test_tests_import_nothing_undeclared():
     extras = [name for extra in PROJECT["optional-dependencies"].values() for name in extra]
     assert imported(sources("tests")) <= declared([*PROJECT["dependencies"], *extras])
@@ -87,6 +89,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file_of_the_packages(wheel):
     expected = {
         path.relative_to(ROOT).as_posix()

@@ -83,6 +83,7 @@ def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_fold
     assert int(lines[-1][0].replace(",", "")) == sum(sizes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
 def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder, lfs):
     """With the client's own functions for pull requests, as the results of models need them."""
