@@ -407,8 +407,10 @@ def baseline(
         )
     if isinstance(data, datasets.Dataset):
         raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
-    validation, test = (read_edges(data, config, name) for name in ("validation", split))
-    return evaluate(validation, test, language_of(config).direction if direction is None else direction)
+    direction = language_of(config).direction if direction is None else direction
+    if direction not in DIRECTIONS:  # before anything is downloaded
+        raise UnknownName("direction", direction, DIRECTIONS)
+    return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
 
 
 def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:

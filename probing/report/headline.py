@@ -65,21 +65,24 @@ def models(
 
     `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and positions.
     """
-    rows = [(findings, model) for findings in all_findings for model in _best_first(findings)]
+    shown = [(findings, model) for findings in all_findings for model in _best_first(findings)]
+    rows = [(findings, model, *beyond.scores(findings, model)) for findings, model in shown]
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
-        Column("config", NAME, of=lambda findings, _: findings.title),
-        Column("model", LINK, of=lambda _, model: [model.name, links[model.name]] if links else model.name),
-        Column("score", SCORE, edges, of=_score),
-        Column("best baseline", PERCENT, edges, of=lambda findings, _: _of_baseline(findings)[0]),
-        Column("difference", DIFFERENCE, edges, of=_difference),
-        Column("score", SCORE, hard, of=lambda findings, model: beyond.scores(findings, model)[0]),
-        Column("next best baseline", PERCENT, hard, of=lambda findings, model: beyond.scores(findings, model)[1]),
-        Column("chance", PERCENT, hard, of=lambda findings, model: beyond.scores(findings, model)[2]),
+        Column("config", NAME, of=lambda findings, *_: findings.title),
+        Column("model", LINK, of=lambda _, model, *hard: [model.name, links[model.name]] if links else model.name),
+        Column("score", SCORE, edges, of=lambda findings, model, *_: _score(findings, model)),
+        Column("best baseline", PERCENT, edges, of=lambda findings, *_: _of_baseline(findings)[0]),
+        Column("difference", DIFFERENCE, edges, of=lambda findings, model, *_: _difference(findings, model)),
+        Column("score", SCORE, hard, of=lambda findings, model, score, best, chance: score),
+        Column("next best baseline", PERCENT, hard, of=lambda findings, model, score, best, chance: best),
+        Column("chance", PERCENT, hard, of=lambda findings, model, score, best, chance: chance),
     ]
     adds = ""
     if bits:
-        columns.append(Column("all heads add, bits", COST, of=lambda _, model: bits.get(same_run(model.settings))))
+        columns.append(
+            Column("all heads add, bits", COST, of=lambda _, model, *hard: bits.get(same_run(model.settings)))
+        )
         adds = (
             " All heads add: the bits that the attention of all heads adds to words and positions; a section "
             "below explains it."

@@ -422,6 +422,7 @@ def test_bad_input_is_refused(dataset_folder):
         ((dataset_folder, "python", "tset"), UnknownName, "test"),
         ((dataset_folder, "python", "validation"), DatasetError, "score another split"),
         ((dataset_folder, "python", "test", "backwards"), UnknownName, "dependent-to-head"),
+        (("no/such", "python", "test", "backwards"), UnknownName, "dependent-to-head"),  # before it is looked for
         ((dataset_of((["a"], [])), "python"), DatasetError, "DatasetDict"),
     ]:
         with pytest.raises(error, match=words):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from conftest import cut
 
 import probing
 from codesyntax_dataset.errors import LedgerError
@@ -326,6 +327,16 @@ def test_states_stand_beside_attention(with_states, result, monkeypatch):
 def test_states_are_verified(with_states, tiny_model):
     file = next(with_states.glob("*[0-9a-f].json"))
     assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+
+
+def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):
+    """Of 20 functions the first 20 are all: validation, which has more, is read whole, and others verify the result."""
+    data = cut(dataset_folder, tmp_path / "cut", test=20)
+    limited = probing.inform(session, data, edges=30, limit=20, output=tmp_path)
+    assert len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None
+    assert limited == probing.inform(session, data, edges=30)
+    (file,) = tmp_path.glob("*.json")
+    assert verify(file, functions=4).accepted
 
 
 def test_nothing_to_learn_from(inform):
