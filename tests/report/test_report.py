@@ -558,12 +558,15 @@ def test_finding_says_what_the_tables_say(written, opened):
         for part in ("", ", low", ", high", ", p"):
             difference = row[f"held-out: vs best baseline{part}"]
             assert found[name][f"all edges, held-out: difference{part}"] == difference
-        (hard,) = [
-            float(row["score"])
+        hard = {
+            row["name"]: float(row["score"])
             for row in rows_of(written, "java-beyond")
-            if (row["name"], row["rule"], row["k"], row["offsets avoided"]) == (name, "first", "1", "1")
-        ]
-        assert float(found[name]["beyond the best offset, held-out: score"]) == hard
+            if (row["rule"], row["k"], row["offsets avoided"]) == ("first", "1", "1")
+        }
+        assert hard[name] != hard["chance"] != hard["combined"]
+        columns = {"score": name, "next best baseline": "combined", "chance": "chance"}
+        for column, of in columns.items():
+            assert float(found[name][f"beyond the best offset, held-out: {column}"]) == hard[of]
     best = max(models, key=lambda name: float(scores[name]))
     told = opened.locator(".answer > .texts p").inner_text()
     than = "less than" if float(models[best]["held-out: vs best baseline, p"]) < 0.05 else "not separated from"
