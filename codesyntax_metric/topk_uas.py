@@ -135,7 +135,8 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
     """The rank of every token in rows of weights, uint8 (heads, readers, tokens). Overwrites `rows`, of the same shape.
 
     `readers` (readers,): the tokens whose rows these are; `mapped` (tokens,): whether a token has sub-tokens.
-    `Plan.rank` in `probing/attention/ranking.py` gives the same ranks on a device: a tie rule changes in both.
+    `Plan.rank` in `probing/instruments/attention/ranking.py` gives the same ranks on a device: a tie rule changes in
+    both.
     """
     rows[:, np.arange(len(readers)), readers] = 0
     rows[:, :, ~mapped] = -1  # below every weight, so that such a token ranks below every other

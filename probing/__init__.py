@@ -6,19 +6,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from probing.attention.ledger import RankLedger
-    from probing.attention.probe import probe, probe_models, probe_training
-    from probing.attention.result import ProbeResult, load
-    from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
     from probing.evidence.compared import compare
-    from probing.evidence.merge import merge
-    from probing.information.inform import inform
+    from probing.instruments.attention.ledger import RankLedger
+    from probing.instruments.attention.probe import probe, probe_models, probe_training
+    from probing.instruments.attention.result import ProbeResult, load
+    from probing.instruments.information.inform import inform
+    from probing.instruments.likelihood.likelihood import prefer, surprise
+    from probing.instruments.masking.fill import fill_masks
+    from probing.instruments.masking.mask import mask
+    from probing.instruments.masking.masking import mask_positions
+    from probing.instruments.merge import merge
+    from probing.instruments.silencing.ablate import ablate
     from probing.paper.reproduce import reproduce
-    from probing.prediction.fill import fill_masks
-    from probing.prediction.likelihood import prefer, surprise
-    from probing.prediction.mask import mask
-    from probing.prediction.masking import mask_positions
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
     from probing.report.results import plot
@@ -54,29 +54,29 @@ __all__ = [
 ]
 
 _PUBLIC = {
-    "ProbeResult": "probing.attention.result",
-    "RankLedger": "probing.attention.ledger",
-    "ablate": "probing.evidence.ablate",
+    "ProbeResult": "probing.instruments.attention.result",
+    "RankLedger": "probing.instruments.attention.ledger",
+    "ablate": "probing.instruments.silencing.ablate",
     "baseline": "probing.evidence.baselines",
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
-    "fill_masks": "probing.prediction.fill",
-    "inform": "probing.information.inform",
-    "load": "probing.attention.result",
-    "mask": "probing.prediction.mask",
-    "mask_positions": "probing.prediction.masking",
-    "merge": "probing.evidence.merge",
+    "fill_masks": "probing.instruments.masking.fill",
+    "inform": "probing.instruments.information.inform",
+    "load": "probing.instruments.attention.result",
+    "mask": "probing.instruments.masking.mask",
+    "mask_positions": "probing.instruments.masking.masking",
+    "merge": "probing.instruments.merge",
     "plot": "probing.report.results",
-    "prefer": "probing.prediction.likelihood",
-    "probe": "probing.attention.probe",
-    "probe_models": "probing.attention.probe",
-    "probe_training": "probing.attention.probe",
+    "prefer": "probing.instruments.likelihood.likelihood",
+    "probe": "probing.instruments.attention.probe",
+    "probe_models": "probing.instruments.attention.probe",
+    "probe_training": "probing.instruments.attention.probe",
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.show",
     "show_labels": "probing.report.dataset",
     "show_masked": "probing.report.show",
-    "surprise": "probing.prediction.likelihood",
+    "surprise": "probing.instruments.likelihood.likelihood",
 }
 """The module that defines each public name."""
 

@@ -21,8 +21,8 @@ from probing.cli import options
 from probing.cli.group import main, note, note_saved, note_shard, one_line, print_made, print_saved, quiet_libraries
 
 if TYPE_CHECKING:
-    from probing.attention.probe import Done
-    from probing.attention.result import ProbeResult
+    from probing.instruments.attention.probe import Done
+    from probing.instruments.attention.result import ProbeResult
 
 
 @main.command()
@@ -113,8 +113,8 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     it, or a folder. The command needs neither the model nor torch. From the ledgers of a model on the splits test and
     validation, it also computes the score beyond offsets.
     """
-    from probing.attention.result import ProbeResult
-    from probing.evidence.merge import RESULTS
+    from probing.instruments.attention.result import ProbeResult
+    from probing.instruments.merge import RESULTS
     from probing.report.document import print_parts
     from probing.report.results import beyond_offsets, parts
     from probing.runs.ledger_file import instrument_of
@@ -146,8 +146,8 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     others; the exit status is then 1.
     """
     quiet_libraries()
-    from probing.attention import errors
     from probing.evidence.gather import files_of
+    from probing.instruments.attention import errors
     from probing.report.relations import error_parts
 
     files = files_of(results)

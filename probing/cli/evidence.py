@@ -122,7 +122,7 @@ def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     results equal those of one process. The command needs no model and no data. If shards are missing or damaged, it
     merges the others, then lists the problems and exits with status 1.
     """
-    from probing.evidence.merge import merge as run
+    from probing.instruments.merge import merge as run
 
     for result in run(folders, output):
         print_saved(result, output or folders[0], wide)

@@ -99,8 +99,8 @@ def demo(output: Path, decoder: bool) -> None:
     """
     quiet_libraries()
     from codesyntax_dataset.build import build as build_dataset
+    from probing.instruments.masking.masking import CONTROLS
     from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
-    from probing.prediction.masking import CONTROLS
     from probing.report.folder import save
     from probing.report.report import make
 

@@ -41,10 +41,10 @@ from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.protocol import BASELINES, DIRECTIONS, KS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
-from probing.attention.edges import EdgeTable, stacked
-from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Choice, Outcomes, apply, held_out, published
 from probing.evidence.uncertainty import Means, Summary, estimate, mean_score, means, summary
+from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.ledger import RankLedger
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
 

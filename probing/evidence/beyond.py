@@ -23,45 +23,20 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.attention.edges import EdgeTable
-from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.selection import TABLE_PLACES, Choice, Outcomes, held_out
-from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
-
-AVOIDED = (1, 3)
-"""The numbers of offsets, n, that hard edges are defined by."""
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
+from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
 
 FEWER_EDGES = (10, 20)
 """Other such numbers, whose means stand beside it."""
 
 DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000, 5000)
 """The upper ends of strata, in tokens."""
-
-Offsets = Mapping[str, list[int]]
-"""Relation -> distances from head to first token of the dependent, the most frequent first."""
-
-
-def best_offsets(validation: EdgeTable, most: int) -> Offsets:
-    """The `most` distances of each relation that are most frequent; of equals the nearer, then the one forward."""
-    distance = validation.first - validation.head
-    best: dict[str, list[int]] = {}
-    for number, name in enumerate(validation.relations):
-        values, counts = np.unique(distance[validation.relation == number], return_counts=True)
-        order = np.lexsort((-values, np.abs(values), -counts))
-        best[name] = values[order[:most]].tolist()
-    return best
-
-
-def is_hard(edges: EdgeTable, offsets: Offsets) -> np.ndarray:
-    """Which edges do not begin at one of these offsets of their relation: bool (E,)."""
-    distance = edges.first - edges.head
-    hard = np.ones(len(edges), bool)
-    for number, name in enumerate(edges.relations):
-        hard &= (edges.relation != number) | ~np.isin(distance, offsets.get(name, []))
-    return hard
 
 
 @dataclass(frozen=True)

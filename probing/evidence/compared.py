@@ -26,13 +26,13 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import baselines
-from probing.evidence.beyond import AVOIDED
 from probing.evidence.gather import Evidence, Probed, find
 from probing.evidence.selection import Outcomes, held_out
-from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import Comparison, estimate, mean_of
 from probing.evidence.uncertainty import compare as compare_outcomes
+from probing.instruments.attention.offsets import AVOIDED
 from probing.runs.data import find_data
+from probing.stats.statistics import holm
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ different designs (Velasco et al., ICSE-NIER 2024, section 3, asked for the aver
 
 - `paired`, the default: every function has both scores, so that the effect is the mean difference T1 - T0. Whatever
   belongs to the function is the same in both arms and cannot confound. The interval is a BCa bootstrap over functions,
-  the test is the paired one of `probing.evidence.statistics`, and p-values are corrected over node types.
+  the test is the paired one of `probing.stats.statistics`, and p-values are corrected over node types.
 - `published`: what the study reports for the same design, reproduced.
 - `unpaired`: each function has one score, in one of two arms (two corpora, two models on other functions). Weighting
   by the inverse propensity, and a doubly robust estimate, adjust for confounders such as
@@ -40,14 +40,14 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence import statistics
 from probing.evidence.selection import Found
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bootstrapped
 from probing.evidence.uncertainty import degrees_of, scored
-from probing.information.result import InformationLedger, InformationResult
-from probing.prediction.likelihood_results import LEAST_PAIRS, PreferenceResult
-from probing.prediction.silencing_result import SilencingResult
+from probing.instruments.information.result import InformationLedger, InformationResult
+from probing.instruments.likelihood.result import LEAST_PAIRS, PreferenceResult
+from probing.instruments.silencing.result import SilencingResult
 from probing.runs.ledger_file import RowLedger
+from probing.stats import statistics
+from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bootstrapped
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""

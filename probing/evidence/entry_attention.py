@@ -31,16 +31,16 @@ from codesyntax_dataset.protocol import (
     TABLE_KS,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import ProbeProvenance, ProbeRun
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
 from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS, TABLE_PLACES, Found, Outcomes
-from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
+from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, Texts, listed, matching, shown
 from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings, Signature
+from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores of each relation."""

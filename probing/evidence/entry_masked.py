@@ -19,12 +19,12 @@ from probing.evidence import entry
 from probing.evidence.effect import paired
 from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
-from probing.evidence.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
-from probing.prediction import result as mask_result
-from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
-from probing.prediction.result import OUTCOMES, SIMILARITIES, MaskProvenance, MaskResult, MaskSettings
+from probing.instruments.masking import result as mask_result
+from probing.instruments.masking.masking import CONTROLS, PROTOCOLS, PUBLISHED
+from probing.instruments.masking.result import OUTCOMES, SIMILARITIES, MaskProvenance, MaskResult, MaskSettings
 from probing.runs import records
 from probing.runs.records import PLAIN, exactly, listed, matching
+from probing.stats.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""

@@ -20,10 +20,10 @@ from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.effect import MEASURED, Effect, accuracies, effects, summed
 from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Outcome, packed, unpacked
-from probing.information import result as information
-from probing.information.result import BOTH, WORDS, InformationResult, InformationRun, InformationSettings
-from probing.prediction import likelihood_results as likelihood
-from probing.prediction.likelihood_results import SCORES, PreferenceResult, PreferenceRun, PreferenceSettings
+from probing.instruments.information import result as information
+from probing.instruments.information.result import BOTH, WORDS, InformationResult, InformationRun, InformationSettings
+from probing.instruments.likelihood import result as likelihood
+from probing.instruments.likelihood.result import SCORES, PreferenceResult, PreferenceRun, PreferenceSettings
 from probing.runs import records
 from probing.runs.records import Texts, exactly
 from probing.runs.settings import BY_ATTENTION, BY_SUM

@@ -19,16 +19,17 @@ import numpy as np
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines, entry_masked, entry_relations, uncertainty
 from probing.evidence.baselines import BaselineResult, Edges
-from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
+from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
 from probing.evidence.entry import GroupedEntry, packed
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
-from probing.evidence.merge import RESULTS
 from probing.evidence.selection import TABLE_PLACES, Outcomes, apply_each, check_alike, choice_of, choose_least
 from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, best_offsets
+from probing.instruments.attention.result import ProbeResult, load
+from probing.instruments.merge import RESULTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, instrument_of
 from probing.runs.records import FieldsByName

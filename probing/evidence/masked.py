@@ -14,13 +14,21 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.languages.grammar import parse
 from probing.evidence.effect import PairedEffect, paired
-from probing.evidence.statistics import SEPARATED
-from probing.prediction.examples import Worked, examples_path
-from probing.prediction.examples import load as load_examples
-from probing.prediction.masking import SUB_TOKENS, outermost
-from probing.prediction.result import FLOORS, OUTCOMES, SIMILARITIES, MaskResult, MaskRun, MaskSettings, OutcomeArms
+from probing.instruments.masking.examples import Worked, examples_path
+from probing.instruments.masking.examples import load as load_examples
+from probing.instruments.masking.masking import SUB_TOKENS, outermost
+from probing.instruments.masking.result import (
+    FLOORS,
+    OUTCOMES,
+    SIMILARITIES,
+    MaskResult,
+    MaskRun,
+    MaskSettings,
+    OutcomeArms,
+)
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
+from probing.stats.statistics import SEPARATED
 
 UNCOMPARED = FAILED, UNSHARED = (
     "in one arm, every comparison of trees failed",

@@ -31,12 +31,12 @@ from scipy.special import ndtri
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, holm, paired_test
 from probing.evidence.uncertainty import mean_of
-from probing.prediction.likelihood_results import LEAST_PAIRS, SCORES, Accuracy
-from probing.prediction.result import MaskSettings
+from probing.instruments.likelihood.result import LEAST_PAIRS, SCORES, Accuracy
+from probing.instruments.masking.result import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.settings import Settings
+from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, holm, paired_test
 
 SIMILARITY = "jaccard"
 """The similarity of trees whose effect is compared."""

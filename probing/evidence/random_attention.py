@@ -8,8 +8,8 @@ import numpy as np
 
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, WORST_RANK
-from probing.attention.ledger import RankLedger, RanksInParts
 from probing.evidence.baselines import Edges
+from probing.instruments.attention.ledger import RankLedger, RanksInParts
 
 GUESSES = max(KS)
 """As many tokens of a row are ranked: no score needs more."""

@@ -27,9 +27,9 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
-from probing.evidence.statistics import unexchanged
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
+from probing.stats.statistics import unexchanged
 
 SAME_RELATIONS = "published, held-out's relations"
 """The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""

@@ -25,7 +25,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.selection import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import (
+from probing.runs.records import FieldsByName
+from probing.stats.statistics import (
     FEW_FUNCTIONS,
     PERMUTATIONS,
     RESAMPLES,
@@ -36,7 +37,6 @@ from probing.evidence.statistics import (
     holm,
     paired_p,
 )
-from probing.runs.records import FieldsByName
 
 _SEED = 0
 """Of drawing and of exchanging functions: the same numbers come out each time."""
@@ -88,7 +88,7 @@ class Comparison:
 
 
 def compare(one: Outcomes, other: Outcomes, *, relations_at: Sequence[int] | None = None) -> Comparison:
-    """Compare two models, or a model and a baseline, by the paired test of `probing.evidence.statistics`.
+    """Compare two models, or a model and a baseline, by the paired test of `probing.stats.statistics`.
 
     `relations_at`: the places on the axis of k where relations are tested, too, most of the work; by default all.
 

@@ -22,8 +22,6 @@ import torch
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName
-from probing.attention.probe import Probing
-from probing.evidence.ablate import Ablation, HeadsVerifier
 from probing.evidence.checks import (
     ROUNDED,
     Again,
@@ -38,13 +36,16 @@ from probing.evidence.checks import (
 )
 from probing.evidence.effect import MEASURED, by_function
 from probing.evidence.verify_attention import RanksVerifier
-from probing.information.inform import Informing
-from probing.information.result import InformationResult
+from probing.instruments.attention.probe import Probing
+from probing.instruments.information.inform import Informing
+from probing.instruments.information.result import InformationResult
+from probing.instruments.likelihood.likelihood import Preferring, Surprising
+from probing.instruments.likelihood.result import SCORES
+from probing.instruments.masking.mask import MaskedFunction, Masking
+from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
+from probing.instruments.silencing.ablate import Ablation
+from probing.instruments.silencing.result import SilencingResult
 from probing.models.masked import InfillingModel
-from probing.prediction.likelihood import Preferring, Surprising
-from probing.prediction.likelihood_results import SCORES
-from probing.prediction.mask import MaskedFunction, Masking
-from probing.prediction.result import FILLED, HITS, SIMILARITIES
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL, instrument_of
@@ -173,6 +174,34 @@ class _LogProbabilities(Verifier[E]):
     @property
     def rounded(self) -> float:
         return _ROUNDED[self.experiment.settings.precision]
+
+
+class HeadsVerifier(Verifier[Ablation]):
+    """Chooses the heads of a silencing result again, and compares the rows of some functions."""
+
+    COUNTED = ("skips", "left_out")
+
+    def counted(self) -> list[Criterion]:
+        theirs, ours = self.made.heads, self.experiment.provenance.heads
+        other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
+        differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
+        return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
+
+    def influence(self) -> Influence:
+        """In hundredths of a nat: what functions contribute to the mean cost over relations, and to the difference."""
+        places = self.places(self.ledger)
+        influence = Influence(places, {}, {}, np.zeros(len(places)))
+        result = SilencingResult.from_ledger(self.ledger)
+        for costs in result.costs().values():
+            functions, share = costs.functions, 100 / len(costs.functions)
+            both = np.stack([costs.best, costs.best - costs.matched.mean(axis=1)])
+            weight = share / len(result.heads)
+            for name, raised in zip(("cost", "cost beyond matched heads"), np.maximum(both, 0)):
+                influence.add(f"{name}: mean over relations", functions, weight * raised)
+            influence.add_part("cost: any relation", functions, share * np.maximum(costs.best, 0))
+            at = np.searchsorted(places, functions)
+            influence.least[at] += weight * both.std(axis=1).max()  # what is claimed to be 0 may be less
+        return influence
 
 
 class SurprisalVerifier(_LogProbabilities[Surprising]):

@@ -27,15 +27,16 @@ import numpy as np
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
-from probing.attention.edges import stacked
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing, Runner
-from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import load
-from probing.evidence.beyond import AVOIDED, Offsets, beyond, is_hard
+from probing.evidence.beyond import beyond
 from probing.evidence.checks import Again, Criterion, Influence, Verifier, in_deviations
 from probing.evidence.gather import WholeSplits
 from probing.evidence.selection import TABLE_PLACES, Choice, apply, choose, choose_least
+from probing.instruments.attention.edges import stacked
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.ranking import EncodedFunction, RankBounds
+from probing.instruments.attention.result import load
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
 """The relative difference of a weight that is allowed when a function is probed again: other batches round sums

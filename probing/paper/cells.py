@@ -17,9 +17,9 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, RULES, TABLE_KS
 from codesyntax_dataset.statistics import Statistics
 from codesyntax_metric.topk_uas import score
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
 from probing.evidence.baselines import ledger, only, pick, read_edges
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
 from probing.paper.inputs import CONFIGS, Inputs
 from probing.report.document import Column, Figure, Table
 from probing.report.kinds import Kind

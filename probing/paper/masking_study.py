@@ -26,16 +26,16 @@ from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
 from codesyntax_metric.ast_similarity.similarity import parse
 from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.instruments.masking.masking import PUBLISHED, walk
+from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
-from probing.prediction.masking import PUBLISHED, walk
-from probing.prediction.result import SIMILARITIES, MaskResult
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
 from probing.report.kinds import CODE, COUNT, EFFECT, NAME, ROUNDED, SIGNED, SIMILARITY
 from probing.runs.data import read_functions
+from probing.stats.statistics import FEW_FUNCTIONS
 
 CONFIG = syntaxeval.CONFIG
 

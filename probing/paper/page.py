@@ -18,8 +18,8 @@ from codesyntax_dataset import paper, sources
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN
-from probing.attention.ledger import RankLedger
-from probing.attention.result import head_name
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import head_name
 from probing.models.load import load
 from probing.paper.cells import COMPARABLE, NO_DATA, Compared, HeadExample, Made, Measured, compared
 from probing.paper.inputs import CODE, CONFIGS, NATURAL, Model

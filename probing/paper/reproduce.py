@@ -17,12 +17,12 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
-from probing.attention.probe import probe
+from probing.instruments.attention.probe import probe
+from probing.instruments.masking.mask import mask
+from probing.instruments.masking.result import MaskResult
 from probing.paper import inputs, masking_study, page
 from probing.paper.cells import HeadExample, Made, Measured, measure
 from probing.paper.inputs import CODE, CONFIGS
-from probing.prediction.mask import mask
-from probing.prediction.result import MaskResult
 from probing.report import dataset, folder
 from probing.report.document import Section
 from probing.runs.experiment import CONTINUES, only_one

@@ -41,8 +41,8 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import LARGEST, Entry, Scores, load
-from probing.evidence.statistics import caching, holm
 from probing.publish.verified import Checker, ledger_file
+from probing.stats.statistics import caching, holm
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -28,8 +28,8 @@ from codesyntax_dataset.tasks import RULE, K
 from probing.evidence.entry import Entry, GroupedEntry, GroupScores, Score, load
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
 from probing.evidence.gather import by_instrument, entry_of, find, of_file
-from probing.evidence.statistics import RESAMPLES
 from probing.runs.ledger_file import ATTENTION
+from probing.stats.statistics import RESAMPLES
 
 FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 

@@ -34,18 +34,18 @@ from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
-from probing.attention.result import ProbeResult
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import MAKERS, by_instrument, find
-from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
-from probing.information.result import InformationResult
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.information.result import InformationResult
+from probing.instruments.likelihood.result import PreferenceResult, PreferenceSettings
+from probing.instruments.masking.result import MaskResult, MaskSettings
+from probing.instruments.merge import RESULTS
 from probing.models.load import load, load_restoring, load_scoring
-from probing.prediction.likelihood_results import PreferenceResult, PreferenceSettings
-from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file
 from probing.runs.data import label_digest, load_functions

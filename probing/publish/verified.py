@@ -26,7 +26,7 @@ from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.entry_relations import InformationEntry, PreferenceEntry, RelationEntry
 from probing.evidence.gather import MAKERS, Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
-from probing.evidence.merge import RESULTS
+from probing.instruments.merge import RESULTS
 from probing.runs.data import read_functions
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import AVOIDED, FEWER_EDGES, Beyond, Rivals
-from probing.evidence.statistics import LEAST_EDGES, holm
+from probing.evidence.beyond import FEWER_EDGES, Beyond, Rivals
 from probing.evidence.uncertainty import Comparison, bounded, mean_score
+from probing.instruments.attention.offsets import AVOIDED
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
@@ -21,6 +21,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, K, difference_on, head_name_of, mean_difference, tests_in_words, with_marks
 from probing.report.words import counted, method
+from probing.stats.statistics import LEAST_EDGES, holm
 
 TITLE = "Beyond offsets"
 

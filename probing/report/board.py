@@ -18,7 +18,6 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.entry import Entry, GroupedEntry, GroupScore, GroupScores, Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, RelationScore
-from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board, BoardRow, BoardTable, HubResult
 from probing.report import folder
 from probing.report.document import COLOURED, Column, Section, Table
@@ -41,6 +40,7 @@ from probing.report.kinds import (
 from probing.report.scored import FILTERS
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE
+from probing.stats.statistics import FEW_FUNCTIONS
 
 TITLE = "CodeSyntax board"
 

@@ -15,7 +15,6 @@ from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
-from probing.evidence.statistics import FEW_FUNCTIONS, holm
 from probing.report import figures
 from probing.report.dataset import BINS_NAMED, binned
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated
@@ -36,6 +35,7 @@ from probing.report.scored import (
     with_marks,
 )
 from probing.report.words import file_names, interval, method, numbered
+from probing.stats.statistics import FEW_FUNCTIONS, holm
 
 # ---------------------------------------------------------------------------------------------------------- ablations
 

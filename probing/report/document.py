@@ -22,11 +22,11 @@ from markupsafe import Markup, escape
 from rich import box
 
 from probing.evidence.effect import PairedEffect
-from probing.evidence.statistics import SEPARATED
 from probing.report import figures
 from probing.report.figures import Drawn
 from probing.report.kinds import CODE, CORRELATION, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
+from probing.stats.statistics import SEPARATED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure

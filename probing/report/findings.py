@@ -27,9 +27,6 @@ from codesyntax_dataset.protocol import (
     TABLE_KS,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.errors import ErrorAnalysis, errors_path, load
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, at_step
 from probing.evidence import gather, uncertainty
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
@@ -40,12 +37,15 @@ from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, Outcomes, apply_each, choose
-from probing.evidence.statistics import cached, holm
+from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report import figures
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Limit, Settings, extent
+from probing.stats.statistics import cached, holm
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.report import beyond, figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
@@ -19,6 +18,7 @@ from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, Gain, K, gains
 from probing.report.words import counted, listed
+from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
 
 TITLE = "What was found"
 

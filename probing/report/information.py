@@ -13,9 +13,9 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.evidence.effect import Effect, Preferred, Usable, effects, preferred, usable
-from probing.information.result import InformationResult, InformationSettings
-from probing.prediction import likelihood_results
-from probing.prediction.likelihood_results import (
+from probing.instruments.information.result import InformationResult, InformationSettings
+from probing.instruments.likelihood import result as likelihood_results
+from probing.instruments.likelihood.result import (
     LEAST_NODES,
     LEAST_PAIRS,
     ROLES,

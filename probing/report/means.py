@@ -11,7 +11,6 @@ from codesyntax_dataset.protocol import KS, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.evidence.compared import Course, Emergence
 from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.statistics import holm
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
@@ -19,6 +18,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
 from probing.report.words import counted, interval, method, numbered
+from probing.stats.statistics import holm
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 _IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}

@@ -26,11 +26,10 @@ from probing.evidence.mechanism import (
     orders,
     unlike,
 )
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.instruments.likelihood.result import CHANGED, WHOLE, PreferenceResult
+from probing.instruments.masking.result import MaskSettings
+from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
 from probing.models.location import HEAD
-from probing.prediction.likelihood_results import CHANGED, WHOLE, PreferenceResult
-from probing.prediction.result import MaskSettings
-from probing.prediction.silencing_result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated, tested
 from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
@@ -40,6 +39,7 @@ from probing.report.kinds import CORRELATION, COST, COUNT, EFFECT, MARKED, NAME,
 from probing.report.syntaxeval import Group
 from probing.report.words import counted, file_names, interval, left_out, listed, method
 from probing.runs.settings import RunSettings
+from probing.stats.statistics import FEW_FUNCTIONS
 
 # ------------------------------------------------------------------------------------------------------- masked syntax
 

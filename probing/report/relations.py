@@ -12,16 +12,16 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
 from probing.report.scored import FILTERS, RULE, K, difference_on, gains, head_name, with_marks
+from probing.stats.statistics import FEW_FUNCTIONS
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -341,7 +341,7 @@ def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
             ],
             shares,
             f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
-            "probing/attention/errors.py defines the classes; each error belongs to the first class that "
+            "probing/instruments/attention/errors.py defines the classes; each error belongs to the first class that "
             "applies, and to one place relative to the edge.",
             filters=1,
         ),

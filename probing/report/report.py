@@ -16,9 +16,8 @@ from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.entry import for_boards
 from probing.evidence.gather import MAKERS, PUBLISHED_FIRST, by_instrument, of_file
-from probing.evidence.merge import RESULTS
-from probing.evidence.statistics import FEW_FUNCTIONS, caching
-from probing.prediction.likelihood_results import PreferenceResult
+from probing.instruments.likelihood.result import PreferenceResult
+from probing.instruments.merge import RESULTS
 from probing.report import (
     beyond,
     configs,
@@ -39,6 +38,7 @@ from probing.report.results import parts
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
+from probing.stats.statistics import FEW_FUNCTIONS, caching
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,16 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.edges import EdgeTable
-from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import BaselineResult, kinds_of
-from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
+from probing.evidence.beyond import beyond
 from probing.evidence.compared import ModelsCompared
 from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
-from probing.prediction.result import FLOORS, MaskResult, OutcomeArms
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.result import ProbeResult, at_step, head_name
+from probing.instruments.masking.result import FLOORS, MaskResult, OutcomeArms
 from probing.report import figures, information, mechanism
 from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS

@@ -20,17 +20,17 @@ from codesyntax_dataset.languages.grammar import checked_node_types
 from codesyntax_dataset.protocol import ATTENTION, SUM
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.attention.align import align
-from probing.attention.edges import EdgeTable
-from probing.attention.probe import default_direction
-from probing.attention.ranking import BatchListener, EncodedFunction, Plan, Pooled
-from probing.attention.result import ProbeResult
-from probing.attention.result import load as load_result
+from probing.instruments.attention.align import align
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.probe import default_direction
+from probing.instruments.attention.ranking import BatchListener, EncodedFunction, Plan, Pooled
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.attention.result import load as load_result
+from probing.instruments.masking.masking import Maskable, Masker, masked_copies
+from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
 from probing.models.subtokens import check_language
-from probing.prediction.masking import Maskable, Masker, masked_copies
-from probing.prediction.restore import Part, Restoration, RestoredCopy
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
 
 KEPT = 20

@@ -13,17 +13,17 @@ import numpy as np
 from codesyntax_dataset import syntaxeval
 from probing.evidence.effect import POWER
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
-from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.prediction import examples
-from probing.prediction.examples import RestoredExample, Worked
-from probing.prediction.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
-from probing.prediction.result import FLOORS, SIMILARITIES, MaskSettings
+from probing.instruments.masking import examples
+from probing.instruments.masking.examples import RestoredExample, Worked
+from probing.instruments.masking.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
+from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
 from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, separated, tested
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
 from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
+from probing.stats.statistics import FEW_FUNCTIONS
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
 """Text masked in T0, by the control of a run."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.mechanism import LEAST
-from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
-from probing.prediction.likelihood_results import LEAST_PAIRS
+from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.report.kinds import Kind
+from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
 
 _VALUES = {
     "FEW_FUNCTIONS": FEW_FUNCTIONS,

@@ -188,7 +188,8 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
 
     With an `output`, finished parts are kept in a hidden folder there until the result is saved, and another run of the
     same experiment continues where this one stopped. With a `shard`, only its parts are run, and written to one file in
-    `output`, from which, with those of the other shards, `probing.evidence.merge` makes the result; None is returned.
+    `output`, from which, with those of the other shards, `probing.instruments.merge` makes the result; None is
+    returned.
 
     Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written to, or another run
     of the experiment is writing to it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.edges import EdgeTable, stacked
 
 
 def row(tokens, *edges):

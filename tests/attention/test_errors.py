@@ -20,10 +20,10 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.attention.errors import CLASSES, Tokens, _kind, analyse, errors_path, load, place, save
-from probing.attention.probe import Probing, Runner
-from probing.attention.ranking import FirstChoices
 from probing.cli import main
+from probing.instruments.attention.errors import CLASSES, Tokens, _kind, analyse, errors_path, load, place, save
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.ranking import FirstChoices
 from probing.models.location import embedded_model
 from probing.report.relations import marked
 from probing.runs.data import read_functions

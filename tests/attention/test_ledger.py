@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from codesyntax_dataset.errors import LedgerError
-from probing.attention.ledger import RankLedger
+from probing.instruments.attention.ledger import RankLedger
 
 
 def ledger_of(functions, layers=2, heads=3, seed=0, settings=None):

@@ -29,10 +29,10 @@ from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
-from probing.attention.align import Alignment
-from probing.attention.probe import Probing, Runner
-from probing.attention.ranking import EncodedFunction
 from probing.evidence.verify import verify
+from probing.instruments.attention.align import Alignment
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.ranking import EncodedFunction
 from probing.models.load import load
 from probing.models.location import DECODER, EMBEDDED
 from probing.publish.submit import submission

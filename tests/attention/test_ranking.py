@@ -13,8 +13,8 @@ from support.labels.edge_tables import edge_table
 
 from codesyntax_dataset.protocol import FIRST, LAST, MAX, MEAN, POOLS, SUM
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
-from probing.attention.align import Alignment
-from probing.attention.ranking import (
+from probing.instruments.attention.align import Alignment
+from probing.instruments.attention.ranking import (
     BatchListener,
     BatchRanker,
     EncodedFunction,

@@ -17,7 +17,7 @@ import codesyntax_metric
 import probing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import ProbeResult
+from probing.instruments.attention.result import ProbeResult
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import probe, probe_models
-from probing.attention import probe as several
 from probing.cli import main
+from probing.instruments.attention import probe as several
 from probing.models.location import read_models, trainings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,10 +11,10 @@ from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training
-from probing.attention.probe import Probing, Runner
-from probing.attention.result import load
 from probing.cli import main
 from probing.evidence.verify import verify
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.result import load
 from probing.models.location import Checkpoint, checkpoints, step_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -85,7 +85,7 @@ def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder
 
 @pytest.mark.slow
 def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
-    import probing.attention.probe as module
+    import probing.instruments.attention.probe as module
 
     read, real = [], module.read_functions
     monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))

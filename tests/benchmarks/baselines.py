@@ -28,12 +28,12 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
-from probing.attention.ledger import RankLedger
 from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import Outcomes, held_out, published
 from probing.evidence.uncertainty import compare, estimate
+from probing.instruments.attention.ledger import RankLedger
 
 FUNCTIONS = 18_701
 EDGES = paper.edges("python")  # Shen et al. 2022, Table 8

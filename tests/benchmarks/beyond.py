@@ -23,10 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import Edges, read_edges
-from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
+from probing.evidence.beyond import beyond
 from probing.evidence.gather import find, gather
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 
 FOUND = 0.4
 

@@ -44,7 +44,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.attention.probe import Probing
+    from probing.instruments.attention.probe import Probing
     from probing.models.location import EMBEDDED, embedded_model
     from probing.runs.data import read_functions
     from probing.runs.session import Session
@@ -72,7 +72,7 @@ def long_task(length: int, layers: int, device: str):
 
     from codesyntax_dataset import corpus, languages
     from codesyntax_dataset.schema import SourceFunction
-    from probing.attention.probe import Probing
+    from probing.instruments.attention.probe import Probing
     from probing.models.location import DECODER
     from probing.runs.data import read_functions
     from probing.runs.session import Session
@@ -107,7 +107,7 @@ def variants(task):
     from tqdm import tqdm
 
     from codesyntax_metric.topk_uas import WORST_RANK
-    from probing.attention.probe import Runner
+    from probing.instruments.attention.probe import Runner
     from probing.models.loaded import without_cache
 
     encoder, runner = task.encoder, Runner(task.encoder, task.settings.direction, None)

@@ -39,14 +39,14 @@ from support.evidence import reprobed
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import ablate, mask, probe
-from probing.attention.edges import stacked
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing, Runner
-from probing.attention.result import load
 from probing.evidence import verify, verify_attention
 from probing.evidence.checks import draw
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import find, gather
+from probing.instruments.attention.edges import stacked
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.result import load
 from probing.models.location import embedded_model
 from probing.publish.verified import Checker
 from probing.runs.data import read_functions

@@ -20,11 +20,11 @@ import torch
 import codesyntax_dataset
 from codesyntax_dataset import corpus
 from codesyntax_dataset.schema import Skips
+from probing.instruments.masking.fill import Copy, Filler
+from probing.instruments.masking.masking import INFILLING, Masker
 from probing.models.load import load_restoring
 from probing.models.location import TINY_DECODER
 from probing.models.masked import InfillingModel
-from probing.prediction.fill import Copy, Filler
-from probing.prediction.masking import INFILLING, Masker
 
 NODES, ROUNDS = 200, 3
 

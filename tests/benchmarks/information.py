@@ -65,7 +65,7 @@ def nulls(number: int = 40) -> None:
 def coverage(file: str, samples: int = 400) -> None:
     """How often intervals of samples hold the value of all functions: 95 % is right."""
     from probing.evidence.effect import MEASURED, by_function, effects, means
-    from probing.information.result import InformationResult
+    from probing.instruments.information.result import InformationResult
 
     result, rng = InformationResult.load(file), np.random.default_rng(0)
     names, edges, sums = by_function(result.ledger)

@@ -35,9 +35,9 @@ from support.models.train_tiny import TINY, model_of
 
 from codesyntax_dataset.languages import grammar
 from codesyntax_metric.ast_similarity.similarity import node_types
-from probing.prediction import mask
-from probing.prediction.fill import Copy
-from probing.prediction.masking import Masker
+from probing.instruments.masking import mask
+from probing.instruments.masking.fill import Copy
+from probing.instruments.masking.masking import Masker
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
 from probing.runs.session import Session

@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 
 from codesyntax_dataset.build import build
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
-from probing.attention.edges import EdgeTable
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
 from probing.runs.data import label_digest, load_functions, rows
 
 SPLITS = ("test", "validation")

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from probing.attention.probe import Probing
-from probing.evidence.ablate import choose
+from probing.instruments.attention.probe import Probing
+from probing.instruments.masking.fill import key_of
+from probing.instruments.silencing import silence
+from probing.instruments.silencing.ablate import choose
 from probing.models.encoder import LanguageModel
-from probing.prediction import silence
-from probing.prediction.fill import key_of
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
 from probing.runs.experiment import run

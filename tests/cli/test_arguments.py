@@ -17,8 +17,8 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, SourceError
 from codesyntax_dataset.network import hub_answers, is_hub_id
-from probing.attention.errors import analyse
 from probing.evidence.verify import verify
+from probing.instruments.attention.errors import analyse
 from probing.models.catalogue import available
 from probing.models.load import doctor
 from probing.publish.board import read as read_board

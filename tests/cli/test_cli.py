@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import probing
-from probing.attention.ledger import RankLedger
 from probing.cli import main
 from probing.evidence.beyond import beyond
+from probing.instruments.attention.ledger import RankLedger
 from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
-from probing.attention.ledger import RankLedger
 from probing.cli import main
 from probing.evidence import uncertainty
 from probing.evidence.baselines import (
@@ -33,6 +32,7 @@ from probing.evidence.baselines import (
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import held_out, published
 from probing.evidence.uncertainty import compare, estimate
+from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import with_random_weights
 from probing.runs import data as controls
 

@@ -11,11 +11,12 @@ import pytest
 from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.attention.edges import COLUMNS, EdgeTable
-from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import AVOIDED, best_offsets, beyond, guesses, is_hard, rivals, strata
+from probing.evidence.beyond import beyond, guesses, rivals, strata
 from probing.evidence.random_attention import random_attention
+from probing.instruments.attention.edges import COLUMNS, EdgeTable
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 
 
 @pytest.fixture(scope="module")

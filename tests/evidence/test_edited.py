@@ -13,9 +13,9 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import read_edges
 from probing.evidence.compared import WHO, changes
+from probing.instruments.attention.ledger import RankLedger
 from probing.report import configs as module
 from probing.runs.settings import Settings
 

@@ -20,8 +20,8 @@ from support.simulations.sizes import (
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.evidence.effect import paired, published, unpaired
-from probing.evidence.statistics import holm, skew_corrected
 from probing.paper.masking_study import COMMON_CAUSES
+from probing.stats.statistics import holm, skew_corrected
 
 SIX = [f"z_{'n_whitespaces' if name == 'words' else name}" for name in COMMON_CAUSES]
 MODELS = {"six_confounders": SIX, "seven_confounders": ["z_n_ast_errors", *SIX]}

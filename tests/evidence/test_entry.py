@@ -23,10 +23,10 @@ from support.evidence.entries import of_model, other_model
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import ProbeResult
 from probing.evidence import entry
 from probing.evidence.gather import Probed, WholeSplits
 from probing.evidence.selection import SAME_RELATIONS
+from probing.instruments.attention.result import ProbeResult
 
 pytestmark = pytest.mark.slow
 

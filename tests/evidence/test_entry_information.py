@@ -16,7 +16,7 @@ from probing.evidence import entry
 from probing.evidence import gather as entries
 from probing.evidence.effect import usable
 from probing.evidence.entry import packed, unpacked
-from probing.information.result import InformationResult
+from probing.instruments.information.result import InformationResult
 from probing.publish import board, submit
 from probing.publish.board import OTHER_BASELINES
 from probing.publish.export import export

@@ -15,8 +15,8 @@ from support.evidence.masked_entries import TYPES, entries, masked
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import effect, entry, entry_masked
 from probing.evidence.entry import packed, unpacked
-from probing.evidence.statistics import skew_corrected
-from probing.prediction.result import OUTCOMES
+from probing.instruments.masking.result import OUTCOMES
+from probing.stats.statistics import skew_corrected
 
 RESAMPLES, PERMUTATIONS = 60, 99
 

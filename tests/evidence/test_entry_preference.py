@@ -17,7 +17,7 @@ from probing.evidence import entry
 from probing.evidence import gather as entries
 from probing.evidence.effect import preferred
 from probing.evidence.entry import packed, unpacked
-from probing.prediction.likelihood_results import SCORES, PreferenceResult
+from probing.instruments.likelihood.result import SCORES, PreferenceResult
 from probing.publish import board, submit
 from probing.publish.export import export
 from probing.report.board import save as save_board

@@ -10,10 +10,10 @@ import pytest
 
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import probe
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
 from probing.evidence.baselines import baseline
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
 from probing.runs.saved import ledger_path
 
 

@@ -9,7 +9,7 @@ from support.simulations.sizes import orders_claimed
 from codesyntax_dataset.languages import LANGUAGES
 from probing.evidence.masked import MaskedType
 from probing.evidence.mechanism import LEAST, OneGuess, beside, correlate, unlike
-from probing.prediction.result import MaskSettings
+from probing.instruments.masking.result import MaskSettings
 from probing.runs.data import read_functions
 from probing.runs.settings import Settings
 

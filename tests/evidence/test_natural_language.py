@@ -13,10 +13,10 @@ import pytest
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import EntryError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
-from probing.attention.probe import probe
 from probing.evidence import entry
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
+from probing.instruments.attention.probe import probe
 from probing.report import board, means
 from probing.report.configs import code_and_language
 from probing.report.findings import read_findings

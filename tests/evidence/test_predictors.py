@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from probing.evidence.mechanism import LEAST, PredictedModel, agreement, orders
-from probing.prediction.likelihood_results import LEAST_PAIRS, Accuracy
+from probing.instruments.likelihood.result import LEAST_PAIRS, Accuracy
 
 RELATIONS = [f"{name}:a->b" for name in "ABCDEFG"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from codesyntax_metric.topk_uas import DIRECTIONS, HEAD_TO_DEPENDENT
-from probing.attention.ledger import EDGES_AT_ONCE
 from probing.evidence import random_attention as module
 from probing.evidence.baselines import Edges
 from probing.evidence.random_attention import GUESSES, random_attention
+from probing.instruments.attention.ledger import EDGES_AT_ONCE
 
 
 def edges_of(*functions, left_out=()):

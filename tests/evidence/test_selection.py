@@ -13,11 +13,11 @@ from support.simulations.interval_coverage import coverage, predictors
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
-from probing.attention.ledger import RankLedger
 from probing.evidence import uncertainty
 from probing.evidence.selection import apply, choose, held_out, published
-from probing.evidence.statistics import bca, holm, skew_corrected
 from probing.evidence.uncertainty import _sum, compare, estimate, summary
+from probing.instruments.attention.ledger import RankLedger
+from probing.stats.statistics import bca, holm, skew_corrected
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 NORMAL = NormalDist()

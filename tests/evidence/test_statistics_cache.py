@@ -9,8 +9,8 @@ import pytest
 from support.evidence.hits import from_hits
 
 from probing.evidence import uncertainty
-from probing.evidence.statistics import cached, caching
 from probing.evidence.uncertainty import compare, compare_means, estimate
+from probing.stats.statistics import cached, caching
 
 
 @pytest.fixture

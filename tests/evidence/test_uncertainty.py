@@ -11,8 +11,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import uncertainty
 from probing.evidence.selection import Found, exchanged, resampled
-from probing.evidence.statistics import signs
 from probing.evidence.uncertainty import compare, compare_means, degrees_of, estimate
+from probing.stats.statistics import signs
 
 FUNCTIONS, KS = 60, 4
 

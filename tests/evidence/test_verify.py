@@ -16,19 +16,19 @@ from click.testing import CliRunner
 from support.attacks import forgeries
 from support.evidence import reprobed
 
-import probing.attention.probe
+import probing.instruments.attention.probe
 import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
-from probing.attention import ranking
-from probing.attention.edges import stacked
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing
-from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected
 from probing.evidence.verify import verify
 from probing.evidence.verify_attention import means, on_test, on_validation
+from probing.instruments.attention import ranking
+from probing.instruments.attention.edges import stacked
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.result import ProbeResult
 from probing.models import capture
 from probing.models.encoder import Encoder
 from probing.models.load import load
@@ -308,18 +308,18 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
 
 
 def alignment_shifted(patch):
-    real = probing.attention.probe.align
+    real = probing.instruments.attention.probe.align
 
     def shifted(*arguments, **options):
         first, last = real(*arguments, **options)
         return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
 
-    patch.setattr(probing.attention.probe, "align", shifted)
+    patch.setattr(probing.instruments.attention.probe, "align", shifted)
 
 
 def special_tokens_ranked(patch):
     """The first and last code token get the special tokens before and behind them."""
-    real = probing.attention.probe.align
+    real = probing.instruments.attention.probe.align
 
     def with_special(code, start, end, offsets, special, **options):
         first, last = real(code, start, end, offsets, special, **options)
@@ -327,7 +327,7 @@ def special_tokens_ranked(patch):
         first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
         return ranking.Alignment(first, last)
 
-    patch.setattr(probing.attention.probe, "align", with_special)
+    patch.setattr(probing.instruments.attention.probe, "align", with_special)
 
 
 def diagonal_kept(patch):

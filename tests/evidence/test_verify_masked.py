@@ -13,7 +13,7 @@ from probing import mask
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
 from probing.evidence.verify import verify
-from probing.prediction.result import MaskingLedger, MaskResult
+from probing.instruments.masking.result import MaskingLedger, MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 

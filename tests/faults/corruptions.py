@@ -29,17 +29,17 @@ from codesyntax_dataset.atomic import write
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.schema import Skips
-from probing.attention import errors
-from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.cli.options import BESIDE
+from probing.instruments.attention import errors
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.masking import examples
+from probing.instruments.masking.result import MaskResult
+from probing.instruments.silencing.result import SilencingResult
 from probing.models.load import load
 from probing.models.loaded import TEXTS
 from probing.models.location import TINY, embedded_folder
 from probing.models.selfcheck import recall
-from probing.prediction import examples
-from probing.prediction.result import MaskResult
-from probing.prediction.silencing_result import SilencingResult
 from probing.publish import board as boards
 from probing.report.board import document
 from probing.runs.data import load_functions

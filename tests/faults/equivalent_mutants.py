@@ -24,13 +24,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)  # (cells, edges)",
         ): "numpy takes any negative size for the one that is not given",
     },
-    "probing/attention/align.py": {
+    "probing/instruments/attention/align.py": {
         (
             "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is not a space",
             "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is not a space",
         ): "the end is at least the begin, which is at least 0",
     },
-    "probing/attention/ledger.py": {
+    "probing/instruments/attention/ledger.py": {
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 13"): AT_ONCE,
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 15"): AT_ONCE,
         (
@@ -38,7 +38,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(other.parts(), self.parts()))",
         ): "both are of the same length, and equal in either order",
     },
-    "probing/attention/ranking.py": {
+    "probing/instruments/attention/ranking.py": {
         (
             "self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)",
             "self.rows = send(_pad(rows, max(1, *map(len, rows)), 1))  # (G, R)",
@@ -76,7 +76,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8 + 1])",
         ): "of the bits only as many are unpacked as there are exchanges",
     },
-    "probing/evidence/statistics.py": {
+    "probing/stats/statistics.py": {
         (
             "close = 1e-9 * np.maximum(np.abs(score), 1)  # equal means may differ in their last digits",
             "close = 1e-9 * np.maximum(np.abs(score), 2)  # equal means may differ in their last digits",

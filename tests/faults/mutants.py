@@ -1,7 +1,7 @@
 """Mutants of the core: which small mistakes in it the tests do not notice.
 
     python tests/faults/mutants.py --mutants 200 --seed 0
-    python tests/faults/mutants.py --mutants 30 --seed 1 --module probing/attention/align.py
+    python tests/faults/mutants.py --mutants 30 --seed 1 --module probing/instruments/attention/align.py
 
 A mutant is the core with one edit of `tests/support/attacks/mutations.py`, drawn at random, in a private copy of the repository. It
 is killed if a test fails that passes without it, or does not end. Of TESTS, those that execute the edited statement are run,
@@ -52,14 +52,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CORE = (
     "codesyntax_metric/topk_uas.py",
-    "probing/attention/align.py",
-    "probing/attention/edges.py",
-    "probing/attention/ledger.py",
-    "probing/attention/ranking.py",
+    "probing/instruments/attention/align.py",
+    "probing/instruments/attention/edges.py",
+    "probing/instruments/attention/ledger.py",
+    "probing/instruments/attention/ranking.py",
     "probing/evidence/baselines.py",
     "probing/evidence/beyond.py",
     "probing/evidence/selection.py",
-    "probing/evidence/statistics.py",
+    "probing/stats/statistics.py",
     "probing/evidence/uncertainty.py",
 )
 """From attention to the numbers of a report."""

@@ -29,7 +29,7 @@ import json, os, sys
 given = json.load(sys.stdin)
 os.umask(given["umask"])
 from probing.cli import main
-from probing.evidence import ablate
+from probing.instruments.silencing import ablate
 ablate.beats_guess = lambda ledger, *_: {*ledger.relations}  # of heads so few and small a split, none would be silenced
 for arguments in given["commands"]:
     main(arguments, standalone_mode=False)

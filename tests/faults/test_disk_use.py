@@ -16,12 +16,12 @@ from click.testing import CliRunner
 
 from codesyntax_dataset import atomic
 from probing.cli import main
-from probing.evidence.statistics import cached, caching
 from probing.models import cache_dir
 from probing.models.encoder import SelfCheck
 from probing.models.selfcheck import recall, remember
 from probing.runs.disk_use import items, prune
 from probing.runs.experiment import Slot
+from probing.stats.statistics import cached, caching
 
 KILLED = """
 import os, signal, sys

@@ -20,10 +20,10 @@ from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, ParseError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.schema import Skips
-from probing.attention import errors
-from probing.attention.ledger import RankLedger
+from probing.instruments.attention import errors
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.masking.result import MaskingLedger
 from probing.models.load import load_tokenizer
-from probing.prediction.result import MaskingLedger
 from probing.runs.data import COLUMNS
 from probing.runs.records import exactly, explain
 

@@ -22,7 +22,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
-from probing.attention.ledger import RankLedger
+from probing.instruments.attention.ledger import RankLedger
 from probing.models.cubert.convert import TensorBundle
 from probing.models.cubert.tokenizer import read_vocabulary
 from probing.models.location import locate

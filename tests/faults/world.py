@@ -26,12 +26,12 @@ from support.hub.loopback_hub import LoopbackHub
 from support.processes import codesyntax, ended, start
 
 import codesyntax_dataset
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing
 from probing.cli import main
-from probing.evidence import ablate as heads_of
-from probing.prediction.mask import Masking
-from probing.prediction.silence import Silencing
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing
+from probing.instruments.masking.mask import Masking
+from probing.instruments.silencing import ablate as heads_of
+from probing.instruments.silencing.silence import Silencing
 
 Tree = dict[str, bytes]
 """Path -> content, of all files of a folder."""

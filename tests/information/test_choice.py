@@ -7,9 +7,9 @@ import pytest
 from datasets import Dataset
 from scipy import optimize, special
 
-from probing.information.choice import Choices, fit, fit_over_folds
-from probing.information.learn import _limited, _sampled, choice_of
-from probing.information.pairs import Surface, WordClasses
+from probing.instruments.information.choice import Choices, fit, fit_over_folds
+from probing.instruments.information.learn import _limited, _sampled, choice_of
+from probing.instruments.information.pairs import Surface, WordClasses
 
 RELATIONS = ["If:if->test", "BinOp:left->right", "Compare:left->comparator", "For:for->body", "BoolOp:value->value"]
 

@@ -16,9 +16,9 @@ from probing import merge
 from probing.cli import main
 from probing.evidence.effect import MEASURED, Effect, _with_share, effects, usable
 from probing.evidence.verify import verify
-from probing.information.inform import Informing, _found
-from probing.information.learn import Learned
-from probing.information.result import InformationLedger, InformationResult, LearnedRelation
+from probing.instruments.information.inform import Informing, _found
+from probing.instruments.information.learn import Learned
+from probing.instruments.information.result import InformationLedger, InformationResult, LearnedRelation
 from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
@@ -80,7 +80,7 @@ def test_numbers_follow_from_the_rows(result):
 
 
 def test_ranks_and_bits_of_one_head_token_by_hand():
-    from probing.information.choice import Choices
+    from probing.instruments.information.choice import Choices
 
     codes, none = np.array([[0, 1, 0, 1]]), np.zeros((4, 0))
     choices = Choices(np.zeros(1, int), np.zeros(1, int), codes, 2, none, np.zeros(4))
@@ -238,7 +238,7 @@ def test_the_jackknife_leaves_out_each_function(monkeypatch):
         taken.append(left_out)
         return np.stack([score, score])
 
-    monkeypatch.setattr("probing.evidence.statistics.bca", told)
+    monkeypatch.setattr("probing.stats.statistics.bca", told)
     effects(edges, sums, _with_share)
     expected = []
     for out in range(len(edges)):

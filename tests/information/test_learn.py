@@ -7,7 +7,7 @@ import pytest
 from support.simulations.planted_attention import RELATION, informing, noise
 
 from probing.evidence.effect import usable
-from probing.information.learn import drawn, folds, gains
+from probing.instruments.information.learn import drawn, folds, gains
 from probing.runs.experiment import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -76,7 +76,7 @@ def test_where_words_miss_too_little_attention_is_not_learned_beside_them(monkey
     """Another repository may break the rule: dependents are 3 tokens after their heads in validation, and 4 in test."""
     experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
     assert found(experiment)[2] == (0, 0, 0)
-    monkeypatch.setattr("probing.information.learn.LEAST_MISSED", 0)
+    monkeypatch.setattr("probing.instruments.information.learn.LEAST_MISSED", 0)
     experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
     assert found(experiment)[2].high < 0
 

@@ -9,9 +9,9 @@ import pytest
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.attention.probe import Probing
-from probing.information.learn import drawn
-from probing.information.pairs import TRANSFORMS, GatheredPairs, ScoredPairs, Scorers, listen
+from probing.instruments.attention.probe import Probing
+from probing.instruments.information.learn import drawn
+from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ScoredPairs, Scorers, listen
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 

@@ -10,11 +10,11 @@ from tqdm import tqdm
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import inform
-from probing.attention.probe import Probing
 from probing.evidence.effect import usable
-from probing.information.choice import Choices, fit, fit_over_folds
-from probing.information.learn import drawn
-from probing.information.states import AXES, StateChoices, principal_axes, read_states
+from probing.instruments.attention.probe import Probing
+from probing.instruments.information.choice import Choices, fit, fit_over_folds
+from probing.instruments.information.learn import drawn
+from probing.instruments.information.states import AXES, StateChoices, principal_axes, read_states
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.information.pairs import Surface, WordClasses, words_of
+from probing.instruments.information.pairs import Surface, WordClasses, words_of
 
 CODE = "if a:\n    b(a, 'x')"
 WORDS = ["if", "a", ":", "b", "(", "a", ",", "'x'", ")"]

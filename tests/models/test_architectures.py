@@ -20,9 +20,9 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, WORST_RANK, rank_attention
-from probing.attention.align import align
-from probing.attention.probe import Runner
-from probing.attention.ranking import EncodedFunction
+from probing.instruments.attention.align import align
+from probing.instruments.attention.probe import Runner
+from probing.instruments.attention.ranking import EncodedFunction
 from probing.models import capture
 from probing.models.catalogue import describe
 from probing.models.encoder import Encoder

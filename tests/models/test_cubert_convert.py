@@ -20,8 +20,8 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
-from probing.attention.probe import Probing
 from probing.cli import main
+from probing.instruments.attention.probe import Probing
 from probing.models.cubert.convert import BertSizes, TensorBundle, convert, shapes_of, sizes_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.load import doctor, load, load_tokenizer

@@ -16,7 +16,7 @@ from support.references.published_cubert import published_alignment
 
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize
-from probing.attention.align import align
+from probing.instruments.attention.align import align
 from probing.models.cubert.tokenizer import (
     COMMENT,
     IDENTIFIER,

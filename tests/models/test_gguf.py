@@ -15,8 +15,8 @@ import torch
 from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ModelError
-from probing.attention.probe import probe
 from probing.cli import main
+from probing.instruments.attention.probe import probe
 from probing.models import cache_dir, gguf_file
 from probing.models.catalogue import available
 from probing.models.load import load, load_language_model, load_restoring

@@ -18,13 +18,13 @@ from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import LABELS
 from probing import probe
-from probing.attention.errors import analyse
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, load
 from probing.cli import main
 from probing.evidence.baselines import read_edges
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
+from probing.instruments.attention.errors import analyse
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult, load
 from probing.models.location import locate
 from probing.report.dataset import collect
 from probing.report.show import show

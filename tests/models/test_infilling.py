@@ -15,13 +15,13 @@ from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import mask, mask_positions
 from probing.evidence.masked import comparable
 from probing.evidence.verify import verify
+from probing.instruments.masking import mask as job
+from probing.instruments.masking.fill import Copy, Filler
+from probing.instruments.masking.masking import INFILLING, Masker
+from probing.instruments.masking.restore import Restorer
+from probing.instruments.masking.result import SIMILARITIES
 from probing.models.load import load_restoring
 from probing.models.masked import CONVENTIONS, KS, InfillingModel, convention_of
-from probing.prediction import mask as job
-from probing.prediction.fill import Copy, Filler
-from probing.prediction.masking import INFILLING, Masker
-from probing.prediction.restore import Restorer
-from probing.prediction.result import SIMILARITIES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,10 +12,10 @@ from support.models.train_tiny import DECODER_STEPS, STEPS, restored
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.schema import Skips
+from probing.instruments.masking.fill import Copy, Filler
 from probing.models import location
 from probing.models.load import doctor, load_restoring, load_scoring
 from probing.models.location import TINY, TINY_DECODER, embedded_folder, embedded_model, locate
-from probing.prediction.fill import Copy, Filler
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -14,7 +14,7 @@ import torch
 from support.models import device_jobs
 from support.models.pretended_gpu import GPU, PretendedGpu
 
-from probing.attention.ranking import Plan
+from probing.instruments.attention.ranking import Plan
 from probing.models.masked import _compared
 
 pytestmark = pytest.mark.usefixtures("one_thread")

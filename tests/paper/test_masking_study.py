@@ -15,11 +15,11 @@ from conftest import figures_unrendered
 import probing
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SourceError, UnknownName
 from probing.cli import main
+from probing.instruments.masking.result import MaskResult
 from probing.models.location import TINY, embedded_model
 from probing.paper import masking_study
 from probing.paper import reproduce as module
 from probing.paper.masking_study import published_name, text
-from probing.prediction.result import MaskResult
 
 LIMIT = 6
 """Functions: what is checked are sums that a test works out again, for each node type, whatever their number."""

@@ -22,6 +22,8 @@ def table() -> dict[str, str]:
 def by_name(module: Path) -> Path:
     """Where the test of a module stands if it has its name: tests/ROOM/test_NAME.py."""
     package, *inner = module.with_suffix("").parts if module.name != "__init__.py" else module.parent.parts
+    if inner[:1] == ["instruments"] and len(inner) > 2:
+        inner = inner[1:]  # an instrument's tests stand in tests/INSTRUMENT
     room = ROOMS.get(package) or (inner[0] if len(module.parts) > 2 else "project")
     return ROOT / "tests" / room / f"test_{inner[-1] if inner else package}.py"
 

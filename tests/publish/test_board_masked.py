@@ -12,7 +12,7 @@ from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence.entry import load
-from probing.prediction.result import OUTCOMES
+from probing.instruments.masking.result import OUTCOMES
 from probing.publish import board
 from probing.publish.board import CONFLICT
 from probing.report.board import save as save_board

@@ -20,7 +20,7 @@ from codesyntax_dataset.metadata import sha256sums
 from probing import mask, probe
 from probing.cli import main
 from probing.evidence import entry
-from probing.prediction.result import MaskingLedger, MaskResult
+from probing.instruments.masking.result import MaskingLedger, MaskResult
 from probing.publish import board, submit
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import LedgerError
-from probing.attention.result import ProbeResult
-from probing.evidence.beyond import best_offsets, is_hard
 from probing.evidence.compared import Course, emergence
 from probing.evidence.gather import Probed
+from probing.instruments.attention.offsets import best_offsets, is_hard
+from probing.instruments.attention.result import ProbeResult
 from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.means import emergence_sentence as sentence

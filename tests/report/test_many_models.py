@@ -12,8 +12,8 @@ import pytest
 from support.pages import OUTSIDE
 
 from probing import probe
-from probing.evidence.merge import RESULTS
 from probing.evidence.uncertainty import MeanComparison
+from probing.instruments.merge import RESULTS
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings

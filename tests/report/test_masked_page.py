@@ -14,8 +14,8 @@ import probing
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
 from codesyntax_dataset.folder import read_split
 from probing.cli import main
+from probing.instruments.masking.restore import Part
 from probing.models.masked import MaskedModel
-from probing.prediction.restore import Part
 from probing.report.show import restored_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]

@@ -18,7 +18,6 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS
 from probing import probe
-from probing.attention.errors import analyse, save
 from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
@@ -26,13 +25,14 @@ from probing.evidence.beyond import beyond
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
-from probing.evidence.statistics import holm
 from probing.evidence.uncertainty import compare
+from probing.instruments.attention.errors import analyse, save
 from probing.report import figures, findings, folder, headline
 from probing.report.document import Column, Table, in_html
 from probing.report.findings import Subject
 from probing.report.kinds import COUNT, DIFFERENCE, SCORE
 from probing.report.report import report
+from probing.stats.statistics import holm
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 

@@ -22,8 +22,8 @@ from probing import mask, mask_positions, probe
 from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
 from probing.evidence.masked import FillerGain, Masked, MaskedType, comparable, gather
+from probing.instruments.masking.result import MaskResult
 from probing.models.masked import MaskedModel
-from probing.prediction.result import MaskResult
 from probing.report import syntaxeval
 from probing.report.report import report
 

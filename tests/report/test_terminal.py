@@ -13,8 +13,8 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from probing.attention.probe import Probing, Runner
 from probing.cli import main
+from probing.instruments.attention.probe import Probing, Runner
 
 COLUMNS = 80
 

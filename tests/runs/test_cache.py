@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from probing import probe
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing, Runner
-from probing.attention.result import ProbeResult
 from probing.evidence.verify import verify
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.result import ProbeResult
 from probing.models import cache_dir
 from probing.runs import data, experiment
 from probing.runs.data import label_digest
@@ -146,7 +146,11 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
 def test_code_in_every_room_counts(tmp_path, monkeypatch):
     """A module changed anywhere in the packages, in a folder of a folder too, gives other keys."""
     packages = [tmp_path / name for name in ("codesyntax_dataset", "codesyntax_metric", "probing")]
-    modules = [packages[0] / "languages/java/tree.py", packages[1] / "app.py", packages[2] / "attention/align.py"]
+    modules = [
+        packages[0] / "languages/java/tree.py",
+        packages[1] / "app.py",
+        packages[2] / "instruments/attention/align.py",
+    ]
     for module in modules:
         module.parent.mkdir(parents=True)
         module.write_text("1\n")
@@ -324,7 +328,7 @@ from support.hub.loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
-    from probing.attention.probe import Probing
+    from probing.instruments.attention.probe import Probing
     from probing.runs.data import read_functions
     from probing.runs.experiment import _slot
     from probing.runs.session import Session

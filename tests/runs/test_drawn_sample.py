@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ArgumentError
 from probing import mask, probe
-from probing.attention.errors import analyse
 from probing.cli import main
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
+from probing.instruments.attention.errors import analyse
 from probing.models.location import TINY
 from probing.runs.settings import Sample
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing import merge, probe
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing, Runner
 from probing.cli import main
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing, Runner
 from probing.models import load
 from probing.runs.experiment import checked_shard
 from probing.runs.ledger_file import Shard, load_shard, save_shard

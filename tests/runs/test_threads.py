@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from probing import probe
-from probing.attention.probe import Runner
+from probing.instruments.attention.probe import Runner
 from probing.runs import processes
 
 

@@ -15,15 +15,15 @@ from click.testing import CliRunner
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import merge
-from probing.attention.probe import Probing
-from probing.attention.ranking import EncodedFunction
 from probing.cli import main
 from probing.evidence.checks import Verifier
 from probing.evidence.entry import CompleteRun, Outcome, packed, unpacked
 from probing.evidence.entry_relations import RelationEntry
 from probing.evidence.gather import MAKERS
-from probing.evidence.merge import RESULTS
 from probing.evidence.verify import VERIFIERS, verify
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.merge import RESULTS
 from probing.publish.board import read as read_board
 from probing.report.board import save as save_board
 from probing.report.document import Column, Table

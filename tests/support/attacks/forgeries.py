@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
-from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
+from probing.evidence.beyond import beyond
 from probing.evidence.selection import choose
-from probing.prediction.result import FILLED, HITS, SIMILARITIES
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
 from probing.runs.saved import ledger_path
 
 TOO_LARGE = 200 * 10**6

@@ -27,18 +27,18 @@ from codesyntax_dataset import check, corpus
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
-from probing.attention import errors
-from probing.attention.ledger import RankLedger
-from probing.attention.result import load as load_result
 from probing.evidence import entry, gather
+from probing.instruments.attention import errors
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import load as load_result
+from probing.instruments.masking.mask import mask
+from probing.instruments.masking.result import MaskingLedger, MaskResult
+from probing.instruments.silencing.result import SilencingLedger, SilencingResult
 from probing.models.cubert.convert import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
 from probing.models.location import TINY, read_models
-from probing.prediction.mask import mask
-from probing.prediction.result import MaskingLedger, MaskResult
-from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
 from probing.runs.data import COLUMNS
 from probing.runs.ledger_file import load_shard

@@ -13,8 +13,8 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerBase
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.ledger import RankLedger
 from probing.evidence.selection import apply, choose
+from probing.instruments.attention.ledger import RankLedger
 
 _LONG = "x " * 600
 _BEGIN = 60  # characters that tell a function from others

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing.attention.result import ProbeResult
 from probing.evidence.gather import Evidence, Probed
+from probing.instruments.attention.result import ProbeResult
 from probing.runs.settings import Settings
 
 MODELS = (

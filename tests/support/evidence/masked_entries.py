@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from probing.evidence import entry_masked
-from probing.prediction.result import (
+from probing.instruments.masking.result import (
     DROPPED,
     FILLED,
     ROW,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
-from probing.attention.ledger import RankLedger
-from probing.attention.probe import Probing, Runner
-from probing.attention.ranking import RankBounds
 from probing.evidence import verify, verify_attention
 from probing.evidence.checks import Criterion, Draw, Influence, Verifier
-from probing.prediction.result import MaskingLedger
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.ranking import RankBounds
+from probing.instruments.masking.result import MaskingLedger
 
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from probing.attention.edges import EdgeTable
+from probing.instruments.attention.edges import EdgeTable
 
 
 def edge_table(tokens: int, edges: Sequence[tuple[int, int, int]], place: int = 0) -> EdgeTable:

@@ -18,15 +18,15 @@ from support.models.byte_tokenizer import byte_tokenizer
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
-from probing.attention.align import align
-from probing.attention.probe import Runner
-from probing.attention.ranking import BatchRanker, EncodedFunction, FirstChoices, RankBounds
+from probing.instruments.attention.align import align
+from probing.instruments.attention.probe import Runner
+from probing.instruments.attention.ranking import BatchRanker, EncodedFunction, FirstChoices, RankBounds
+from probing.instruments.masking.fill import Copy, Filler
+from probing.instruments.silencing.silence import Pass, Predictor
 from probing.models.encoder import Encoder, LanguageModel
 from probing.models.loaded import Loaded
 from probing.models.masked import MaskedModel
 from probing.models.selfcheck import self_check
-from probing.prediction.fill import Copy, Filler
-from probing.prediction.silence import Pass, Predictor
 
 BYTES = byte_tokenizer()
 CODES = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from probing.attention.ledger import RankLedger
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.instruments.attention.ledger import RankLedger
+from probing.stats.statistics import FEW_FUNCTIONS
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.evidence.statistics import bca, signs, skew_corrected
+from probing.stats.statistics import bca, signs, skew_corrected
 
 
 def plain_mean(hits: np.ndarray, edges: np.ndarray, resamples: int, seed: int, degrees: float) -> np.ndarray:

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from datasets import Dataset
 
-from probing.attention.align import Alignment
-from probing.attention.edges import EdgeTable
-from probing.attention.probe import Encoded
-from probing.attention.ranking import EncodedFunction
-from probing.information.inform import Informing
+from probing.instruments.attention.align import Alignment
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.probe import Encoded
+from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.information.inform import Informing
 from probing.models.capture import rows_of
 from probing.runs.data import Functions
 

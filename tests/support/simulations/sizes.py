@@ -10,18 +10,19 @@ from unittest.mock import patch
 import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.edges import EdgeTable
-from probing.attention.ledger import RankLedger
-from probing.evidence import ablate, effect, uncertainty
+from probing.evidence import effect, uncertainty
 from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
 from probing.evidence.mechanism import MatchedPair, correlations_of
 from probing.evidence.selection import Found, Outcomes
-from probing.evidence.statistics import paired_test
 from probing.evidence.uncertainty import compare
-from probing.prediction.result import FLOORS
-from probing.prediction.silencing_result import Costs
+from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.masking.result import FLOORS
+from probing.instruments.silencing import ablate
+from probing.instruments.silencing.result import Costs
 from probing.report.mechanism import MOST, verdict
+from probing.stats.statistics import paired_test
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

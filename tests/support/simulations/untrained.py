@@ -12,13 +12,13 @@ from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM, AutoMo
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import WORST_RANK
 from probing import ablate, mask, probe
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
 from probing.evidence.gather import by_instrument, files_of
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.masking.masking import SPANS, SUB_TOKENS
+from probing.instruments.masking.result import FILLED, SIMILARITIES, MaskingLedger, MaskResult
+from probing.instruments.silencing.result import SilencingLedger, SilencingResult
 from probing.models.location import TINY, embedded_folder
-from probing.prediction.masking import SPANS, SUB_TOKENS
-from probing.prediction.result import FILLED, SIMILARITIES, MaskingLedger, MaskResult
-from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING
 
 _LONGEST = 511

@@ -1,0 +1,412 @@
+"""Error analysis: what the best head of each relation ranks first where it is wrong (after Shen et al. 2022, Table 7,
+which was made by hand).
+
+A result's ledger says which head is best for a relation at k = 1 and which edges it misses, but not what it ranks first
+instead. Therefore the model runs again, and only the first choices of these heads are kept.
+
+Every wrong choice is in exactly one class, the first of CLASSES that applies:
+
+- *no prediction*: the reading token has no sub-tokens, or attends to no token but itself.
+- *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break* (or indentation): by
+  the token's own text.
+- *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
+- *keyword* (of the language, as in the published lists, which include `True` and `null`): by the token's own text.
+- *literal*: a string, character, number, symbol or regular expression.
+- *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the rule.
+- *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token, by the
+  rule of the language (`codesyntax_dataset.languages.blocks`).
+- *other*: anything else: a comment (a token in Python), text between tags, a character that the language does not know.
+
+In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head token, between it
+and the dependent, inside the dependent, or behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
+from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import Language, language_of
+from codesyntax_dataset.schema import Token
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import RelationScores
+from probing.instruments.attention.result import load as load_result
+from probing.runs.progress import progress
+from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
+from probing.runs.saved import LARGEST
+from probing.runs.settings import Settings
+
+if TYPE_CHECKING:
+    from probing.runs.data import Row
+    from probing.runs.session import Session
+
+CLASSES = (
+    "no prediction",
+    "bracket",
+    "separator",
+    "operator",
+    "line break",
+    "same text as the head",
+    "keyword",
+    "literal",
+    "inside the dependent",
+    "inside its block",
+    "outside its block",
+    "other",
+)
+
+PLACES = ("before the head", "between", "inside", "behind")
+
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_SEPARATORS = (",", ";", ":", ".")
+_OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
+_LITERAL = re.compile(
+    r"""[A-Za-z]{0,3}["'`] | [A-Za-z]{1,3}\#+"  # strings, also those in Rust that begin with r#
+      | \.?[0-9]
+      | <<[<~-]? [ ]* ["'`]?\w  # here documents
+      | :["\w] | %[A-Za-z]?[(\[{<|/]  # symbols, and strings and lists of Ruby
+      | /(?![/*]) .+ /[a-z]*\Z  # regular expressions""",
+    re.DOTALL | re.VERBOSE,
+)
+_NAME = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)  # also with a sigil, or a namespace
+
+
+class Tokens:
+    """The tokens of one function, at the characters `start` to `end` (exclusive) of its `code`."""
+
+    def __init__(self, code: str, start: Sequence[int], end: Sequence[int], language: Language):
+        self.texts = [code[s:e] for s, e in zip(start, end)]
+        self.keywords = language.keywords
+        self._kinds: dict[str, str] = {}
+        self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
+
+    def block(self, token: int) -> tuple[int, int]:
+        """The first and last token of a token's block."""
+        return self._blocks[token]
+
+    def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
+        """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an edge."""
+        if chosen < 0 or chosen == reader:
+            return "no prediction"
+        text = self.texts[chosen]
+        kind = self._kinds.get(text) or self._kinds.setdefault(text, _kind(text, self.keywords))
+        if kind in ("keyword", "literal", "name", "other") and text == self.texts[head]:
+            return "same text as the head"
+        if kind != "name":
+            return kind
+        if first <= chosen <= last:
+            return "inside the dependent"
+        begin, end = self.block(first)
+        return "inside its block" if begin <= chosen <= end else "outside its block"
+
+
+def place(chosen: int, head: int, first: int, last: int) -> str:
+    """The place of a wrong choice, one of PLACES, relative to the edge `head`, `first`, `last`."""
+    if first <= chosen <= last:
+        return "inside"
+    if chosen > last:
+        return "behind"
+    return "between" if chosen > head else "before the head"
+
+
+def _kind(text: str, keywords: Collection[str]) -> str:
+    """The kind of a token by its text: one of CLASSES, or `name`."""
+    if not text.strip():
+        return "line break"
+    if text in _OPENING or text in _CLOSING:
+        return "bracket"
+    if text in _SEPARATORS:
+        return "separator"
+    if _OPERATOR.fullmatch(text):
+        return "operator"
+    if text in keywords:
+        return "keyword"
+    if _LITERAL.match(text):
+        return "literal"
+    return "name" if _NAME.fullmatch(text.replace("$", "_")) else "other"
+
+
+EXAMPLES = 2
+"""Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
+
+MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
+"""Largest share of edges whose hits may change when a model runs again: other batches round sums differently."""
+
+
+Span = Annotated[list[Number], Field(min_length=3, max_length=3)]
+"""A token: its line from 1, first column, and column after the last; one over several lines ends with the first."""
+
+
+class ErrorExample(FieldsByName):
+    """An edge of which another token was chosen. `function`: its id in the dataset; `lines`: number -> code."""
+
+    function: Number
+    lines: dict[str, str]
+    head: Span
+    dependent: Span
+    """The token of the dependent that counts by the rule."""
+    chosen: Span | None
+
+    @model_validator(mode="after")
+    def _in_lines(self) -> Self:
+        for span in filter(None, (self.head, self.dependent, self.chosen)):
+            if str(span[0]) not in self.lines:
+                raise ValueError(f"a token in one of the lines {', '.join(self.lines)}")
+        return self
+
+
+class ClassErrors(FieldsByName):
+    """The errors of one of CLASSES. `share`: percent of the relation's errors; `places`: one of PLACES -> errors."""
+
+    errors: Count
+    share: float
+    places: dict[str, Count]
+    examples: list[ErrorExample]
+
+
+class RelationErrors(FieldsByName):
+    """The errors of the best head of a relation, by class; classes and places that occur, in their order."""
+
+    edges: Count
+    hits: Number
+    errors: Number
+    layer: Number
+    head: Number
+    classes: dict[str, ClassErrors]
+
+
+class ErrorAnalysis(Record):
+    """The wrong first choices of one result, by rule and relation."""
+
+    signature: str
+    settings: Settings
+    rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
+    differing: dict[str, Number]
+    """Rule -> edges that are hit now but not in the ledger, or the reverse."""
+
+    def classes(self, rule: str) -> dict[str, int]:
+        """The number of errors of each class, over all relations."""
+        entries = self.rules[rule].values()
+        return {name: sum(e.classes[name].errors for e in entries if name in e.classes) for name in CLASSES}
+
+    def places(self, rule: str, relation: str) -> dict[str, int]:
+        """The number of errors of a relation at each place; those without a prediction have no place."""
+        classes = self.rules[rule][relation].classes.values()
+        return {name: sum(errors.places.get(name, 0) for errors in classes) for name in PLACES}
+
+    def to_json(self) -> str:
+        """The same analysis gives the same text."""
+        return json.dumps(with_checksum(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
+
+
+def errors_path(result: str | os.PathLike) -> Path:
+    """The path of the error analysis of a result, beside its JSON."""
+    path = Path(result)
+    return path.with_name(path.name.removesuffix(".json") + ".errors.json")
+
+
+def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
+    """Write the analysis beside its result; return its path."""
+    return write(errors_path(result), analysis.to_json())
+
+
+def load(path: str | os.PathLike) -> ErrorAnalysis:
+    """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
+    try:
+        fields = without_checksum(json.loads(safe_files.read(path, LARGEST)))
+        # earlier ones also said here how the probe ran
+        made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
+        return ErrorAnalysis.model_validate({**fields, "settings": made})
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        reason = explain(error, "it") if isinstance(error, ValidationError) else error
+        raise LedgerError(
+            f"{path} is not an error analysis ({reason}): expected what `codesyntax errors` wrote; run it again"
+        ) from error
+
+
+@checked
+def analyse(
+    result: str | os.PathLike,
+    *,
+    model: Any = None,
+    data: Any = None,
+    device: Any = None,
+) -> ErrorAnalysis:
+    """Run the model of a result file again, and classify the wrong predictions of each relation's best head.
+
+    `model` and `data`: their locations, if not those in the result. Raises LedgerError if there is no result, if model
+    or data are not those that it was made with, or if the choices do not match its ledger; and whatever `probe` raises.
+    """
+    from probing.runs.data import find_data
+    from probing.runs.session import Session
+
+    probed = load_result(result)
+    ledger = probed.ledger
+    settings = probed.settings
+    data = find_data(result, settings) if data is None else data
+    picked = _best_heads(probed.relations, ledger.relations)
+    session = Session.again(result, settings, model, device)
+    chosen = _first_choices(settings, ledger, picked, session, data)
+    hit = _hits(ledger, settings.direction, chosen)
+    differing = _compare(ledger, settings, picked, hit)
+    counted: Counter[tuple[str, str, str, str | None]] = Counter()
+    examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
+    for error in _errors(ledger, settings, chosen, hit, data):
+        counted[error.rule, error.relation, error.kind, error.place] += 1
+        of_class = examples[error.rule, error.relation, error.kind]
+        if len(of_class) < EXAMPLES:
+            of_class.append(error.example())
+
+    def of_relation(rule: str, relation: str) -> RelationErrors:
+        column = ledger.relations.index(relation)
+        hits = hit[RULES.index(rule), ledger.relation == column]
+        layer, head = picked[RULES.index(rule), column].tolist()
+        wrong = int((~hits).sum())
+        classes = {}
+        for kind in CLASSES:
+            places = {name: counted[rule, relation, kind, name] for name in (*PLACES, None)}
+            if errors := sum(places.values()):
+                classes[kind] = ClassErrors(
+                    errors=errors,
+                    share=100 * errors / wrong,
+                    places={name: count for name, count in places.items() if name and count},
+                    examples=examples[rule, relation, kind],
+                )
+        return RelationErrors(
+            edges=len(hits), hits=int(hits.sum()), errors=wrong, layer=layer, head=head, classes=classes
+        )
+
+    rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
+    return ErrorAnalysis(signature=probed.signature, settings=settings, rules=rules, differing=differing)
+
+
+def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
+    """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations, 2)."""
+    best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
+    return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
+
+
+def _first_choices(
+    settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
+) -> np.ndarray:
+    """First choices of the heads in `picked` for the ledger's edges: int64 (rules, E)."""
+    from probing.instruments.attention.probe import Probing, Runner
+    from probing.instruments.attention.ranking import FirstChoices
+    from probing.instruments.attention.result import ProbeProvenance
+
+    probing = Probing.again(ProbeProvenance.of(ledger), session, data)
+    here = probing.settings
+    for name, alike in (("revision", session.is_of(settings.revision)), ("labels", settings.labels == here.labels)):
+        if not alike:
+            raise LedgerError(
+                f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give "
+                "the right one with --model or --data"
+            )
+    picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
+    with progress(total=len(probing.functions), desc=f"running {settings.model}", unit="function") as bar:
+        runner = Runner(probing.encoder, settings.direction, None)
+        chosen = runner.run(probing.functions, bar, partial(FirstChoices, picked=picked))
+    function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
+    if not np.array_equal(np.sort(function), ledger.function):
+        raise LedgerError(
+            f"the ledger has {len(ledger)} edges, but the data has {len(function)}, or edges of other functions: see "
+            "`codesyntax verify`"
+        )
+    return chosen[:, np.argsort(function, kind="stable")]
+
+
+def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
+    """Which first choices are correct: bool (rules, E)."""
+    if direction == HEAD_TO_DEPENDENT:
+        by_rule = {
+            "first": lambda token: token == ledger.first,
+            "any": lambda token: (ledger.first <= token) & (token <= ledger.last),
+            "last": lambda token: token == ledger.last,
+        }
+        return np.stack([by_rule[rule](choices) for rule, choices in zip(RULES, chosen)])
+    return chosen == ledger.head
+
+
+def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
+    """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding cannot explain it."""
+    differing = {}
+    ranks = ledger.of_heads(picked[..., 0], picked[..., 1])  # (rules, E)
+    for number, rule in enumerate(RULES):
+        differs = (ranks[number] == 0) != hit[number]
+        differing[rule] = int(differs.sum())
+        if differing[rule] > max(1, MOST_DIFFERING[settings.precision] * len(ledger)):
+            raise LedgerError(
+                f"this run and the ledger disagree on {differing[rule]} of {len(ledger)} edges "
+                f"(rule {rule}): the result was not made with this model and data"
+            )
+    return differing
+
+
+class _Error(NamedTuple):
+    """One wrong first choice."""
+
+    rule: str
+    relation: str
+    kind: str  # one of CLASSES
+    place: str | None  # one of PLACES; None without a prediction
+    row: Row
+    head: int
+    dependent: int  # the token that counts by the rule
+    chosen: int | None
+
+    def example(self) -> ErrorExample:
+        head, dependent = self._span(self.head), self._span(self.dependent)
+        chosen = None if self.chosen is None else self._span(self.chosen)
+        code = self.row["code"].split("\n")
+        numbers = sorted({span[0] for span in (head, dependent, chosen) if span})
+        lines = {str(number): code[number - 1].rstrip("\r") for number in numbers}
+        return ErrorExample(function=self.row["id"], lines=lines, head=head, dependent=dependent, chosen=chosen)
+
+    def _span(self, token: int) -> list[int]:
+        code, start, end = self.row["code"], self.row["token_start"][token], self.row["token_end"][token]
+        line_start = code.rfind("\n", 0, start) + 1
+        line_end = code.find("\n", start)
+        end = end if line_end < 0 else min(end, max(line_end, start))
+        return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
+
+
+def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any) -> Iterator[_Error]:
+    """Every wrong first choice, with its class, in the order of the dataset."""
+    from probing.runs.data import load_functions, rows
+
+    dataset, _ = load_functions(data, settings.config, settings.split)
+    language = language_of(settings.config)
+    begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
+    for batch in rows(dataset, settings.limit):
+        for row in batch:
+            edges = range(begin[row["place"]], ends[row["place"]])
+            if not edges:
+                continue
+            tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)
+            for edge in edges:
+                head, first, last = (int(getattr(ledger, name)[edge]) for name in ("head", "first", "last"))
+                for number in np.flatnonzero(~hit[:, edge]).tolist():
+                    rule = RULES[number]
+                    dependent = last if rule == "last" else first
+                    reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
+                    choice = int(chosen[number, edge])
+                    kind = tokens.classify(choice, reader, head, first, last)
+                    relation = ledger.relations[ledger.relation[edge]]
+                    shown = None if kind == "no prediction" else choice
+                    where = None if shown is None else place(choice, head, first, last)
+                    yield _Error(rule, relation, kind, where, row, head, dependent, shown)

@@ -1,0 +1,268 @@
+"""The rank ledger: the rank of the dependent for every edge and attention head. Every score is computed from it.
+
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per edge, in the order of the
+dataset: `function` (its position in the split), `relation`, `head`, `first`, `last`, `tokens` (of the function), and
+`ranks`: one byte per rule (first, any, last) and attention head, at index `(rule * layers + layer) * heads + head`,
+0 = best, 255 = 255 or worse or never predicted. The rules share a column because their ranks are often equal, which
+compresses well. The settings that made it are in the file's metadata under `codesyntax`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES, RankCounts
+from probing.instruments.attention.edges import COLUMNS, EdgeTable, stacked
+from probing.runs import ledger_file
+
+EDGES_AT_ONCE = 1 << 14
+"""Edges whose ranks are in memory at once, where a ledger is read in parts."""
+
+_KIND = "rank ledger", "probe"
+
+_NUMBERS = [name for name in COLUMNS if name != "relation"]  # the columns of a file, in their order
+
+
+@dataclass(eq=False)
+class RankLedger(EdgeTable):
+    """E edges, and the ranks of their dependents by L x H attention heads.
+
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when they are needed.
+    `settings`: how it was made, as JSON.
+    """
+
+    INSTRUMENT: ClassVar = ledger_file.ATTENTION
+    COMMAND: ClassVar = "probe"
+
+    ranks: np.ndarray | RanksInParts
+    settings: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankLedger):
+            return NotImplemented
+        same = (self.relations, self.settings) == (other.relations, other.settings)
+        same = same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS)
+        return same and self.same_ranks(other)
+
+    def __repr__(self) -> str:
+        layers, heads = self.ranks.shape[2:]
+        return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"
+
+    def parts(self, edges_at_once: int = EDGES_AT_ONCE) -> Iterator[tuple[slice, np.ndarray]]:
+        """Which edges, and their ranks (rules, some edges, layers, heads), so many edges at a time.
+
+        Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was opened.
+        """
+        if isinstance(self.ranks, RanksInParts):
+            yield from self.ranks.parts(edges_at_once)
+            return
+        for start in range(0, len(self), edges_at_once):
+            part = slice(start, min(len(self), start + edges_at_once))
+            yield part, self.ranks[:, part]
+
+    def counts(self, edges_at_once: int = EDGES_AT_ONCE) -> RankCounts:
+        """The number of times that each rank occurs, for the metric's `score`."""
+        counts = RankCounts(*self.ranks.shape[2:])
+        names = np.asarray(self.relations, dtype=object)
+        for part, ranks in self.parts(edges_at_once):
+            counts.add(names[self.relation[part]], ranks)
+        counts.functions = len(np.unique(self.function))
+        return counts
+
+    def of_heads(self, layer: np.ndarray, head: np.ndarray) -> np.ndarray:
+        """The ranks of one head for each rule and relation: uint8 (..., rules, E), of integers (..., rules, relations).
+
+        So several choices of heads are read at once.
+        """
+        found = np.empty((*layer.shape[:-1], len(self)), np.uint8)
+        rule = np.arange(len(RULES))[:, None]
+        for part, ranks in self.parts():
+            relation = self.relation[part]
+            found[..., part] = ranks[rule, np.arange(len(relation)), layer[..., relation], head[..., relation]]
+        return found
+
+    def same_ranks(self, other: RankLedger) -> bool:
+        """True if another ledger has the same ranks in the same order."""
+        if self.ranks.shape != other.ranks.shape:
+            return False
+        return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))
+
+    def digest(self) -> str:
+        """SHA-256 over the content of the ledger, independent of the file format."""
+        digest = hashlib.sha256()
+        names, relation = np.unique(np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True)
+        header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
+        text = json.dumps(header, sort_keys=True).encode()
+        digest.update(len(text).to_bytes(8, "little") + text)
+        for numbers in (relation, self.function, self.head, self.first, self.last, self.tokens):
+            digest.update(numbers.astype("<i4").tobytes())
+        for _, ranks in self.parts(4096):  # earlier digests are of parts of this size
+            digest.update(ranks.tobytes())
+        return digest.hexdigest()
+
+    def sorted(self) -> RankLedger:
+        """The same ledger with its functions in the order of the dataset; edges keep their order within a function."""
+        return self.take(np.argsort(self.function, kind="stable"))
+
+    def take(self, edges: np.ndarray) -> RankLedger:
+        """Some of the edges, by their indices or a mask (E,)."""
+        columns = {name: column[edges] for name, column in self.columns.items()}
+        return replace(self, **columns, ranks=self.ranks[:, edges])
+
+    def only(self, functions: np.ndarray) -> RankLedger:
+        """The edges of some functions: places in the split, as in the column `function`."""
+        kept = np.isin(self.function, functions)
+        return self if kept.all() else self.take(kept)
+
+    @classmethod
+    def of(cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]) -> RankLedger:
+        """The ledger of `edges`, whatever else their table has."""
+        return cls(edges.relations, **edges.columns, ranks=ranks, settings=settings)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
+        """The parts of one run as one ledger, its functions in the order of the dataset."""
+        parts = list(parts)
+        if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
+            raise LedgerError("these ledgers do not belong together: their relations or settings differ")
+        ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
+        return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
+        layers, heads = self.ranks.shape[2:]
+        columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _NUMBERS}
+        columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
+        cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))  # (E, rules, layers, heads)
+        width = pa.binary(len(RULES) * layers * heads)
+        columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
+        header = {"layers": layers, "heads": heads, "settings": self.settings}
+        ledger_file.save(path, columns, header, repeated=["relation"])
+        if isinstance(self.ranks, StoredRanks) and self.ranks.path.resolve() == Path(path).resolve():  # it was replaced
+            self.ranks = type(self).open(path).ranks
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> RankLedger:
+        """Read a ledger into memory; raises LedgerError if the file is not a ledger or is damaged."""
+        return cls._read(path, [*_NUMBERS, "relation", "ranks"])
+
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> RankLedger:
+        """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when they are needed.
+
+        Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks are found when they
+        are read.
+        """
+        return cls._read(path, [*_NUMBERS, "relation"])
+
+    @classmethod
+    def _read(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
+        """A ledger whose ranks are in memory if they are among the columns to `read`."""
+        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
+            layers, heads = header["layers"], header["heads"]
+            relation = table["relation"].combine_chunks().dictionary_encode()
+            columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
+            names = relation.dictionary.to_pylist()
+            if min(layers, heads) < 1 or not all(isinstance(name, str) for name in names):
+                raise ValueError("fields that are empty or no names")
+            width, expected = schema.field("ranks").type.byte_width, len(RULES) * layers * heads
+            if width != expected:
+                raise ValueError(f"ranks of {width} bytes, expected {expected}")
+            shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
+            ranks: np.ndarray | RanksInParts = StoredRanks(path, identity, shape)
+            if "ranks" in read:
+                ranks = _cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
+        return cls(
+            relations=names,
+            relation=relation.indices.to_numpy().astype(np.int32),
+            ranks=ranks,
+            settings=settings,
+            **columns,
+        )
+
+
+def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
+    """The ranks in a column: uint8 (E, rules, layers, heads), of the column's memory."""
+    width = column.type.byte_width
+    cells = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
+    return cells.reshape(-1, len(RULES), layers, heads)
+
+
+class RanksInParts:
+    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E, layers, heads)."""
+
+    shape: tuple[int, ...]
+
+    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
+        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules, layers, heads)."""
+        raise NotImplementedError
+
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """As `RankLedger.parts`."""
+        done, waiting = 0, np.empty((0, self.shape[0], *self.shape[2:]), np.uint8)
+        for cells in self.chunks(edges_at_once):
+            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
+            while len(waiting) >= edges_at_once:
+                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
+                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+        if len(waiting):
+            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ranks = np.empty(self.shape, np.uint8)
+        for part, of_part in self.parts(EDGES_AT_ONCE):
+            ranks[:, part] = of_part
+        return ranks if dtype is None else ranks.astype(dtype)
+
+    def __getitem__(self, place: Any) -> Any:
+        return np.asarray(self)[place]
+
+
+class StoredRanks(RanksInParts):
+    """The ranks of a ledger in its file, or those of some edges.
+
+    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None: all. Raises
+    LedgerError when they are read, if the file is damaged, or has changed since it was opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        identity: ledger_file.Identity,
+        shape: tuple[int, int, int, int],
+        edges: np.ndarray | None = None,
+    ):
+        self.path, self._identity, self._of_file, self._edges = Path(path), identity, shape, edges
+        self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
+
+    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
+        _, of_file, layers, heads = self._of_file
+        read = 0
+        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
+            cells = _cells(batch, layers, heads)
+            if self._edges is not None:
+                first, last = np.searchsorted(self._edges, [read, read + len(cells)])
+                cells = cells[self._edges[first:last] - read]
+            read += len(batch)
+            yield cells
+        if read != of_file:
+            raise LedgerError(f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged")
+
+    def __getitem__(self, place: Any) -> Any:
+        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file; others are read."""
+        if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], slice):
+            edges = np.arange(self.shape[1])[place[1]]
+            if edges.ndim and (np.diff(edges) > 0).all():
+                kept = edges if self._edges is None else self._edges[edges]
+                return StoredRanks(self.path, self._identity, self._of_file, kept)
+        return super().__getitem__(place)

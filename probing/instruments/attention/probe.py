@@ -1,0 +1,368 @@
+"""The attention probe: prepare a model and its functions, and rank dependents, for one model, several, or the
+checkpoints of one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
+from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION, SUM
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
+from probing.instruments.attention.align import OffsetsError, align
+from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.ranking import BatchListener, BatchRanker, EncodedFunction
+from probing.instruments.attention.result import ProbeResult
+from probing.models.location import checkpoints, no_panic, step_of, trainings
+from probing.runs.batches import Batches, out_of_memory
+from probing.runs.data import read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.session import Session
+from probing.runs.settings import limit_of
+
+if TYPE_CHECKING:
+    from probing.models.encoder import Encoder
+
+logger = logging.getLogger(__name__)
+
+
+@checked
+def probe(
+    model: str | os.PathLike | tuple,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    direction: str | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
+    pool: str = SUM,
+    also_fits: Sequence[str] = (),
+    control: str | None = None,
+    seed: Natural = 0,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> ProbeResult | None:
+    """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
+
+    `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
+    a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text
+    or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe
+    only the first functions of the split; `sample`: only so many, drawn by `seed`, the same for every model; the result
+    says so. `direction`: `head-to-dependent`, as published for
+    code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
+    tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
+    included, of a function, 511 in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
+    (Kobayashi et al. 2020) instead of by `attention`. `pool`: one of
+    `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that a function must fit, so that scores compare.
+    `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
+    what it learned, with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
+    result says. `output`: a folder for the result and its ledger, in which an
+    interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
+    functions and write it to `output` for `probing.merge`; the result is then None.
+
+    A repeated probe is answered from the cache (see `probing.models.cache_dir`), unless the model is a pair.
+
+    Under `accelerate launch` or `torchrun` the processes share the work; the main process returns the same result as a
+    single process would, the others return None.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    step = step_of(revision)
+    session = Session(
+        model,
+        revision=revision,
+        step=step,
+        dtype=dtype,
+        device=device,
+        max_length=max_length,
+        weights=weights,
+        pool=pool,
+    )
+    return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
+
+
+@dataclass
+class Probing(Experiment[EncodedFunction, ProbeResult]):
+    """Ranks dependents by the attention of every head; arguments as of `probe`."""
+
+    RESULT = ProbeResult
+    VERB = "probing"
+    PART = 64
+    ASKED = ("direction", "also_fits")
+
+    direction: str | None = None
+    also_fits: Sequence[str] = ()
+    batch_tokens: int | None = None
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The model, after checking that it can be probed in this language and direction."""
+        from probing.models.subtokens import check_language
+
+        if self.direction not in (None, *DIRECTIONS):
+            raise ModelError(f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}")
+        others = self._others
+        encoder = self.session.encoder(self.data.seed if self.data.control == RANDOM_WEIGHTS else None)
+        tokenizers = {encoder.name: encoder.tokenizer, **{name: tokenizer for name, (tokenizer, _) in others.items()}}
+        for name, tokenizer in tokenizers.items():
+            check_language(tokenizer, name, language_of(self.data.config).name)
+        if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
+            raise ModelError(
+                f"{encoder.name} cannot see later tokens, and nearly all dependents are later tokens: it scores 0 in "
+                f"the direction {HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
+            )
+        return encoder
+
+    @cached_property
+    def _others(self) -> dict[str, tuple]:
+        from probing.models.load import load_tokenizer  # transformers takes seconds to import
+
+        return {name: load_tokenizer(name, max_length=self.session.max_length) for name in self.also_fits}
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The functions of the split, tokenized and aligned."""
+        data, encoder, pool = self.data, self.encoder, self.session.pool
+        shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
+        never_predicted = variant_of(data.config).never_predicted
+        encoded: list[EncodedFunction] = []
+        relations: list[str] = []
+        skips: Counter[str] = Counter()
+        for batch in rows(data.dataset, data.limit):
+            texts = [row["code"] for row in batch]
+            too_long = _too_long(texts, self._others)
+            for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
+                if not row["relations"]:
+                    skips["no relations"] += 1
+                elif len(ids) > encoder.longest:
+                    skips[f"more than {encoder.longest} sub-tokens"] += 1
+                elif longer_than:
+                    skips[f"too long for {longer_than}"] += 1
+                else:
+                    start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                    try:
+                        alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
+                    except OffsetsError:  # only of this function, for example because it quotes a special token
+                        skips["offsets of sub-tokens run backwards"] += 1
+                        continue
+                    alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
+                    table = EdgeTable.from_rows([(row["place"], row)], relations)
+                    encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
+        return Encoded(encoded, relations, skips)
+
+    def prepare(self) -> Prepared[EncodedFunction]:
+        from probing.models.selfcheck import examine_lengths
+
+        encoder = self.encoder
+        functions, _, skips = self.encoded
+        direction = self.direction or default_direction(encoder, self.data.config)
+        tied = sum((function.tied(direction).sum(axis=1) for function in functions), np.zeros(len(RULES), int))
+        prepared = self.prepared(
+            encoder,
+            functions,
+            skips,
+            "can be scored",
+            settings={
+                "direction": direction,
+                "also_fits": tuple(sorted(self.also_fits)),
+                "weights": encoder.weights,
+                "pool": self.session.pool,
+            },
+            run={"attention": encoder.path, "attention_why": encoder.why, "step": self.session.step},
+            ties=dict(zip(RULES, tied.tolist())),
+        )
+        longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
+        try:
+            examine_lengths(encoder, longest, shortest)
+        except RuntimeError as error:
+            if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
+                raise
+        logger.info(
+            "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
+            *(encoder.name, encoder.device, encoder.path, len(functions), len(shortest), len(longest)),
+            dict(skips) or "none",
+        )
+        return prepared
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return Runner(self.encoder, self.settings.direction, self.batch_tokens)
+
+    def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
+        return RankLedger.of(stacked([function.edges for function in part]), self._runner.run(part, bar), self.made)
+
+
+class Encoded(NamedTuple):
+    """The functions that a model reads, in order; the relations of their edges; {reason: number of skipped ones}."""
+
+    functions: list[EncodedFunction]
+    relations: list[str]
+    skips: Counter[str]
+
+
+def default_direction(encoder: Encoder, config: str) -> str:
+    """That of the language of `config`, or the only one that the model supports."""
+    return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
+
+
+def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
+    """For each text, the first of the other models for which it is too long, or an empty string."""
+    models = [""] * len(texts)
+    for name, (tokenizer, longest) in others.items():
+        with no_panic():
+            encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        for number, ids in enumerate(encoded):
+            if len(ids) > longest:
+                models[number] = models[number] or name
+    return models
+
+
+class Runner(Batches):
+    """Batches of functions whose edges are ranked in one direction."""
+
+    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
+        super().__init__(encoder, batch_tokens)
+        self.encoder, self.direction = encoder, direction
+
+    def run(
+        self,
+        functions: Sequence[EncodedFunction],
+        bar: tqdm,
+        listener: Callable[..., BatchListener] = BatchRanker,
+    ) -> np.ndarray:
+        """The output of `listener` for the functions' edges: by default ranks (rules, edges, layers, heads)."""
+        encoder = self.encoder
+
+        def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+            length = inputs["input_ids"].shape[1]
+            listening = listener(
+                *(batch, encoder.layers, encoder.heads, length, encoder.device),
+                *(self.elements, self.direction, encoder.causal),
+            )
+            encoder.forward(inputs, listening)
+            return listening.found
+
+        return torch.cat(self.each(functions, bar, listen), dim=1).numpy()
+
+
+class Done(NamedTuple):
+    """One probe of several: of a model, as NAME@REVISION, on a config and a split.
+
+    `result`: None if there is an `error`, and where `probe` returns None; `ran`: whether the model ran, and the result
+    is not that of an earlier run.
+    """
+
+    model: str
+    config: str
+    split: str
+    result: ProbeResult | None
+    ran: bool
+    error: CodeSyntaxError | None
+
+
+@checked
+def probe_models(
+    models: Sequence[str | os.PathLike],
+    data: Any,
+    configs: Sequence[str] = ("python",),
+    splits: Sequence[str] = ("test",),
+    *,
+    revisions: Sequence[str] = (),
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    control: str | None = None,
+    seed: Natural = 0,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
+    pool: str = SUM,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+    **asked: Any,
+) -> Iterator[Done]:
+    """Probe each model on each config and split, one after the other, and yield the outcomes; data are read once.
+
+    `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several revisions of one model are
+    checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.location.checkpoints`).
+    `revisions`: those of a single model. All other arguments are those of `probe`, and so is each result; with an
+    `output`, a repeated call continues where the last one stopped.
+
+    A model that fails with one of our errors does not stop the others. Raises what `probe` raises for the data, and
+    ArgumentError if there is no model, or if there are revisions of several.
+    """
+    if not models or (revisions and len(models) > 1):
+        raise ArgumentError(
+            f"{len(models)} models" + (" with revisions, expected one: write NAME@REVISION" if models else "")
+        )
+    reads = [
+        read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+        for config in dict.fromkeys(configs)
+        for split in dict.fromkeys(splits)
+    ]
+    for model, named in trainings([os.fspath(model) for model in models]):
+        try:
+            revised = checkpoints(model, revisions or named)
+        except CodeSyntaxError as error:
+            for functions in reads:
+                yield Done(model, functions.config, functions.split, None, False, error)
+            continue
+        for revision, step in revised:
+            session = Session(
+                model,
+                revision=revision,
+                step=step,
+                dtype=dtype,
+                device=device,
+                max_length=max_length,
+                weights=weights,
+                pool=pool,
+            )
+            name = model if revision is None else f"{model}@{revision}"
+            for functions in reads:
+                experiment = Probing(session, functions, **asked)
+                result = failure = None
+                try:
+                    result = run(experiment, output, shard)
+                except CodeSyntaxError as error:
+                    failure = error
+                ran = experiment.ran or failure is not None
+                yield Done(name, functions.config, functions.split, result, ran, failure)
+
+
+@checked
+def probe_training(
+    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **given: Any
+) -> Iterator[ProbeResult | None]:
+    """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
+
+    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of folders in a local
+    one; without any, those of a folder that holds only checkpoints, or the model itself. All other arguments are those
+    of `probe`, and so is each result; a report draws its scores over the steps. Raises what `probe` raises, and
+    ModelError for a revision that does not exist before anything is probed.
+    """
+    for done in probe_models([model], data, [config], [split], **given):
+        if done.error is not None:
+            raise done.error
+        yield done.result

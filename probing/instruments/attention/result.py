@@ -1,0 +1,236 @@
+"""The result of a probe: scores, their signature, and everything needed to check and repeat them. Needs no torch."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
+
+from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.protocol import KS, TABLE_KS
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
+from probing.instruments.attention.ledger import RankLedger
+from probing.runs.records import Count, FieldsByName, Number, exactly
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class ByK(dict[str, Any]):
+    """A mapping by k: keys are strings, as in JSON, but `scores[3]` is also accepted for `scores["3"]`."""
+
+    def __missing__(self, k: int | str) -> Any:
+        if isinstance(k, int) and str(k) in self:
+            return self[str(k)]
+        raise KeyError(k)
+
+
+class ProbeRun(Circumstances):
+    """The circumstances of a probe."""
+
+    attention: str
+    """The way attention was read: `captured` or `eager`."""
+    attention_why: str
+    """The reason if it was not captured."""
+    step: Number | None = None
+    """The training step of a checkpoint (`probing.models.location`)."""
+
+    @model_serializer(mode="wrap")
+    def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omits `step` if None, so older ledgers still resume."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "step" or value is not None}
+
+
+def at_step(model: str, step: int | None) -> str:
+    """The name of a model, for readers, with its step in training if it is a checkpoint."""
+    return model if step is None else f"{model} at step {step:,}"
+
+
+class ProbeProvenance(Provenance):
+    """The origin of a rank ledger."""
+
+    RUN, WHAT, AGAIN = "a probe", "scoring", "probe again"
+    VERSION = SCORING_VERSION
+    VERSIONED = "scoring"
+    SIGNED = (
+        "uas",
+        ("direction", "pool", "max_length", "also_fits", "dtype", "functions", "edges", "scoring", "weights")
+        + ("control", "not_predicted"),
+    )
+
+    settings: Settings
+    scoring: int
+    ties: Annotated[dict[str, Number], exactly(RULES)]
+    """Rule -> number of edges decided by a tie."""
+    run: ProbeRun
+
+
+class HeadScore(FieldsByName):
+    """The score of a relation by one rule and k, in percent, and the attention head that has it."""
+
+    score: float
+    layer: int
+    head: int
+
+
+CellsByK = Annotated[dict[str, HeadScore], AfterValidator(ByK)]
+
+
+class RelationScores(FieldsByName):
+    """The scores of a relation by each rule: k -> score and head."""
+
+    edges: Count
+    in_mean: bool
+    first: CellsByK
+    any: CellsByK
+    last: CellsByK
+
+
+class ProbeResult(Result[RankLedger]):
+    """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from 0."""
+
+    LEDGER = RankLedger
+    PROVENANCE = ProbeProvenance
+
+    instrument: Literal["attention"]
+    settings: Settings
+    run: ProbeRun
+    scores: dict[str, Annotated[dict[str, float | None], AfterValidator(ByK)]]
+    """Rule -> k -> percent, the mean over relations."""
+    relations: dict[str, RelationScores]
+    ties: dict[str, float]
+    """Rule -> percentage of edges decided by a tie: the token to be found shares all its sub-tokens with another one,
+    as in `()` for most byte-level tokenizers; the lower index goes first."""
+    layers: Count
+    heads: Count
+
+    @classmethod
+    def from_ledger(cls, ledger: RankLedger, data_folder: Path | None = None) -> ProbeResult:
+        provenance, counts = ProbeProvenance.of(ledger), ledger.counts()
+        by_rule = {rule: score(counts, KS, rule) for rule in RULES}
+        names = by_rule[RULES[0]]["relations"]
+        relations = {
+            name: {"edges": names[name]["edges"], "in_mean": names[name]["in_mean"]}
+            | {rule: {str(k): by_rule[rule]["relations"][name][str(k)] for k in KS} for rule in RULES}
+            for name in names
+        }
+        return cls._of(
+            ledger,
+            data_folder,
+            provenance,
+            provenance.signature(functions=counts.functions, edges=len(ledger)),
+            functions=counts.functions,
+            scores={rule: by_rule[rule]["scores"] for rule in RULES},
+            relations=relations,
+            ties={rule: 100 * provenance.ties[rule] / max(1, len(ledger)) for rule in RULES},
+            layers=counts.layers,
+            heads=counts.heads,
+        )
+
+    @checked
+    def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
+        """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations sorted by name.
+
+        Raises UnknownName for an unknown rule, or a k that the result does not have.
+        """
+        if rule not in RULES:
+            raise UnknownName("rule", rule, RULES)
+        if k not in KS:
+            raise UnknownName("k", str(k), map(str, KS))
+        cells = {name: relation[rule][k] for name, relation in self.relations.items()}
+        return {name: (cell["layer"], cell["head"]) for name, cell in cells.items()}
+
+    def to_pandas(self, what: str = "relations") -> pandas.DataFrame:
+        """A table with one row per relation, rule and k of TABLE_KS, scores in percent.
+
+        `what`: `relations`, with the score of the best head, or `heads`, with one row for every attention head.
+        """
+        import pandas
+
+        if what not in ("relations", "heads"):
+            raise UnknownName("table", what, ("relations", "heads"))
+        cells = [
+            (name, relation, rule, int(k))
+            for name, relation in self.relations.items()
+            for rule in RULES
+            for k in TABLE_KS
+        ]
+        if what == "relations":
+            return pandas.DataFrame(
+                {
+                    "relation": name,
+                    "edges": relation["edges"],
+                    "in_mean": relation["in_mean"],
+                    "rule": rule,
+                    "k": k,
+                    **relation[rule][k],
+                }
+                for name, relation, rule, k in cells
+            )
+        counts = self.ledger.counts()
+        return pandas.DataFrame(
+            {
+                "relation": name,
+                "rule": rule,
+                "k": k,
+                "layer": layer,
+                "head": head,
+                "score": 100 * hits[k - 1] / relation["edges"],
+            }
+            for name, relation, rule, k in cells
+            for layer, layer_hits in enumerate(counts.hits(name, rule))
+            for head, hits in enumerate(layer_hits)
+        )
+
+    @property
+    def title(self) -> str:
+        return self._titled(at_step(self.settings.model, self.run.step))
+
+    def __repr__(self) -> str:
+        lines = [
+            f"ProbeResult: {self.title}",
+            f"{self.functions} functions, {len(self.ledger)} edges, {len(self.relations)} relations; "
+            "top-k UAS in percent:",
+            "".join(f"{cell:>8}" for cell in ("rule", *(f"k={k}" for k in TABLE_KS))),
+        ]
+        for rule in RULES:
+            means = [self.scores[rule][k] for k in TABLE_KS]
+            lines.append("".join(f"{cell:>8}" for cell in (rule, *("-" if m is None else f"{m:.1f}" for m in means))))
+        return "\n".join([*lines, self.signature])
+
+    def _repr_html_(self) -> str:
+        """The relations, best first, for notebooks."""
+        ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
+        rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
+        for name, relation in ranked:
+            best = relation["first"]
+            scores = [f"{best[k]['score']:.1f}" for k in TABLE_KS]
+            rows.append((name, relation["edges"], head_name(best["1"]), *scores))
+        means = [self.scores["first"][k] for k in TABLE_KS]
+        edges = sum(relation["edges"] for relation in self.relations.values() if relation["in_mean"])
+        rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+        title = f"{self.title}: top-k UAS in percent, first token of the dependent"
+        return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
+
+
+def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
+    """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the best."""
+    return f"{cell['layer']}-{cell['head']}" if cell["score"] else "-"
+
+
+@checked
+def load(path: str | os.PathLike) -> ProbeResult:
+    """Load the result at `path`, recomputed from the ledger beside it.
+
+    Raises LedgerError if one of the two is missing or damaged, or if they differ.
+    """
+    return ProbeResult.load(path)

@@ -1,0 +1,266 @@
+"""The information probe: what the attention of all heads together tells of dependents beyond words and positions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
+from probing.instruments.attention.probe import Probing
+from probing.instruments.information.choice import Choices
+from probing.instruments.information.learn import Learned, attend, choice_of, drawn, learn, with_edges
+from probing.instruments.information.pairs import (
+    TRANSFORMS,
+    ReadFunction,
+    ScoredPairs,
+    Scorers,
+    Surface,
+    WordClasses,
+    listen,
+)
+from probing.instruments.information.result import DECIMALS, LEFT_OUT, InformationLedger, InformationResult
+from probing.instruments.information.states import Axes, attend_states, principal_axes, score_states
+from probing.runs.data import Functions, Row, read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.progress import progress
+from probing.runs.session import Session
+from probing.runs.settings import limit_of
+
+EDGES = 2000
+"""The most edges that are drawn of a relation and split."""
+
+_ROUNDED = 3
+"""The decimals of scores by which candidates are ranked: what batches round differently makes no difference."""
+
+
+@checked
+def inform(
+    model: str | os.PathLike | tuple | Session,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    edges: Positive = EDGES,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
+    pool: str = SUM,
+    states: bool = False,
+    control: str | None = None,
+    seed: Natural = 0,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> InformationResult | None:
+    """Measure the bits that the attention of all heads adds to words and positions, by relation (usable information).
+
+    For each relation, three log-linear choices of the dependent's first token among all tokens but the head token are
+    fitted on `validation` and scored on `split`: by words and positions, which need no model; by the attention of every
+    head, from the head token to the candidate and back; and by both. What attention adds is the mean log-loss of words
+    and positions less that of both, in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of
+    attention, are those of least loss on unseen repositories of validation.
+
+    `states`: in place of attention, the hidden states of the head token and of the candidate in a bilinear form of rank
+    64 at most, in the layer of four that has the least loss on unseen repositories.
+
+    `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
+    `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
+    says `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` itself. A control applies to both splits.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length, "weights": weights}
+    if states and control == SHUFFLED_ATTENTION:
+        raise ArgumentError(f"control is {control}, which leaves hidden states as they are, expected another")
+    session = Session.of(model, pool=pool, **given)
+    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    return run(Informing(session, read, edges, states), output, shard)
+
+
+@dataclass
+class Informing(Experiment[ReadFunction, InformationResult]):
+    """Scores the dependents of drawn edges by words, positions and attention; arguments as of `inform`."""
+
+    RESULT = InformationResult
+    VERB = "informed by"
+    PART = 32
+    ASKED = ("edges", "states")
+
+    edges: int
+    states: bool = False
+
+    @property
+    def asked(self) -> Mapping[str, object]:
+        return {**super().asked, "learned_on": self.validation.data.labels}
+
+    @cached_property
+    def probing(self) -> Probing:
+        """The probe of the same functions in the same session, which reads them."""
+        return Probing(self.session, self.data)
+
+    @cached_property
+    def validation(self) -> Probing:
+        """That of the split validation."""
+        data = self.data
+        functions = read_functions(
+            data.location, data.config, "validation", limit=data.limit, control=data.control, seed=data.seed
+        )
+        return Probing(self.session, functions)
+
+    @cached_property
+    def _classes(self) -> WordClasses:
+        return WordClasses(_every_row(self.validation.data))
+
+    def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
+        """Features of words and positions of functions, by their places in the split."""
+        wanted = {function.index for function in functions}
+        return {row["place"]: Surface.of(row, self._classes) for row in _every_row(data) if row["place"] in wanted}
+
+    def _learn(self) -> tuple[Axes | None, str, dict[str, Learned]]:
+        """The axes of states, the transform of attention or layer of states, and what is learned of each relation."""
+        functions, *_ = drawn(self.validation.encoded.functions, self.edges)
+        data, session = self.validation.data.dataset, self.session
+        names = data["repo"] if "repo" in data.column_names else [""] * len(data)
+        repositories = {function.index: names[function.index] for function in functions}
+        title = f"learning from {self.probing.encoder.name}"
+        main, encoder = session.processes.main, self.probing.encoder
+        total = len(functions) * (1 + self.states)  # which are read after attention
+        with progress(total=total, desc=title, unit="function", main=main) as bar:
+            surfaces = self._surfaces(self.validation.data, functions)
+            axes = principal_axes(encoder, functions) if self.states else None
+            read = attend if axes is None else partial(attend_states, axes=axes)
+            return axes, *learn(encoder, functions, surfaces, repositories, bar, read)
+
+    def prepare(self) -> Prepared[ReadFunction]:
+        from probing.models.selfcheck import examine_lengths
+
+        data, encoder = self.data, self.probing.encoder
+        encoded, self.relations, skips = self.probing.encoded
+        if not (encoded and self.validation.encoded.functions):
+            raise LedgerError(
+                f"no function of {data.name}/{data.config}, {data.split} or validation, can be scored; skipped: "
+                f"{dict(skips + self.validation.encoded.skips)}"
+            )
+        lengths = sorted(encoded, key=lambda function: len(function.ids))
+        examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
+        processes = self.session.processes
+        self.axes, self.transform, self.learned = processes.share(self._learn() if processes.main else None)
+        functions, same, not_drawn = drawn(encoded, self.edges)
+        known = np.array([name in self.learned for name in self.relations])
+        of_learned = np.concatenate([known[:0], *(known[function.edges.relation] for function in functions)])
+        functions, not_learned = with_edges(functions, of_learned), int((~of_learned).sum())
+        if not functions:
+            raise LedgerError(
+                f"no relation has both edges to learn from in validation and edges to score in {data.split}: "
+                f"{not_learned} edges"
+            )
+        return self.prepared(
+            encoder,
+            functions,
+            skips,
+            "has an edge of a relation that is learned",
+            settings={
+                "learned_on": self.validation.data.labels,
+                "weights": encoder.weights,
+                "pool": self.session.pool,
+            },
+            run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},
+            left_out=dict(zip(LEFT_OUT, (same, not_drawn, not_learned))),
+            learned={name: one.outcome for name, one in sorted(self.learned.items())},
+        )
+
+    @cached_property
+    def _scorers(self) -> Scorers:
+        """Of each relation of test two attention heads; and the scorers by attention, alone and beside words and
+        positions, of which there are none where states score."""
+        encoder, picked = self.probing.encoder, np.array([[one.outcome.best, one.outcome.beyond] for one in self._each])
+        if self.states:
+            none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
+            return Scorers(next(iter(TRANSFORMS)), none, picked)
+        weights = self._weights.reshape(len(picked), 2, encoder.layers, 2, encoder.heads)
+        return Scorers(self.transform, weights, picked)
+
+    @cached_property
+    def _each(self) -> list[Learned]:
+        nothing = next(iter(self.learned.values()))  # a relation that is not learned has no edges
+        return [self.learned.get(name, nothing) for name in self.relations]
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        """Of each relation of test, alone, and beside words and positions: (relations, 2, features)."""
+        return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(np.float32)
+
+    @cached_property
+    def _of_functions(self) -> dict[int, Surface]:
+        return self._surfaces(self.data, self.functions)
+
+    def run(self, part: Sequence[ReadFunction], bar: tqdm) -> InformationLedger:
+        asked = {function.index: _choices(function) for function in part}
+        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        distinct = {index: choices for index, (choices, _) in asked.items()}
+        listener = partial(ScoredPairs, asked=distinct, heard=found, scorers=self._scorers)
+        listen(self.probing.encoder, part, bar, listener)
+        if self.axes is not None:
+            arguments = self.probing.encoder, part, self.axes, self.transform, self._weights, distinct
+            found = {index: (scores, found[index][1]) for index, scores in score_states(*arguments).items()}
+        rows = [self._rows(function, *asked[function.index], *found[function.index]) for function in part]
+        return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
+
+    def _rows(
+        self, function: ReadFunction, distinct: np.ndarray, choice: np.ndarray, scores: np.ndarray, by_head: np.ndarray
+    ) -> np.ndarray:
+        """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each edge."""
+        surface, cells = self._of_functions[function.index], []
+        for number, (relation, place) in enumerate(distinct.tolist()):
+            learned, head = self.learned[self.relations[relation]], int(function.heads[place])
+            edges = np.flatnonzero(choice == number)
+            first = function.edges.first[edges]
+            attention, weights = (np.delete(one[number], head, axis=-1) for one in (scores, by_head))
+            ranks, bits = _found(choice_of(surface, head), learned, attention, weights, first - (first > head))
+            candidates = len(surface.word) - 1
+            cells += [
+                (function.index, edge, relation, head, first[at], candidates, *ranks[:, at], *bits[:, at])
+                for at, edge in enumerate(edges.tolist())
+            ]
+        return np.array(cells, InformationLedger.ROW)
+
+
+def _every_row(data: Functions) -> Iterator[Row]:
+    return (row for batch in rows(data.dataset, data.limit) for row in batch)
+
+
+def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct choices of a function, relation and place among its head tokens (M, 2), and that of each edge."""
+    place = np.searchsorted(function.heads, function.edges.head)
+    distinct, choice = np.unique(np.stack([function.edges.relation, place], axis=1), axis=0, return_inverse=True)
+    return distinct, choice.reshape(-1)
+
+
+def _found(
+    choices: Choices, learned: Learned, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the candidates of one head token.
+
+    `attention`: scores (2, P) by attention alone, and beside words and positions; `by_head`: weights (2, P).
+    """
+    scores = np.stack(
+        [choices.scores(learned.words), attention[0], choices.scores(learned.both) + attention[1]]
+    )  # in the order of CHOICES
+    top = scores.max(axis=1, keepdims=True)
+    nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
+    every = np.concatenate([scores.round(_ROUNDED), by_head])
+    target, place = every[:, chosen, None], np.arange(every.shape[1])
+    before = (every[:, None] > target) | ((every[:, None] == target) & (place < chosen[:, None]))
+    return before.sum(axis=-1), np.maximum(nats / np.log(2), 0).round(DECIMALS)

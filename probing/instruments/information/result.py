@@ -1,0 +1,278 @@
+"""The result of an information probe: what attention adds by relation, and everything needed to check and repeat it.
+
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per drawn edge of a learned
+relation, sorted by function (its position in the split) and `edge` (its position among those of the function), with the
+rank of the dependent, 0 = best, and its log-loss in bits, by three log-linear choices: `words` (and positions), the
+`attention` of all heads, and `both`. `best_rank` and `beyond_rank` are by one attention head each: the one that finds
+most edges of the relation on validation, and most of those that words and positions miss there.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import SUM
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.runs import ledger_file
+from probing.runs.ledger_file import RowLedger
+from probing.runs.records import Count, Number, Record, exactly, listed
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import ControlledSettings
+
+LEAST_EDGES = 25
+"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
+
+CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
+"""The log-linear choices: from words and positions, from the attention of all heads, and from both."""
+
+STATES = "states"
+
+DECIMALS = 4
+"""Those of bits."""
+
+
+class InformationLedger(RowLedger):
+    """N drawn edges."""
+
+    ROW = np.dtype(
+        [
+            ("function", "<i4"),
+            ("edge", "<i4"),  # its position among the edges of the function
+            ("relation", "<i4"),
+            ("head", "<i4"),  # token
+            ("first", "<i4"),  # token of the dependent
+            ("candidates", "<i4"),  # all tokens but the head
+            *((f"{choice}_rank", "<i4") for choice in CHOICES),
+            ("best_rank", "<i4"),
+            ("beyond_rank", "<i4"),
+            *((f"{choice}_bits", "<f8") for choice in CHOICES),
+        ]
+    )
+    ORDER = ("function", "edge")
+    NAMED = "relation"
+    INSTRUMENT = ledger_file.INFORMATION
+    COMMAND = "inform"
+    REPEATED = ("function", "relation", "candidates", *(f"{choice}_rank" for choice in CHOICES))
+    BOUNDS: ClassVar = {f"{choice}_bits": (0, np.inf) for choice in CHOICES}
+
+    @property
+    def relations(self) -> list[str]:
+        return self.names
+
+    def __repr__(self) -> str:
+        return f"InformationLedger: {len(self)} edges of {len(self.relations)} relations"
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        super().check(rows)
+        ranks = np.stack([rows[name] for name in cls.ROW.names or () if name.endswith("_rank")])
+        if (ranks < 0).any() or (ranks >= rows["candidates"]).any():
+            raise ValueError("ranks that cannot be")
+
+
+VERSION = 3
+"""Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
+
+LEFT_OUT = (
+    "dependent begins at its head token",
+    "not drawn",
+    f"relation with fewer than {LEAST_EDGES} drawn edges of validation, or in one function of it",
+)
+"""Why an edge of test is not scored."""
+
+AttentionHead = Annotated[tuple[Number, Number, Number], listed]
+"""Layer; direction, 0 from the head token and 1 to it; and number in its layer."""
+
+
+class LearnedRelation(Record):
+    """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
+
+    `best`, `beyond`: the attention head that finds most edges with one guess, and most of the missed ones. `penalties`:
+    of words, attention, and attention beside words; None where attention did not lower the loss on unseen folds by a
+    standard error.
+    """
+
+    edges: Count
+    missed: Number
+    best: AttentionHead
+    beyond: AttentionHead
+    penalties: Annotated[tuple[float, float, float | None], listed]
+
+
+class InformationSettings(ControlledSettings):
+    """Everything that determines an information probe; `labels`: of the split that is scored."""
+
+    KIND = (ledger_file.INFORMATION,)
+
+    learned_on: str  # digest of the labels of the split validation
+    edges: int  # the most that are drawn of a relation and split
+    states: bool = Field(default=False, exclude_if=lambda states: not states)  # hidden states instead of attention
+
+    @property
+    def instead(self) -> list[str]:
+        return [*super().instead, *([STATES] if self.states else [])]
+
+    def signed(self) -> dict[str, Any]:
+        pool = None if self.pool == SUM else self.pools
+        return {**super().signed(), "drawn": self.edges, "pool": pool, "of": STATES if self.states else None}
+
+
+class InformationRun(Circumstances):
+    """The circumstances of the run."""
+
+    layers: Count
+    heads: Count
+    """In each layer."""
+    transform: str
+    """The form in which attention is a feature, one of `TRANSFORMS` of `pairs`; of states, the layer."""
+
+
+class InformationProvenance(Provenance):
+    """The origin of an information ledger."""
+
+    RUN, WHAT, AGAIN = "an information probe", "information", "run `codesyntax inform` again"
+    VERSION = VERSION
+    SIGNED = (
+        "bits",
+        ("learned_on", "max_length", "dtype", "drawn", "edges", "version", "weights", "pool", "of", "control"),
+    )
+
+    settings: InformationSettings
+    version: int
+    left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
+    """Reason -> number of edges that are not scored."""
+    learned: dict[str, LearnedRelation]
+    run: InformationRun
+
+
+class ChoiceScore(Record):
+    """The success of a log-linear choice of dependents: `uas`, top-1 in percent, and `bits`, the mean log-loss."""
+
+    uas: float
+    bits: float
+
+
+class RelationInformation(Record):
+    """The scores on a relation's `edges` in so many `functions`.
+
+    `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions, which leave
+    `words.bits` open; `missed`: how many edges words and positions miss, of which `beyond` percent are found by the one
+    head that is best at that on validation, and `attention_beyond` percent by the attention of all heads.
+    """
+
+    edges: Count
+    functions: Count
+    in_mean: bool
+    best: float
+    words: ChoiceScore
+    attention: ChoiceScore
+    both: ChoiceScore
+    adds: float
+    missed: Number
+    beyond: float | None
+    attention_beyond: float | None
+
+
+class MeanInformation(Record):
+    """Means over the relations with `in_mean`; those beyond rules over the ones in which something is missed.
+
+    `share`: percent of the bits that words and positions leave open.
+    """
+
+    relations: Number
+    best: float
+    words: ChoiceScore
+    attention: ChoiceScore
+    both: ChoiceScore
+    adds: float
+    share: float | None
+    beyond: float | None
+    attention_beyond: float | None
+
+
+class InformationResult(Result[InformationLedger]):
+    """The information in one model's attention on one split beyond words and positions."""
+
+    LEDGER = InformationLedger
+    PROVENANCE = InformationProvenance
+
+    instrument: Literal["information"]
+    settings: InformationSettings
+    run: InformationRun
+    mean: MeanInformation | None
+    relations: dict[str, RelationInformation]
+    learned: dict[str, LearnedRelation]
+    left_out: dict[str, Number]
+
+    @classmethod
+    def from_ledger(cls, ledger: InformationLedger, data_folder: Path | None = None) -> InformationResult:
+        made, rows = InformationProvenance.of(ledger), ledger.rows
+        relations = {name: _of_relation(name, rows[chosen]) for name, chosen in sorted(ledger.named().items())}
+        if strange := sorted(relations.keys() - made.learned.keys()):
+            raise LedgerError(f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`")
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            made.signature(edges=len(rows)),
+            functions=len(np.unique(rows["function"])),
+            mean=_mean([one for one in relations.values() if one.in_mean]),
+            relations=relations,
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"InformationResult: {self.title}", "bits that attention adds to words and positions:"]
+        lines += [f"{name:>32}{one.adds:>9.3f}" for name, one in self.relations.items()]
+        return "\n".join([*lines, self.signature])
+
+
+def counts(name: str, edges: int) -> bool:
+    """True if a relation with so many drawn edges is in the means."""
+    return name not in NOT_IN_MEAN and edges >= LEAST_EDGES
+
+
+def _percent(found: np.ndarray) -> float | None:
+    return float(100 * found.mean()) if found.size else None
+
+
+def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
+    scores = {
+        choice: ChoiceScore(
+            uas=100 * float((rows[f"{choice}_rank"] == 0).mean()), bits=float(rows[f"{choice}_bits"].mean())
+        )
+        for choice in CHOICES
+    }
+    missed = rows[rows["words_rank"] > 0]
+    return RelationInformation(
+        edges=len(rows),
+        functions=len(np.unique(rows["function"])),
+        in_mean=counts(name, len(rows)),
+        best=100 * float((rows["best_rank"] == 0).mean()),
+        **scores,
+        adds=float((rows["words_bits"] - rows["both_bits"]).mean()),
+        missed=len(missed),
+        beyond=_percent(missed["beyond_rank"] == 0),
+        attention_beyond=_percent(missed["attention_rank"] == 0),
+    )
+
+
+def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
+    """None without any relation."""
+    if not relations:
+        return None
+
+    def mean(name: str) -> float | None:
+        known = [value for value in map(attrgetter(name), relations) if value is not None]
+        return float(np.mean(known)) if known else None
+
+    choices = {choice: {"uas": mean(f"{choice}.uas"), "bits": mean(f"{choice}.bits")} for choice in CHOICES}
+    others = {name: mean(name) for name in ("best", "adds", "beyond", "attention_beyond")}
+    left_open, adds = choices[WORDS]["bits"], others["adds"]
+    share = 100 * adds / left_open if adds is not None and left_open else None
+    return MeanInformation.model_validate({"relations": len(relations), "share": share, **choices, **others})

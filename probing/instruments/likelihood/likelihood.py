@@ -1,0 +1,424 @@
+"""What language models find likely: the text of a minimal pair that parses, and the tokens of syntax nodes.
+
+Minimal pairs: the score of a text is the sum of the log-probabilities of its sub-tokens. A decoder predicts each from
+those before it; the first from the beginning-of-text token or, in a model without one, from its end-of-text token,
+which stands before every text once, whether the tokenizer adds it or not. In a masked language model each sub-token is
+masked alone, so the score is a pseudo-log-likelihood (Salazar et al. 2020). The other score, of the place alone, sums
+over the sub-tokens in which the two texts differ: all between those that they share at the beginning and at the end,
+and the next one too where one text has none there.
+
+Surprisal: that of a token is the negative binary logarithm of its probability after all that stands before it, in bits:
+the sum over its sub-tokens, from one forward pass a function. A sub-token of two tokens, such as `):`, counts for both.
+Tokens are the leaves of the syntax tree. Each token of a node has a control: of the tokens of the function that do not
+have this role in any node of the type, the most similar one in frequency and place, with as many sub-tokens. A token
+without such a control is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
+from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.pairs.code import Code, Node
+from codesyntax_dataset.pairs.rivals import N, NGrams, windows
+from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
+from codesyntax_metric.ast_similarity.similarity import parser_version
+from probing.instruments.attention.align import align
+from probing.instruments.likelihood import result as results
+from probing.instruments.likelihood.result import (
+    DECIMALS,
+    PreferenceLedger,
+    PreferenceResult,
+    SurprisalLedger,
+    SurprisalResult,
+)
+from probing.instruments.masking.fill import Copy, Passes
+from probing.instruments.masking.mask import chosen_types
+from probing.models.subtokens import check_language, exact_offsets
+from probing.runs.data import pairs, read_functions, rows
+from probing.runs.experiment import Experiment, F, Prepared, R, run
+from probing.runs.session import Session
+from probing.runs.settings import limit_of
+
+if TYPE_CHECKING:
+    from probing.models.masked import ScoringModel
+
+
+@dataclass
+class Scoring(Experiment[F, R]):
+    """What reads the log-probabilities of sub-tokens, by a model or its untrained twin."""
+
+    PART = 128
+
+    batch_tokens: int | None = None
+
+    @cached_property
+    def model(self) -> ScoringModel:
+        return self.session.scoring_model(None if self.data.control is None else self.data.seed)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        return Scorer(self.model, self.batch_tokens)
+
+
+class Scorer(Passes[Copy]):
+    """Finds log-probabilities; a masked language model runs over a text once for each of its sub-tokens."""
+
+    model: ScoringModel
+
+    def passes(self, text: Copy) -> list[Copy]:
+        if self.model.mask is None:
+            return [text]
+        return [Copy(text.ids, text.positions[at : at + 1]) for at in range(len(text.positions))]
+
+    def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.model.log_probabilities(inputs, *self.places(batch))
+
+
+# ------------------------------------------------------------------------------------------------------- minimal pairs
+
+NEAR = {"float32": 1e-2, "bfloat16": 0.0}
+"""Nats by which other batches may change a score; in bfloat16 by more, and nothing is promised."""
+
+
+@checked
+def prefer(
+    model: str | os.PathLike | tuple | Session,
+    data: Any,
+    config: str = "python_pairs",
+    split: str = "test",
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    control: str | None = None,
+    seed: Natural = 0,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> PreferenceResult | None:
+    """Score minimal pairs of code: how often a language model finds the text that parses likelier.
+
+    `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such as `python_pairs`.
+    `max_length`: pairs with a longer text are skipped, and counted. `control`: `random-weights`, an untrained twin
+    drawn by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
+    `device` and `max_length` itself. A masked language model runs once for each sub-token of a text.
+
+    In float32, other batches change a score in its last digits, and never which text is likelier: pairs in which they
+    could are scored again alone.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    session = Session.of(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    if control not in (None, RANDOM_WEIGHTS):
+        raise UnknownName("control of minimal pairs", control, [RANDOM_WEIGHTS])
+    if not variant_of(config).pairs:
+        raise ArgumentError(
+            f"config is {config!r}, expected one of minimal pairs, such as {language_of(config).name}_pairs"
+        )
+    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    return run(Preferring(session, read, batch_tokens), output, shard)
+
+
+@dataclass(frozen=True)
+class EncodedPair:
+    """A minimal pair as the model reads it, at the place `index` in the split.
+
+    `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of each, which of these
+    positions the two do not share, bool (M,); `about`: phenomenon, relation, repository, distance, depth, and how a
+    counter of brackets decides, as in the ledger.
+    """
+
+    index: int
+    good: Copy
+    bad: Copy
+    changed: tuple[np.ndarray, np.ndarray]
+    about: tuple[int, ...]
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The longer text."""
+        return max(self.good.ids, self.bad.ids, key=len)
+
+
+@dataclass
+class Preferring(Scoring[EncodedPair, PreferenceResult]):
+    """Scores both texts of minimal pairs; arguments as of `prefer`."""
+
+    RESULT = PreferenceResult
+    VERB = "scoring pairs with"
+
+    def prepare(self) -> Prepared[EncodedPair]:
+        data, model = self.data, self.model
+        check_language(model.tokenizer, model.name, language_of(data.config).name)
+        rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
+        self.phenomena, self.relations = (sorted({row[name] for row in rows}) for name in ("phenomenon", "relation"))
+        encoded, longest = [*self._encoded(rows)], model.longest
+        kept = [pair for pair in encoded if len(pair.ids) <= longest]
+        return self.prepared(
+            model,
+            kept,
+            Counter({f"more than {longest} sub-tokens": len(encoded) - len(kept)}),
+            "can be scored",
+            run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
+            relations=self.relations,
+        )
+
+    def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
+        phenomenon, relation = ({name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations))
+        repository: dict[str, int] = {}
+        for row in rows:
+            good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
+            about = (
+                phenomenon[row["phenomenon"]],
+                relation[row["relation"]],
+                repository.setdefault(row["repo"], len(repository)),
+                int(row["distance"]),
+                int(row["depth"]),
+                1 + int(np.sign(unmatched(row["bad"]) - unmatched(row["good"]))),
+            )
+            yield EncodedPair(row["place"], good, bad, changed(good, bad), about)
+
+    def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
+        near, cells = NEAR[self.model.dtype], []
+        for pair, scores in zip(part, self.scorer.find([(pair.good, pair.bad) for pair in part], bar)):
+            if near and (np.abs(np.subtract(*_sums(pair, scores))) < near).any():
+                scores = [self.scorer.alone(text) for text in (pair.good, pair.bad)]
+            tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
+            cells.append((pair.index, *pair.about, *tokens, *np.concatenate(_sums(pair, scores)).round(DECIMALS)))
+        return PreferenceLedger(self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made).sorted()
+
+
+def _sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in `changed`."""
+    return [np.array([of.sum(), of[where].sum()]) for of, where in zip(scores, pair.changed)]
+
+
+def unmatched(text: str) -> int:
+    """How many brackets of each kind a text opens and does not close, or closes and does not open, counted alone."""
+    return sum(abs(text.count(opens) - text.count(closes)) for opens, closes in ("()", "[]", "{}"))
+
+
+def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
+    """Of each text, which of its positions are in the place where the two differ: bool (M,)."""
+    shortest = min(len(good.ids), len(bad.ids))
+    first = _alike(good.ids[:shortest], bad.ids[:shortest])
+    last = _alike(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
+    if first + last == shortest and last:  # one text has nothing there
+        last -= 1
+    here, there = ((text.positions >= first) & (text.positions < len(text.ids) - last) for text in (good, bad))
+    return here, there
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> int:
+    """How many ids, from the first on, are equal."""
+    return int(np.append(one != other, True).argmax())
+
+
+# ----------------------------------------------------------------------------------------------------------- surprisal
+
+FREQUENCY_APART, PLACE_APART = 1.0, 0.25
+"""The most by which a control differs: twice or half as frequent, and by a quarter of the function."""
+
+
+@checked
+def surprise(
+    model: str | os.PathLike | tuple | Session,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    node_types: Sequence[str] | None = None,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    control: str | None = None,
+    seed: Natural = 0,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> SurprisalResult | None:
+    """Measure how well a decoder foresees the first token, the closing token and all tokens of the nodes of each type.
+
+    `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by default those that
+    `mask` masks. `control`: `random-weights`, an untrained twin drawn by `seed`. The others as of `probing.probe`;
+    `model` may be a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    session = Session.of(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    if control not in (None, RANDOM_WEIGHTS):
+        raise UnknownName("control of surprisal", control, [RANDOM_WEIGHTS])
+    chosen = chosen_types(language_of(config).name, node_types)
+    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    return run(Surprising(session, read, batch_tokens, chosen), output, shard)
+
+
+@dataclass
+class TokenizedFunction:
+    """A function of T tokens, at the place `index` in the split.
+
+    `text`: its sub-tokens, and the positions of those that are scored; `first`, `last` (T,): which scores are those of
+    each token, -1 without; `like` (T, 3): surprisal for 5-grams, frequency and place, as in the ledger; `asked`: what
+    each row of the ledger is about, its tokens, and their controls.
+    """
+
+    index: int
+    code: Code
+    text: Copy
+    first: np.ndarray
+    last: np.ndarray
+    like: np.ndarray
+    asked: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.text.ids
+
+    @property
+    def tokens(self) -> list[str]:
+        return [self.code.of(token) for token in self.code.tokens]
+
+
+@dataclass
+class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
+    """Measures the surprisal of nodes; arguments as of `surprise`, node types by name."""
+
+    RESULT = SurprisalResult
+    VERB = "reading with"
+    ASKED = ("node_types",)
+
+    node_types: Sequence[str] = ()
+
+    @property
+    def asked(self) -> Mapping[str, object]:
+        return {**super().asked, "parser": self._parser}
+
+    @property
+    def _parser(self) -> str:
+        return parser_version(language_of(self.data.config).name)
+
+    def prepare(self) -> Prepared[TokenizedFunction]:
+        model = self.model
+        if model.mask is not None:
+            raise ModelError(f"{model.name} sees later sub-tokens, too: surprisal is that of decoders")
+        skips, unmatched = Counter[str](), {role: Counter[str]() for role in results.ROLES}
+        functions = [*self._read(skips)]
+        _compare(functions)
+        for function in functions:
+            _match(function, self.node_types, unmatched)
+        kept = [function for function in functions if function.asked]
+        skips["no node with a control"] = len(functions) - len(kept)
+        return self.prepared(
+            model,
+            kept,
+            skips,
+            "has a node that can be compared",
+            run={"parser": self._parser},
+            unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
+        )
+
+    def _read(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
+        model, language = self.model, language_of(self.data.config).name
+        for row in (row for batch in rows(self.data.dataset, self.data.limit) for row in batch):
+            try:
+                code = Code(row["code"], language)
+            except ParseError:
+                skips["does not parse"] += 1
+                continue
+            ((ids, positions),) = model.read([code.text])
+            if len(ids) > model.longest:
+                skips[f"more than {model.longest} sub-tokens"] += 1
+                continue
+            ((_, offsets, special),) = model.encode([code.text])
+            start, end = (np.array([getattr(token, name) for token in code.tokens]) for name in ("start", "end"))
+            found = align(
+                code.text,
+                start,
+                end,
+                offsets[~special],
+                np.zeros((~special).sum(), bool),
+                exact=exact_offsets(model.tokenizer),
+            )
+            unscored = (~special).sum() - len(positions)  # a first sub-token that nothing predicts
+            first, last = found.first - unscored, found.last - unscored
+            yield TokenizedFunction(row["place"], code, Copy(ids, positions), first, last, np.empty((len(first), 3)))
+
+    def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
+        cells: list[tuple[float, ...]] = []
+        for function, (scores,) in zip(part, self.scorer.find([[function.text] for function in part], bar)):
+            before = np.append(0, np.cumsum(-scores / np.log(2)))
+            bits = before[function.last + 1] - before[function.first]
+            measured = np.column_stack([bits, function.like])
+            for about, tokens, controls in function.asked:
+                means = [measured[of].mean(axis=0).round(DECIMALS) for of in (tokens, controls)]
+                cells.append((*about, *np.concatenate(means)))
+        return SurprisalLedger([*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made).sorted()
+
+
+def _compare(functions: Sequence[TokenizedFunction]) -> None:
+    """Say of each token what it is like: the 5-gram model of each half of the functions scores the other half."""
+    texts = [function.tokens for function in functions]
+    counts = Counter(token for tokens in texts for token in tokens)
+    halves = np.array_split(np.arange(len(functions)), 2)
+    for half, other in (halves, halves[::-1]):
+        grams = NGrams(np.concatenate([np.empty((0, N), np.uint64), *(windows(texts[at]) for at in other)]))
+        for at in half:
+            frequency = np.log2([counts[token] for token in texts[at]])
+            bits = -grams.log_probabilities(windows(texts[at])) / np.log(2)
+            functions[at].like = np.column_stack([bits, frequency, np.arange(len(bits)) / len(bits)])
+
+
+def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: dict[str, Counter[str]]) -> None:
+    """Ask for the nodes of a function whose tokens have controls, and count those without."""
+    nodes = [node for node in function.code.nodes if node.first >= 0]
+    for kind, name in enumerate(node_types):
+        of_kind = [node for node in nodes if node.type == name]
+        for at, role in enumerate(results.ROLES):
+            spans = [_tokens_in(node, role) for node in of_kind]
+            taken = sorted({token for span in spans for token in span})
+            controls = {token: found for token in taken if (found := _control(function, token, taken)) is not None}
+            for number, (node, span) in enumerate(zip(of_kind, spans)):
+                tokens = [token for token in span if token in controls]
+                if tokens:
+                    about = function.index, kind, number, at, node.level, node.last - node.first
+                    function.asked.append((about, tokens, [controls[token] for token in tokens]))
+                elif span:
+                    unmatched[role][name] += 1
+
+
+def _tokens_in(node: Node, role: str) -> list[int]:
+    """The tokens of a node in one of ROLES; none for the closing one of a node of a single token."""
+    if role == results.FIRST:
+        return [node.first]
+    if role == results.CLOSING:
+        return [node.last] if node.last > node.first else []
+    return [*range(node.first, node.last + 1)]
+
+
+def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int | None:
+    """The token outside of `taken` that is most like a token, the first of equals; None without any."""
+    _, frequency, place = np.abs(function.like - function.like[token]).T
+    size = function.last - function.first
+    alike = (size == size[token]) & (frequency <= FREQUENCY_APART) & (place <= PLACE_APART) & (function.first >= 0)
+    alike[taken] = False
+    apart = np.where(alike, frequency + place, np.inf)
+    return int(apart.argmin()) if alike.any() and function.first[token] >= 0 else None

@@ -1,0 +1,259 @@
+"""SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
+
+Copies of a function are masked by `masking`, restored by `fill`, and put back into text and compared by `restore`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.languages import grammar, language_of
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_metric.ast_similarity.similarity import parser_version
+from probing.instruments.masking import examples, masking
+from probing.instruments.masking.masking import Maskable, MaskedCopy, Masker, masked_copies
+from probing.instruments.masking.restore import Restoration, RestoredCopy
+from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
+from probing.runs.data import read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.session import Session
+from probing.runs.settings import limit_of
+
+if TYPE_CHECKING:
+    from probing.models.masked import RestoringModel
+
+
+@checked
+def mask(
+    model: str | os.PathLike | tuple | Session,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    node_types: Sequence[str] | None = None,
+    protocol: str = masking.CURRENT,
+    rate: float | int = 1.0,
+    control: str = masking.SUB_TOKENS,
+    random_weights: bool = False,
+    draws: Positive = 20,
+    seed: Natural = 0,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> MaskResult | None:
+    """Have a language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
+
+    For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
+    many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that
+    of the source.
+
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head, or a decoder
+    with fill-in-the-middle tokens, for which the result has the protocol `infilling`; or a `Session` that keeps it for
+    several calls, and says `revision`, `device` and `max_length`. `data`, `config`, `split`, `limit`, `sample`,
+    `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are not used. `node_types`: names
+    of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or their counterparts.
+    `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a function's nodes
+    that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random spans of code as
+    long as the nodes, outside of them, from leaf to leaf of the tree; nodes without such a place are not masked, and
+    counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the controls
+    and of a rate below 1. The model runs in float32.
+
+    With an `output`, three worked examples are written beside the result (see `probing.instruments.masking.examples`);
+    after shards, by a further call without one.
+
+    The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
+    cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the
+    main process returns the result and the others None.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    session = Session.of(model, revision=revision, device=device, max_length=max_length)
+    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
+    chosen = chosen_types(language_of(config).name, node_types)
+    asked = protocol, float(rate), control, random_weights, draws, seed
+    experiment = Masking(session, functions, chosen, *asked, batch_tokens)
+    result = run(experiment, output, shard)
+    if result is not None and output is not None:
+        examples.save(result, functions, Path(output), lambda: experiment.restoration)
+    return result
+
+
+@dataclass(frozen=True)
+class MaskedFunction:
+    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has."""
+
+    index: int
+    code: str
+    ids: np.ndarray
+    copies: int
+
+
+@dataclass
+class Masking(Experiment[MaskedFunction, MaskResult]):
+    """Restores masked copies of functions; arguments as of `mask`, node types by name."""
+
+    RESULT = MaskResult
+    VERB = "masking with"
+    ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
+
+    node_types: Sequence[str]
+    protocol: str = masking.CURRENT
+    rate: float = 1.0
+    control: str = masking.SUB_TOKENS
+    random_weights: bool = False
+    draws: int = 20
+    seed: int = 0
+    batch_tokens: int | None = None
+
+    @property
+    def asked(self) -> Mapping[str, object]:
+        return {**super().asked, "parser": self._parser}  # the cache knows no versions of parsers by itself
+
+    @property
+    def _parser(self) -> str:
+        return parser_version(language_of(self.data.config).name)
+
+    @cached_property
+    def model(self) -> RestoringModel:
+        return self.session.restoring_model(self.seed if self.random_weights else None)
+
+    @cached_property
+    def protocol_of_model(self) -> str:
+        """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot follow it."""
+        infills = self.model.mask is None
+        if self.protocol == (masking.PUBLISHED if infills else masking.INFILLING):
+            kind = "a decoder, which fills holes" if infills else "a masked language model, which restores masks"
+            raise ArgumentError(
+                f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {masking.CURRENT!r}"
+            )
+        return masking.INFILLING if infills else self.protocol
+
+    @cached_property
+    def masker(self) -> Masker:
+        language = language_of(self.data.config).name
+        return Masker(self.model.tokenizer, language, self.node_types, protocol=self.protocol_of_model)
+
+    def prepare(self) -> Prepared[MaskedFunction]:
+        if not 0 < self.rate <= 1:
+            raise ArgumentError(f"rate is {self.rate}, expected a share of the nodes above 0, at most 1")
+        if self.control not in masking.CONTROLS:
+            raise UnknownName("control", self.control, masking.CONTROLS)
+        if self.control == masking.SPANS and self.protocol == masking.PUBLISHED:
+            raise ArgumentError(
+                f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
+            )
+        data, model, masker = self.data, self.model, self.masker
+        functions: list[MaskedFunction] = []
+        skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
+        placed: Counter[tuple[str, bool]] = Counter()
+        masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
+        read = 0
+        for batch in rows(data.dataset, data.limit):
+            for row, function in zip(batch, masker.read([row["code"] for row in batch])):
+                if len(function.ids) > model.longest:
+                    skips[f"more than {model.longest} sub-tokens"] += 1
+                    continue
+                read += 1
+                copies, without, of_nodes = self.copies(function, row["place"])
+                dropped.update(without)
+                placed += of_nodes
+                for copy in copies:
+                    arm = masked.setdefault((copy.node_type, copy.number > 0), Counter())
+                    arm.update(function.ids[copy.positions].tolist())
+                if copies:
+                    functions.append(MaskedFunction(row["place"], function.code, function.ids, len(copies)))
+        return self.prepared(
+            model,
+            functions,
+            skips,
+            f"has a node to mask of {', '.join(self.node_types)}",
+            settings={"protocol": self.protocol_of_model},
+            run={
+                "output_layer": "all positions" if model.why else "masked positions",
+                "parser": self._parser,
+            },
+            functions=read,
+            dropped=dropped,
+            without_place={
+                name: (placed[name, False], placed[name, False] + placed[name, True])
+                for name in self.node_types
+                if placed[name, False] + placed[name, True]
+            },
+            commonest={
+                self.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
+                for kind in sorted({kind for kind, _ in masked})
+            },
+        )
+
+    def copies(
+        self, function: Maskable, index: int
+    ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
+        """The masked copies of the function at this place in the split, as of `masked_copies`."""
+        return masked_copies(function, index, self.node_types, self.draws, self.seed, self.rate, self.control)
+
+    @cached_property
+    def restoration(self) -> Restoration:
+        """The model, loaded, with its masker."""
+        return Restoration(self.model, self.masker, self.batch_tokens)
+
+    @cached_property
+    def _commonest(self) -> dict[int, tuple[int, int]]:
+        commonest = self.provenance.commonest
+        return {place: commonest[name] for place, name in enumerate(self.node_types) if name in commonest}
+
+    def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
+        return self.rows(part, bar)[0].sorted()
+
+    def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
+        """The rows of some functions, in their order, and the number of unsure positions of each row."""
+        texts = zip(part, self.masker.read([function.code for function in part]))
+        functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
+        cells, unsure = [], []
+        for function, restored in zip(part, self.restoration.each(functions, bar)):
+            for one in restored:
+                cells.append(self._row(function, one))
+                unsure.append(one.filled.unsure)
+        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(unsure)
+
+    def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
+        """The row of the ledger of a copy of a function."""
+        copy, filled, _, similarity, floors = restored
+        commonest = self._commonest[copy.node_type][copy.number > 0]
+        return (
+            *(function.index, copy.node_type, copy.number, copy.seed),
+            *(len(copy.positions), *filled.hits, filled.log_probability),
+            int((function.ids[copy.positions] == commonest).sum()),
+            *chain(similarity, *floors),
+        )
+
+
+def _commonest(numbers: Counter[int]) -> int:
+    """The number that is most frequent, of equals the lowest."""
+    return min(numbers, key=lambda number: (-numbers[number], number))
+
+
+def chosen_types(language: str, names: Sequence[str] | None) -> list[str]:
+    """The node types of these names; `all` stands for all named ones of the grammar."""
+    if names is not None and not names:
+        raise ArgumentError("no node type to mask: name some of the language's grammar, or all")
+    if names is not None and list(names) == ["all"]:
+        return [name for name in grammar.node_types(language) if name.isidentifier()]
+    return grammar.checked_node_types(language, names)

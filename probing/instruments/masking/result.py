@@ -1,0 +1,319 @@
+"""The ledger of a masking run, and its result: means by node type, signature, and what is needed to repeat them.
+
+The ledger has what a model restored in each masked copy of each function; every score is computed from it. It needs no
+torch and no model: numpy and pyarrow read it. As Parquet it has one row per copy, sorted by function (its position in
+the split), node type and copy: 0 is T1, in which the nodes of the type are masked, the others are its controls T0, in
+which as many random sub-tokens are (Velasco et al. 2024, section 3).
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError, UnknownName
+from probing.runs import ledger_file
+from probing.runs.ledger_file import LOG_PROBABILITY, MASKING, RowLedger
+from probing.runs.records import Count, Number, Record, Texts, exactly, listed
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import RunSettings
+
+if TYPE_CHECKING:
+    import pandas
+
+SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
+"""Of the trees of the source and of the restored text, from 0 to 1."""
+
+FILLERS = {"letter": "x", "deleted": ""}
+"""Fillers that need no model: the letter x in place of each masked sub-token, or nothing."""
+
+FILLED = tuple(f"{filler}_{similarity}" for filler in FILLERS for similarity in SIMILARITIES)
+"""The similarities of the trees of the source and of the text that a filler leaves."""
+
+FLOORS = {similarity: tuple(f"{filler}_{similarity}" for filler in FILLERS) for similarity in SIMILARITIES} | {
+    "restored": ("commonest",)
+}
+"""Outcome -> columns of what needs no model, which say what it is worth."""
+
+HITS = ("hits_1", "hits_5", "hits_10")
+"""Counts of masked sub-tokens whose true one is first, or among the first 5 or 10."""
+
+ROW = np.dtype(
+    [
+        ("function", "<i4"),
+        ("node_type", "<i4"),
+        ("copy", "<i4"),
+        ("seed", "<i8"),  # of the positions
+        ("masked", "<i4"),  # sub-tokens
+        *((name, "<i4") for name in HITS),
+        ("log_probability", "<f8"),  # of the true sub-tokens, the mean over the masked ones, in nats, rounded
+        ("commonest", "<i4"),  # how many masked sub-tokens are the one masked most often, of this type in this arm
+        *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),  # NaN if the trees could not be compared
+    ]
+)
+"""The columns of a copy. `node_type` is an index into the ledger's node types."""
+
+
+class MaskingLedger(RowLedger):
+    """N masked copies: `rows` (N,) of the type ROW. `settings`: how the ledger was made, as JSON."""
+
+    ROW = ROW
+    ORDER = ("function", "node_type", "copy")
+    NAMED = "node_type"
+    INSTRUMENT = ledger_file.MASKING
+    COMMAND = "mask"
+    REPEATED = ("node_type", "function", "copy", "masked")
+    BOUNDS: ClassVar = {"masked": (1, np.inf), HITS[0]: (0, np.inf), "log_probability": LOG_PROBABILITY}
+
+    @property
+    def node_types(self) -> list[str]:
+        return self.names
+
+    def __repr__(self) -> str:
+        return f"MaskingLedger: {len(self)} masked copies, {len(self.node_types)} node types"
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        super().check(rows)
+        hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
+        similarities = np.stack([rows[name] for name in (*SIMILARITIES, *FILLED)])
+        failed = np.isnan(similarities)
+        if (np.diff(hits, axis=0) > 0).any():
+            raise ValueError("hits that cannot be")
+        if ((rows["commonest"] < 0) | (rows["commonest"] > rows["masked"])).any():
+            raise ValueError("numbers of the commonest sub-token that cannot be")
+        if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
+            raise ValueError("similarities that cannot be")
+
+
+OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
+"""Outcomes compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
+which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
+
+DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
+    "no node of the type",
+    "no sub-token of its nodes masked",
+    "more sub-tokens counted than it has",
+    "no span of code beside its nodes is as long",
+)
+"""Why nothing is masked for a function and a node type: the second where a rate below 1 draws no node, or nodes hold no
+sub-token; the third in the protocol `published` alone, which counts some sub-tokens twice; the last with the control
+`spans` alone."""
+
+
+class MaskSettings(RunSettings):
+    """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al. (2024)."""
+
+    KIND = (MASKING,)
+
+    protocol: str  # one of probing.instruments.masking.masking.PROTOCOLS
+    node_types: Texts
+    rate: float  # share of the nodes that are masked
+    control: str  # one of probing.instruments.masking.masking.CONTROLS
+    random_weights: bool  # an untrained twin, with weights drawn by the seed
+    draws: int  # controls of each masked copy
+    seed: int
+
+
+class MaskRun(Circumstances):
+    """The circumstances of the masking."""
+
+    output_layer: str
+    """Where it was computed: `masked positions` or `all positions`."""
+    parser: str
+    """The versions on which trees depend."""
+
+
+class MaskProvenance(Provenance):
+    """The origin of a masking ledger."""
+
+    RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
+    VERSION = 2  # of masking, restoring and comparing
+    SIGNED = (
+        "mask",
+        ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
+        + ("max_length", "functions", "copies", "parser", "version"),
+    )
+
+    settings: MaskSettings
+    version: int
+    functions: Count
+    """Number of functions read and not skipped."""
+    dropped: Annotated[dict[str, Number], exactly(DROPPED)]
+    """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
+    add up to functions times node types."""
+    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
+    """Node type -> how many nodes are not masked because no span of code beside them is as long, and of how many; with
+    the control `spans` alone."""
+    commonest: dict[str, Annotated[tuple[Number, Number], listed]]
+    """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
+    run: MaskRun
+
+
+class Arm(Record):
+    """Means over the functions of one arm.
+
+    Similarities from 0 to 1, None if every comparison failed; `restored`, `top5` and `top10`: the share of masked
+    sub-tokens of which the true one is the most likely, or among the 5 or 10 most likely, in percent; `log_probability`
+    of the true ones, in nats.
+    """
+
+    jaccard: float | None
+    sorensen_dice: float | None
+    levenshtein: float | None
+    restored: float
+    top5: float
+    top10: float
+    log_probability: float
+
+
+class TypeScores(Record):
+    """One node type: functions and sub-tokens that were masked for it, T1 (its nodes) and T0 (as many at random).
+
+    `failed`: copies whose trees could not be compared.
+    """
+
+    functions: Count
+    masked: Count
+    failed: Number
+    t1: Arm
+    t0: Arm
+
+
+class OutcomeArms(NamedTuple):
+    """An outcome of the functions (F,) with a node type, in both arms, and their places in the split."""
+
+    functions: np.ndarray
+    t1: np.ndarray
+    t0: np.ndarray
+
+
+class MaskResult(Result[MaskingLedger]):
+    """The restorations of one masked language model on one split, by node type."""
+
+    LEDGER = MaskingLedger
+    PROVENANCE = MaskProvenance
+
+    instrument: Literal["masking"]
+    settings: MaskSettings
+    run: MaskRun
+    node_types: dict[str, TypeScores]
+    """Only those that occur."""
+    copies: Count
+    """Masked copies of the functions."""
+    dropped: dict[str, Number]
+    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
+    """As in the provenance, like `dropped`."""
+
+    @classmethod
+    def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
+        provenance = MaskProvenance.of(ledger)
+        _check_counts(ledger, provenance)
+        return cls._of(
+            ledger,
+            data_folder,
+            provenance,
+            provenance.signature(copies=len(ledger)),
+            node_types={name: _scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()},
+            copies=len(ledger),
+        )
+
+    def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
+        """Node type -> an outcome of its functions in both arms; functions of which a copy has no number
+        are left out.
+
+        `outcome`: of OUTCOMES, or a column of FLOORS. Raises UnknownName for another.
+        """
+        if outcome not in (known := (*OUTCOMES, *chain(*FLOORS.values()))):
+            raise UnknownName("outcome", outcome, known)
+        of_types = {name: self.ledger.rows[chosen] for name, chosen in self.ledger.named().items()}
+        return {name: _by_function(rows, _outcome(rows, outcome)) for name, rows in of_types.items()}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A table with one row per node type and arm, T1 and T0."""
+        import pandas
+
+        return pandas.DataFrame(
+            {"node_type": name, "arm": arm.upper(), "functions": scores.functions, "masked": scores.masked}
+            | getattr(scores, arm).model_dump()
+            for name, scores in self.node_types.items()
+            for arm in ("t1", "t0")
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"MaskResult: {self.title}",
+            f"{self.functions} functions, {self.copies} masked copies; Jaccard similarity, T1 (nodes) and T0 (random):",
+        ]
+        for name, scores in self.node_types.items():
+            cells = ["-" if arm.jaccard is None else f"{arm.jaccard:.3f}" for arm in (scores.t1, scores.t0)]
+            lines.append(f"{name:>24}" + "".join(f"{cell:>8}" for cell in cells))
+        return "\n".join([*lines, self.signature])
+
+
+def _scores(rows: np.ndarray) -> TypeScores:
+    """The scores of the rows of one node type."""
+    first = rows["copy"] == 0
+    return TypeScores(
+        functions=int(first.sum()),
+        masked=int(rows["masked"][first].sum()),
+        failed=int(np.isnan(rows[SIMILARITIES[0]]).sum()),
+        t1=_arm(rows, 0),
+        t0=_arm(rows, 1),
+    )
+
+
+def _arm(rows: np.ndarray, arm: int) -> Arm:
+    """The means over functions of one arm, 0 for T1 and 1 for T0."""
+
+    def values(outcome: np.ndarray) -> np.ndarray:
+        return _by_function(rows, outcome)[1 + arm]
+
+    means: dict[str, Any] = {"log_probability": float(values(rows["log_probability"]).mean())}
+    for name in SIMILARITIES:
+        known = values(rows[name])
+        means[name] = float(known.mean()) if len(known) else None
+    for name, column in zip(("restored", "top5", "top10"), HITS):
+        means[name] = 100 * float(values(rows[column] / rows["masked"]).mean())
+    return Arm(**means)
+
+
+def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
+    counts = {"restored": HITS[0], "commonest": "commonest"}
+    return rows[counts[name]] / rows["masked"] if name in counts else rows[name]
+
+
+def _by_function(rows: np.ndarray, values: np.ndarray) -> OutcomeArms:
+    """The values of rows of one node type by function: that of T1, and the mean of those of T0.
+
+    Functions of which a copy has no number, in either arm, are left out.
+    """
+    first = rows["copy"] == 0
+    by_function = values.reshape(first.sum(), -1)  # T1, then its controls
+    known = ~np.isnan(by_function).any(axis=1)
+    return OutcomeArms(rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1))
+
+
+def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:
+    """Raise LedgerError unless the ledger holds the copies that its settings say."""
+    rows, settings = ledger.rows, made.settings
+    t1 = int((rows["copy"] == 0).sum())
+    copies = np.tile(np.arange(settings.draws + 1), t1)
+    reason = ""
+    if list(settings.node_types) != ledger.node_types:
+        reason = "its node types are others than its settings say"
+    elif not len(rows) or len(copies) != len(rows) or (rows["copy"] != copies).any():
+        reason = f"it does not have {settings.draws} controls for every masked copy"
+    elif (rows["masked"] != np.repeat(rows["masked"][rows["copy"] == 0], settings.draws + 1)).any() and (
+        settings.protocol != "published"
+    ):
+        reason = "controls mask more or fewer sub-tokens than the copies that they control"
+    elif t1 + sum(made.dropped.values()) != made.functions * len(settings.node_types):
+        reason = "its functions and node types do not add up"
+    elif len(np.unique(rows["function"])) > made.functions:
+        reason = "it has more functions than its settings say"
+    if reason:
+        raise LedgerError(f"the masking ledger is damaged or was altered: {reason}; mask again")

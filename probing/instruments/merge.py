@@ -1,0 +1,146 @@
+"""Put the shards of runs together: the result of one process, from files alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.instruments.attention.result import ProbeResult
+from probing.instruments.information.result import InformationResult
+from probing.instruments.likelihood.result import PreferenceResult, SurprisalResult
+from probing.instruments.masking.result import MaskResult
+from probing.instruments.silencing.result import SilencingResult
+from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
+from probing.runs.saved import Result, found_at
+
+RESULTS: dict[str, type[Any]] = {
+    kind.LEDGER.INSTRUMENT: kind
+    for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult, PreferenceResult, SurprisalResult)
+}
+"""The result of each instrument."""
+
+
+class _Shard(NamedTuple):
+    """A shard's file, by its header: `made` as in the ledger of the whole run."""
+
+    file: Path
+    instrument: str
+    made: dict[str, object]
+    record: ShardRecord
+
+
+@checked
+def merge(folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None) -> Iterator[Result]:
+    """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of one process.
+
+    `output`: by default the folder, if there is only one. Needs no model and no data; the shards stay as they are.
+
+    Raises ArgumentError without an output for several folders, and LedgerError if there are no shards; in the end, too,
+    if shards are missing, damaged, or not of one run: it says which, and the complete runs are yielded before.
+    """
+    places = list(dict.fromkeys(map(Path, folders)))
+    if output is None and len(places) != 1:
+        raise ArgumentError("no output for the shards of several folders: name the folder for the results")
+    target = Path(places[0] if output is None else output)
+    problems: list[str] = []
+    runs = _runs(places, problems)
+    for run in runs:
+        try:
+            _check(run, runs)
+            result = _merged(run)
+        except LedgerError as error:
+            problems.append(str(error))
+            continue
+        result.save(target)
+        yield result
+    if problems:
+        raise LedgerError("; ".join(problems))
+
+
+def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
+    """The shards in folders, those with the same settings together; what is not a shard is told among `problems`."""
+    found = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise LedgerError(f"no folder {folder}: expected one that a run with --shard wrote to")
+        for file in sorted(folder.glob("*.shard-*-of-*.parquet")):
+            instrument, settings = kind_of(file)
+            try:
+                if instrument not in RESULTS:
+                    raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
+                made, record = split_shard(file, settings)
+                if not file.stem.endswith(f".{record.shard}"):
+                    raise LedgerError(
+                        f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
+                    )
+                found.append(_Shard(file, instrument, made, record))
+            except LedgerError as error:
+                problems.append(str(error))
+    if not found and not problems:
+        places = " or ".join(map(str, folders))
+        raise LedgerError(f"no shard in {places}: expected files that `codesyntax probe --shard I/N --output` wrote")
+
+    def settings_of(shard: _Shard) -> str:
+        return repr(shard.made.get("settings"))
+
+    return [list(run) for _, run in groupby(sorted(found, key=settings_of), settings_of)]
+
+
+def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
+    """Raise LedgerError unless these are all shards of one run; `runs`: all that were found."""
+    first = run[0]
+    for shard in run[1:]:
+        if difference := _difference(_of_run(first), _of_run(shard)):
+            raise LedgerError(
+                f"{first.file} and {shard.file} are of different runs, {difference}: remove the one that you do not "
+                "want, and run the missing shards again"
+            )
+        same = next(other for other in run if other.record.number == shard.record.number)
+        if same.record.ledger != shard.record.ledger:
+            raise LedgerError(f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them")
+    of, there = first.record.of, {shard.record.number for shard in run}
+    if missing := sorted(set(range(1, of + 1)) - there):
+        like = next((other[0] for other in runs if {shard.record.number for shard in other} & set(missing)), None)
+        hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
+        raise LedgerError(
+            f"{len(missing)} of {of} shards beside {first.file} are missing{hint}: run `codesyntax "
+            f"{RESULTS[first.instrument].LEDGER.COMMAND}` as before with --shard {missing[0]}/{of}"
+            + (f", and so on for {_ranges(missing)}" if missing[1:] else "")
+        )
+
+
+def _of_run(shard: _Shard) -> dict[str, object]:
+    """The settings that all shards of a run share."""
+    return {**shard.made, "shards": shard.record.of, "parts": shard.record.parts}
+
+
+def _difference(one: Any, other: Any, at: str = "") -> str | None:
+    """The first thing in which two values of JSON differ, and both."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = sorted(one.keys() | other.keys())
+        found = (_difference(one.get(name), other.get(name), f"{at}.{name}".lstrip(".")) for name in names)
+        return next((difference for difference in found if difference), None)
+    return None if one == other else f"{at} is {one!r} in one and {other!r} in the other"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers as the indices of a SLURM array: `1,4-6`."""
+    ends = [0, *(place for place, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1), len(numbers)]
+    spans = [numbers[start:end] for start, end in pairwise(ends)]
+    return ",".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
+
+
+def _merged(run: Sequence[_Shard]) -> Any:
+    """The result of the shards of a run."""
+    result = RESULTS[run[0].instrument]
+    once = {shard.record.number: shard.file for shard in run}
+    loaded = [load_shard(file, result.LEDGER.load) for _, file in sorted(once.items())]
+    folder, record = once[1].parent, loaded[0][1]
+    whole = result.LEDGER.concatenate(table for table, _ in loaded)
+    merged = result.from_ledger(whole, found_at(folder, record.data_path))
+    return merged.of_model_at(found_at(folder, record.model_path))

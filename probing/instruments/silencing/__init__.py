@@ -1,0 +1,1 @@
+"""The fourth instrument: the cost of silencing attention heads."""

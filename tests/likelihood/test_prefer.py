@@ -1,0 +1,463 @@
+"""Minimal pairs: scores against plain loops, planted models, batches, resuming, shards, verification, tables, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pairs_folder, tiny_decoder
+
+from codesyntax_dataset.errors import ArgumentError, DatasetError, LedgerError, ModelError, UnknownName
+from probing import merge, prefer
+from probing.cli import main
+from probing.evidence.effect import preferred
+from probing.evidence.verify import verify
+from probing.instruments.likelihood import likelihood as module
+from probing.instruments.likelihood.result import PreferenceLedger, PreferenceResult
+from probing.models.location import EMBEDDED
+from probing.models.masked import ScoringModel
+from probing.report.report import report
+from probing.report.results import parts
+from probing.runs.data import read_functions
+from probing.runs.data import rows as labelled_rows
+from probing.runs.session import Session
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+BYTES = byte_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def data() -> datasets.Dataset:
+    return datasets.Dataset.from_list(PAIRS)
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory) -> Path:
+    return tiny_decoder(tmp_path_factory.mktemp("models") / "decoder")
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory) -> Path:
+    return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return pairs_folder(tmp_path_factory.mktemp("data") / "pairs")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+# --- scores
+
+
+def log_softmax(logits: torch.Tensor) -> np.ndarray:
+    values = logits.double().numpy()
+    return values - values.max() - np.log(np.exp(values - values.max()).sum())
+
+
+@torch.inference_mode()
+def by_a_decoder(model, text: str) -> list[float]:
+    """The log-probability of each byte, from one forward pass over those before it, the first from `<s>`."""
+    ids = [0, *BYTES(text, add_special_tokens=False)["input_ids"]]
+    return [log_softmax(model(torch.tensor([ids[:at]])).logits[0, -1])[ids[at]] for at in range(1, len(ids))]
+
+
+@torch.inference_mode()
+def by_a_masked_model(model, text: str) -> list[float]:
+    """The log-probability of each byte, from one forward pass in which it is masked."""
+    ids, scores = BYTES(text)["input_ids"], []
+    for at in range(1, len(ids) - 1):
+        asked = [*ids[:at], BYTES.mask_token_id, *ids[at + 1 :]]
+        scores.append(log_softmax(model(torch.tensor([asked])).logits[0, at])[ids[at]])
+    return scores
+
+
+PLAIN = {
+    "decoder": (transformers.AutoModelForCausalLM, by_a_decoder),
+    "masked": (transformers.AutoModelForMaskedLM, by_a_masked_model),
+}
+
+TEXTS = {
+    # good, bad -> the bytes in which they differ, of each
+    "exchanged": ("while f():\n break", "if f():\n break", slice(0, 5), slice(0, 2)),
+    "another bracket": ("f(a[0])", "f(a[0))", slice(5, 6), slice(5, 6)),
+    "left out": ("async def f(): await g", "def f(): await g", slice(0, 7), slice(0, 1)),
+    "put in": ("f(a, b)", "f(a,, b)", slice(4, 5), slice(4, 6)),
+    "at the end": ("f(a)", "f(a", slice(3, 4), slice(3, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_scores_equal_a_plain_loop(kind, request):
+    rows = [pair(at, *texts[:2], "any", 1, 1, "owner/name") for at, texts in enumerate(TEXTS.values())]
+    place = request.getfixturevalue(kind)
+    result = prefer(place, datasets.Dataset.from_list(rows))
+    auto, plain = PLAIN[kind]
+    model = auto.from_pretrained(place).eval()
+    for row, (good, bad, *places) in zip(result.ledger.rows, TEXTS.values()):
+        for name, text, where in zip(("good", "bad"), (good, bad), places):
+            scores = plain(model, text)
+            rounded = 2e-6 * len(scores)  # each is a float32 of about -5
+            assert row[f"{name}_whole"] == pytest.approx(sum(scores), abs=rounded)
+            assert row[f"{name}_place"] == pytest.approx(sum(scores[where]), abs=rounded)
+            assert (row[f"{name}_whole_tokens"], row[f"{name}_place_tokens"]) == (len(scores), len(scores[where]))
+
+
+def test_begins(decoder, monkeypatch):
+    """What stands before a decoder's text: the beginning-of-text token, else the end-of-text token, else nothing."""
+    model, (row,) = (
+        transformers.AutoModelForCausalLM.from_pretrained(decoder),
+        [pair(0, "ab", "cd", "any", 1, 1, "o/n")],
+    )
+    tokenizer = byte_tokenizer()
+
+    def read(text: str) -> list[int]:
+        ((ids, positions),) = Session((model, tokenizer)).scoring_model().read([text])
+        assert positions.tolist() == [*range(1, len(ids))]
+        return ids.tolist()
+
+    a = BYTES.convert_tokens_to_ids("a")
+    assert read("a") == [0, a]
+    assert read("<s>a") == [0, a]  # not twice
+    tokenizer.bos_token = None
+    assert read("a") == [1, a]
+    tokenizer.eos_token = None
+    assert read("aa") == [a, a]
+    assert prefer((model, tokenizer), datasets.Dataset.from_list([row])).ledger.rows["good_whole_tokens"] == 1
+
+
+def test_knows(decoder, data, monkeypatch):
+    """A model that finds the bytes of texts that parse likelier is right about all pairs, and one that does not, none."""
+
+    def planted(sign: int) -> Callable:
+        def log_probabilities(_, inputs, rows, columns):
+            texts = [BYTES.decode(ids[mask > 0], skip_special_tokens=True) for ids, mask in zip(*inputs.values())]
+            likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
+            return likely[rows].double()
+
+        return log_probabilities
+
+    for sign, accuracy in ((1, 100.0), (-1, 0.0)):
+        monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
+        result = prefer(decoder, data)
+        assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
+        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {accuracy}
+
+
+def parses(code: str) -> bool:
+    try:
+        compile(code, "", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def test_knows_nothing(decoder):
+    """Equal logits tie where both texts have as many sub-tokens, and otherwise prefer the shorter text."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(decoder)
+    torch.nn.init.zeros_(model.lm_head.weight)
+    result = prefer((model, BYTES), datasets.Dataset.from_list(PAIRS))
+    assert (result.phenomena["bracket"].whole, result.phenomena["bracket"].ties) == (50.0, 30)
+    assert (result.phenomena["loop"].whole, result.phenomena["loop"].ties) == (0.0, 0)
+
+
+def test_accuracies_by_hand(decoder, data, monkeypatch):
+    """By phenomenon, distance and depth, of planted scores: every third pair is right, every fourth ties."""
+
+    def score(self, groups, bar):
+        bar.update(len(groups))
+        return [[np.full(len(text.positions), -1.0 / len(text.positions)) for text in group] for group in groups]
+
+    monkeypatch.setattr(module.Scorer, "find", score)
+    monkeypatch.setattr(module, "NEAR", {"float32": 0})
+    made = prefer(decoder, data).ledger
+    rows = made.rows.copy()
+    rows["good_whole"] = -1 - np.where(np.arange(60) % 4 == 0, 0, np.where(np.arange(60) % 3 == 0, -0.5, 0.5))
+    rows["bad_whole"] = -1
+    result = PreferenceResult.from_ledger(PreferenceLedger(made.names, rows, made.settings))
+    loop = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(0, 60, 2)]
+    bracket = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(1, 60, 2)]
+    assert result.phenomena["loop"].whole == pytest.approx(100 * np.mean(loop))
+    assert result.phenomena["bracket"].whole == pytest.approx(100 * np.mean(bracket))
+    assert result.accuracy.whole == pytest.approx(100 * np.mean(loop + bracket))
+    assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
+    assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
+    assert [*result.relations] == ["While:while->body"]
+    assert result.relations["While:while->body"] == result.phenomena["loop"]
+    # distances: 0, 4, ... of loops; 0, 1, 2, ... of brackets
+    assert result.distances["4-7"].pairs == 1 + 4 and result.distances["64-127"].pairs == 14
+    assert [*result.distances] == ["0-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
+    assert result.distances["4-7"].whole == pytest.approx(100 * np.mean([loop[1], *bracket[4:8]]))
+    assert [*result.depths] == ["0", "1", "2", "3", "4+"]
+    deepest = [one for at, one in enumerate(bracket) if at % 7 >= 4]
+    assert (result.depths["4+"].pairs, result.depths["4+"].whole) == (
+        len(deepest),
+        pytest.approx(100 * np.mean(deepest)),
+    )
+
+
+def test_a_rival_that_counts_brackets(decoder, data):
+    """Of `])` and `))` it takes the first; a loop that becomes a conditional has as many brackets, and moved ones, too."""
+    result = prefer(decoder, data)
+    assert (result.phenomena["bracket"].brackets, result.phenomena["loop"].brackets) == (100.0, 50.0)
+    assert (result.accuracy.brackets, result.mean.brackets) == (75.0, 75.0)
+    texts = {"a(b[0])": 0, "a(b[0)]": 0, "a(b[0))": 2, "a(b[0": 2, ")(": 0, "}": 1}
+    assert {text: module.unmatched(text) for text in texts} == texts
+    swapped = prefer(decoder, datasets.Dataset.from_list([pair(0, "a(b)]", "a(b)", "any", 1, 1, "owner/name")]))
+    assert swapped.accuracy.brackets == 0.0
+
+
+# --- runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLAIN)
+def test_batches_change_nothing_but_last_digits(kind, data, request):
+    session = Session(request.getfixturevalue(kind))
+    results = [prefer(session, data, limit=5, batch_tokens=tokens) for tokens in (None, 1, 300)]
+    first, *others = (result.ledger for result in results)
+    for other in others:
+        assert (other.preferred() == first.preferred()).all()
+        for name in first.rows.dtype.names:
+            assert np.allclose(other.rows[name], first.rows[name], atol=1e-4)
+
+
+def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
+    """Of a model whose scores of all texts are equal alone, and in a batch differ a little by row, all pairs tie."""
+
+    def log_probabilities(_, inputs, rows, columns):
+        lengths = inputs["attention_mask"].sum(dim=1) - 1
+        return -1 / lengths[rows].double() - 1e-5 * rows
+
+    monkeypatch.setattr(ScoringModel, "log_probabilities", log_probabilities)
+    assert prefer(decoder, data).accuracy.ties == len(PAIRS)
+    monkeypatch.setattr(module, "NEAR", {"float32": 0.0})
+    assert prefer(decoder, data).accuracy.ties == 0
+
+
+def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
+    """Three texts of 4, 4 and 3 bytes, in two pairs: a masked language model reads each once for each byte."""
+    rows = [pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])]
+    apart = [prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows for row in rows]
+    read, score = [], module.Scorer.work
+    monkeypatch.setattr(
+        module.Scorer,
+        "work",
+        lambda self, batch, inputs: read.extend(batch) or score(self, batch, inputs),
+    )
+    together = prefer(str(masked), datasets.Dataset.from_list(rows)).ledger.rows
+    assert len(read) == 4 + 4 + 3
+    for name in ("good_whole", "good_place", "bad_whole", "bad_place"):
+        np.testing.assert_allclose(together[name], np.concatenate(apart)[name], atol=1e-5)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    monkeypatch.setattr(module.Preferring, "PART", 16)
+
+
+def test_resumed(decoder, data, tmp_path, monkeypatch, small_parts):
+    prefer(decoder, data, output=tmp_path / "whole")
+    real, ran = module.Preferring.run, []
+
+    def stops(self, part, bar):
+        ran.append(len(part))
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return real(self, part, bar)
+
+    monkeypatch.setattr(module.Preferring, "run", stops)
+    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
+        prefer(decoder, data, output=tmp_path / "new")
+    prefer(decoder, data, output=tmp_path / "new")
+    assert files(tmp_path / "new") == files(tmp_path / "whole")
+    assert ran == [16, 16, 16, 16, 12]  # the third part began twice
+
+
+def test_shards(decoder, folder, tmp_path, small_parts):
+    prefer(decoder, folder, output=tmp_path / "whole")
+    for number in (2, 1):
+        assert prefer(decoder, folder, output=tmp_path / "shards", shard=f"{number}/2") is None
+    assert len([*merge([tmp_path / "shards"], tmp_path / "merged")]) == 1
+    assert files(tmp_path / "merged") == files(tmp_path / "whole")
+
+
+def test_cached(decoder, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    first, twin = (prefer(decoder, folder, control=control) for control in (None, "random-weights"))
+    monkeypatch.setattr(module.Preferring, "prepare", lambda _: pytest.fail("prepared again"))
+    assert prefer(decoder, folder) == first != twin == prefer(decoder, folder, control="random-weights")
+
+
+def test_twins(decoder, data):
+    """Untrained twins have weights of their own, by seed, and say so."""
+    results = [prefer(decoder, data, limit=8, control="random-weights", seed=seed) for seed in (3, 3, 4)]
+    scores = [result.ledger.rows["good_whole"] for result in results]
+    assert (scores[0] == scores[1]).all() and (scores[0] != scores[2]).all()
+    assert "|control:random-weights/4" in results[2].signature and "random-weights 4" in results[2].title
+    trained = prefer(decoder, data, limit=8)
+    assert (trained.ledger.rows["good_whole"] != scores[0]).all() and "control" not in trained.signature
+
+
+def test_long_pairs_are_skipped_and_counted(decoder, data):
+    lengths = [1 + max(len(row["good"]), len(row["bad"])) for row in PAIRS]  # with `<s>`
+    limit = sorted(lengths)[40]
+    result = prefer(decoder, data, max_length=limit)
+    fit = [place for place, length in enumerate(lengths) if length <= limit]
+    assert result.ledger.rows["function"].tolist() == fit
+    assert result.skips == {f"more than {limit} sub-tokens": 60 - len(fit)}
+
+
+def test_intervals_are_over_repositories(decoder, data):
+    """Twice the same pairs in each repository are no more evidence, and few repositories give no interval."""
+    ledger = prefer(decoder, data).ledger
+
+    def found(good: np.ndarray | float, rows: np.ndarray) -> list:
+        """By whole texts, of loops, if the good text has this log-probability, and the bad one -1."""
+        planted = rows.copy()
+        planted["good_whole"], planted["bad_whole"] = good, -1
+        planted["function"] = np.arange(len(rows))
+        result = preferred(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings)))
+        return [of[0] for of in (result.mean, result.groups["phenomena"]["loop"]) if of is not None]
+
+    rows, twice = ledger.rows, np.concatenate([ledger.rows, ledger.rows])
+    divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
+    for once, again in zip(*divided):
+        assert again == pytest.approx(once) and once.high - once.low > 40  # of 60 pairs one by one, about 25
+    sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
+    assert sure == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + 1.959964**2), 100))
+    assert np.isnan(found(-0.5, rows[rows["repository"] < 5])[-1].low)
+
+
+# --- verification
+
+
+@pytest.mark.slow
+def test_verified(decoder, masked, folder, tmp_path):
+    for place in (decoder, masked):
+        prefer(place, folder, limit=20, output=tmp_path / "honest")
+    honest = sorted((tmp_path / "honest").glob("*.json"))
+    assert len(honest) == 2 and all(verify(file, functions=10).accepted for file in honest)
+    result = PreferenceResult.load(honest[0])
+    wrong = np.flatnonzero(result.ledger.preferred()[:, 0] == 0)
+
+    def forged(change: Callable[[np.ndarray], object]) -> str:
+        rows = result.ledger.rows.copy()
+        change(rows)
+        folder = tmp_path / f"forged-{len([*tmp_path.iterdir()])}"
+        file = PreferenceResult.from_ledger(
+            PreferenceLedger(result.ledger.names, rows, result.ledger.settings), result.data_folder
+        ).save(folder)
+        return verify(file, model=str(decoder), everything=True).verdict
+
+    def swapped(rows: np.ndarray) -> None:
+        rows["good_whole"][wrong[0]], rows["bad_whole"][wrong[0]] = (
+            rows["bad_whole"][wrong[0]],
+            rows["good_whole"][wrong[0]],
+        )
+
+    assert forged(lambda rows: None) == "accepted"
+    assert forged(swapped) == "rejected"
+    assert forged(lambda rows: rows["repository"].__setitem__(3, 7)) == "rejected"
+    assert verify(honest[0], model=str(masked), functions=5).verdict == "rejected"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("good_whole", 0.5, "good_whole that cannot be"),
+        ("bad_place", np.nan, "bad_place that cannot be"),
+        ("good_place_tokens", 999, "sub-tokens"),
+        ("function", 0, "out of order"),
+    ],
+)
+def test_altered_ledgers_are_refused(name, value, reason, decoder, data, tmp_path):
+    ledger = prefer(decoder, data, limit=4).ledger
+    ledger.rows[name][-1] = value
+    ledger.save(tmp_path / "altered.parquet")
+    with pytest.raises(LedgerError, match=reason):
+        PreferenceLedger.load(tmp_path / "altered.parquet")
+
+
+# --- tables and commands
+
+
+def test_command(decoder, folder, tmp_path):
+    given = ["prefer", str(decoder), "--data", str(folder), "--output", str(tmp_path / "results")]
+    said = CliRunner().invoke(main, given, catch_exceptions=False)
+    assert said.exit_code == 0 and "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
+    assert "mean of 2 phenomena" in said.stdout and "distance 8-15" in said.stdout
+    twin = [*given, "--control", "random-weights", "--json"]
+    assert '"control": "random-weights"' in CliRunner().invoke(main, twin, catch_exceptions=False).stdout
+    ledger = next((tmp_path / "results").glob("*.ledger.parquet"))
+    scored = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False)
+    assert scored.exit_code == 0 and "bracket" in scored.stdout
+
+
+def test_table(decoder, data):
+    result = prefer(decoder, data)
+    phenomena, bins, signature = parts(result)
+    whole = preferred(result).groups["phenomena"]["loop"][0]
+    assert phenomena.rows[1][:4] == ["loop", 30, REPOSITORIES, result.phenomena["loop"].ties]
+    assert phenomena.rows[1][4] == 50.0
+    assert phenomena.rows[1][5] == whole
+    assert whole.estimate == pytest.approx(result.phenomena["loop"].whole)
+    assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
+    few = parts(prefer(decoder, data, limit=6))[0]
+    assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
+
+
+@pytest.mark.slow
+def test_report(decoder, masked, folder, tmp_path):
+    """Models and twins side by side, each phenomenon by phenomenon."""
+    for place, control in ((decoder, None), (decoder, "random-weights"), (masked, None)):
+        prefer(place, folder, control=control, output=tmp_path / "results")
+    page = report([tmp_path / "results"], tmp_path / "report").read_text()
+    assert "Which text of a minimal pair a model finds likelier" in page
+    csv = (tmp_path / "report/tables/preference-models.csv").read_text().splitlines()
+    assert len(csv) == 4 and sum("random-weights 0" in line for line in csv) == 1
+    assert sum("pseudo-log-likelihood" in line for line in csv) == 1
+
+
+# --- refusals
+
+
+def test_refusals(decoder, data, dataset_folder, folder, tmp_path):
+    with pytest.raises(ArgumentError, match="expected one of minimal pairs, such as python_pairs"):
+        prefer(decoder, dataset_folder, "python")
+    with pytest.raises(UnknownName, match="redrawn-dependents"):
+        prefer(decoder, data, control="redrawn-dependents")
+    with pytest.raises(ModelError, match="no masked-LM head"):
+        prefer(EMBEDDED, data)
+    with pytest.raises(DatasetError, match="lacks the columns bad"):
+        prefer(decoder, data.remove_columns("bad"))
+    with pytest.raises(DatasetError, match="both texts are the same"):
+        prefer(decoder, datasets.Dataset.from_list([{**PAIRS[0], "bad": PAIRS[0]["good"]}]))
+    with pytest.raises(LedgerError, match="no pair"):
+        prefer(decoder, data, max_length=4)
+    read = read_functions(folder, "python_pairs", "test")
+    with pytest.raises(DatasetError, match="`codesyntax prefer` reads it"):
+        next(labelled_rows(read.dataset, None))
+
+
+def test_labels_are_a_digest_of_all_that_counts(data):
+    """Another text, phenomenon, distance or repository has another digest, and a column that is not read has none."""
+
+    def digest(**change) -> str:
+        rows = [{**PAIRS[0], **change}, *PAIRS[1:]]
+        return read_functions(datasets.Dataset.from_list(rows), "python_pairs", "test").labels
+
+    changes = [{"good": "a"}, {"bad": "a"}, {"phenomenon": "a"}, {"distance": 9}, {"depth": 9}, {"repo": "a"}]
+    assert len({digest(), *(digest(**change) for change in changes)}) == 7
+    assert digest(path="b.py") == digest()

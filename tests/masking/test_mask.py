@@ -1,0 +1,423 @@
+"""A masking run from end to end: a planted model comes back, counts add up, the same bytes whatever the batches."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.processes import together
+
+from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
+from codesyntax_dataset.folder import read_split
+from probing import mask, mask_positions, merge
+from probing.cli import main
+from probing.instruments.masking import mask as job
+from probing.instruments.masking.masking import seed_of
+from probing.instruments.masking.result import HITS, SIMILARITIES, MaskingLedger, MaskResult
+from probing.models.masked import MaskedModel
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+TYPES = ["if_statement", "return_statement", "parameters", "while_statement"]
+LONGEST = 700
+RESULTS = "*[0-9a-f].json"
+"""What ends with a digest: no examples."""
+RUN = {"node_types": TYPES, "draws": 3, "limit": 12, "max_length": LONGEST}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a masked language model of two layers and random weights, which reads bytes."""
+    return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST)
+
+
+@pytest.fixture(scope="module")
+def whole(model, dataset_folder, tmp_path_factory):
+    """The files of a run without any interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    mask(str(model), dataset_folder, **RUN, output=folder)
+    return files(folder)
+
+
+@pytest.fixture(scope="module")
+def result(whole, tmp_path_factory) -> MaskResult:
+    folder = tmp_path_factory.mktemp("result")
+    for name, content in whole.items():
+        (folder / name).write_bytes(content)
+    return MaskResult.load(next(folder.glob(RESULTS)))
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def functions(dataset_folder, limit):
+    return read_split(dataset_folder, "python", "test", ["code"])[0][:limit]["code"]
+
+
+# --- what it finds ---
+
+
+class Planted:
+    """Restores a masked byte if it and its place say so, with another share for each byte; else it says `~`."""
+
+    def __call__(self, byte: int, place: int) -> bool:
+        return (7 * byte + 3 * place) % 5 < 2 + byte % 3
+
+    def scores(self, inputs, rows, columns):
+        truth = inputs["input_ids"][rows, columns]
+        right = torch.tensor([self(*pair) for pair in zip(truth.tolist(), columns.tolist())])
+        wrong = byte_tokenizer().convert_tokens_to_ids("~")
+        predicted = torch.where(right, truth, wrong)
+        within = torch.where(right, 3, torch.where(columns % 2 == 0, 2, 0))  # of the others, every second is among 5
+        return torch.stack([predicted, within, torch.full_like(within, -1), within * 0], dim=1).double()
+
+
+def similarities(code, text):
+    """Plain and slow, over the node types of both: Jaccard, Sorensen-Dice, Levenshtein."""
+    import tree_sitter
+    import tree_sitter_python
+
+    def walk(node):
+        return [node.type, *(kind for child in node.children for kind in walk(child))]
+
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
+    one, other = (walk(parser.parse(part.encode()).root_node) for part in (code, text))
+    both, either = Counter(one) & Counter(other), Counter(one) | Counter(other)
+    row = list(range(len(other) + 1))
+    for number, left in enumerate(one, 1):
+        diagonal, row[0] = row[0], number
+        for place, right in enumerate(other, 1):
+            diagonal, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right))
+    jaccard, dice = both.total() / either.total(), 2 * both.total() / (len(one) + len(other))
+    return jaccard, dice, 1 - row[-1] / max(len(one), len(other))
+
+
+def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
+    """Every row of its ledger, from the public building blocks and slow references."""
+    planted = Planted()
+    monkeypatch.setattr(MaskedModel, "scores", planted.scores)
+    result = mask(
+        str(model),
+        dataset_folder,
+        node_types=["if_statement", "return_statement"],
+        draws=2,
+        limit=12,
+        max_length=LONGEST,
+    )
+    rows, tokenizer = iter(result.ledger.rows.tolist()), byte_tokenizer()
+    seen, bytes_masked, fixed = Counter(), defaultdict(Counter), defaultdict(list)
+    for index, code in enumerate(functions(dataset_folder, 12)):
+        ids = tokenizer(code)["input_ids"]
+        if len(ids) > LONGEST:
+            seen["skipped"] += 1
+            continue
+        for place, name in enumerate(["if_statement", "return_statement"]):
+            positions = mask_positions(code, tokenizer, name)
+            for copy in range(3 if len(positions) else 0):
+                row = next(rows)
+                function, node_type, number, seed, masked, *hits, chance, commonest, one, two, three = row[:13]
+                by_x, deleted = row[13:16], row[16:]
+                assert (function, node_type, number, masked, chance) == (index, place, copy, len(positions), -1)
+                assert seed == seed_of(0, index, name, copy)
+                if copy == 0:
+                    right = [planted(ids[position], position) for position in positions]
+                    late = [not found and position % 2 == 0 for found, position in zip(right, positions)]
+                    assert hits == [sum(right), sum(right) + sum(late), sum(right) + sum(late)]
+                    chars = [tokenizer.decode([number]) for number in ids]
+                    for found, position in zip(right, positions):
+                        chars[position] = chars[position] if found else "~"
+                    text = "".join(chars[1:-1])
+                    assert (one, two, three) == pytest.approx(similarities(code, text), abs=1e-12)
+                    seen[name] += 1
+                    seen[name, "masked"] += len(positions)
+                    bytes_masked[name].update(code[position - 1] for position in positions)
+                    fixed[name].append((commonest, [code[position - 1] for position in positions]))
+                    for filler, found in (("x", by_x), ("", deleted)):
+                        filled = [
+                            filler if at + 1 in positions and byte != " " else byte for at, byte in enumerate(code)
+                        ]
+                        assert found == pytest.approx(similarities(code, "".join(filled)), abs=1e-12)
+            seen["dropped"] += not len(positions)
+    assert next(rows, None) is None
+    for name, counted in bytes_masked.items():
+        assert all(count == masked.count(counted.most_common(1)[0][0]) for count, masked in fixed[name])
+    for name in ("if_statement", "return_statement"):
+        scores = result.node_types[name]
+        assert (scores.functions, scores.masked) == (seen[name], seen[name, "masked"])
+    assert sum(result.skips.values()) == seen["skipped"]
+    assert sum(result.dropped.values()) == seen["dropped"] > 0
+
+
+def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
+    """All similarities are 1 exactly, and there is no effect."""
+    monkeypatch.setattr(Planted, "__call__", lambda *_: True)
+    monkeypatch.setattr(MaskedModel, "scores", Planted().scores)
+    result = mask(str(model), dataset_folder, **RUN)
+    assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
+    assert {arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)} == {100.0}
+
+
+def test_counts_add_up(result):
+    rows = result.ledger.rows
+    pairs = (rows["copy"] == 0).sum()
+    assert pairs + sum(result.dropped.values()) == result.functions * len(TYPES)
+    assert result.functions + sum(result.skips.values()) == 12
+    assert result.copies == len(rows) == pairs * 4
+    assert sum(scores.functions for scores in result.node_types.values()) == pairs
+    for name in ("hits_1", "hits_5", "hits_10"):
+        assert (rows[name] <= rows["masked"]).all()
+    table = result.to_pandas()
+    assert table["functions"].sum() == 2 * pairs
+    assert f"copies:{len(rows)}" in result.signature and "|partial:12" in result.signature
+
+
+def test_means_are_over_functions(result):
+    """Recomputed row by row from what the ledger says."""
+    for number, name in enumerate(result.ledger.node_types):
+        rows = [row for row in result.ledger.rows if row["node_type"] == number]
+        if not rows:
+            assert name not in result.node_types
+            continue
+        t1 = [row["jaccard"] for row in rows if row["copy"] == 0]
+        t0 = {}
+        for row in rows:
+            if row["copy"]:
+                t0.setdefault(row["function"], []).append(row["jaccard"])
+        scores = result.node_types[name]
+        assert scores.t1.jaccard == pytest.approx(sum(t1) / len(t1), abs=1e-12)
+        assert scores.t0.jaccard == pytest.approx(sum(sum(x) / len(x) for x in t0.values()) / len(t0), abs=1e-12)
+        arms = result.arms()[name]
+        assert arms.t1.tolist() == t1 and arms.functions.tolist() == list(t0)
+
+
+# --- the same result ---
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 700, 100_000])
+def test_batches_change_nothing(model, dataset_folder, whole, tmp_path, batch_tokens):
+    mask(str(model), dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def command(model, dataset_folder, output):
+    types = [part for name in TYPES for part in ("--node-types", name)]
+    options = [
+        "--data",
+        dataset_folder,
+        "--draws",
+        3,
+        "--limit",
+        12,
+        "--max-length",
+        LONGEST,
+        "--device",
+        "cpu",
+        "--output",
+        output,
+    ]
+    return [str(part) for part in ("mask", model, *types, *options)]
+
+
+def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
+    together(command(model, dataset_folder, tmp_path))
+    assert files(tmp_path) == whole
+
+
+class Killed(BaseException):
+    """As if the process had ended: nobody catches it."""
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(job.Masking, "PART", 3)
+    real, parts = job.Masking.run, []
+
+    def killed_in_the_second_part(self, part, bar):
+        parts.append(len(part))
+        if len(parts) == 2:
+            raise Killed
+        return real(self, part, bar)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(job.Masking, "run", killed_in_the_second_part)
+        mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert not files(tmp_path)
+    assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
+    again = []
+    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar))
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+    assert again[:1] == parts[1:]
+    assert sum(parts[:1]) + sum(again) == len(
+        np.unique(MaskResult.load(next(tmp_path.glob(RESULTS))).ledger.rows["function"])
+    )
+
+
+def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    """And the same command without a shard adds the examples, for which it needs the model."""
+    monkeypatch.setattr(job.Masking, "PART", 3)
+    for number in (1, 2):
+        assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2") is None
+    assert len(list(merge([tmp_path / "shards"], tmp_path))) == 1
+    assert files(tmp_path).items() <= whole.items()
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def test_the_cache_answers_for_the_same_parser_and_control_alone(model, dataset_folder, result, tmp_path, monkeypatch):
+    """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    masked = []
+    real = job.Masking.run
+    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: masked.append(len(part)) or real(self, part, bar))
+    assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
+    runs = len(masked)
+    assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
+    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
+    assert len(masked) == runs > 0
+    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    assert (len(masked), spans.settings.control) == (2 * runs, "spans")
+    monkeypatch.setattr(job, "parser_version", lambda language: "another")
+    assert mask(str(model), dataset_folder, **RUN).run.parser == "another"
+    assert len(masked) == 3 * runs
+
+
+def test_spans_as_controls(model, dataset_folder, result):
+    """The same copies of T1 where every node has a place for a span, and fewer sub-tokens or no copy where one has none;
+    all are counted, and the signature says so."""
+    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    ours, theirs = ({tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result))
+    fewer = [key for key, row in ours.items() if row[4] < theirs[key][4]]
+    same = [key for key, row in ours.items() if row[4] == theirs[key][4]]
+    assert ours.keys() < theirs.keys() and len(fewer) + len(same) == len(ours)
+    assert all(ours[key] == theirs[key] for key in same if key[2] == 0)
+    assert any(ours[key][8] != theirs[key][8] for key in same if key[2])
+    lost = (len(theirs) - len(ours)) // 4
+    assert spans.dropped["no span of code beside its nodes is as long"] == lost > 0
+    assert all(0 <= without <= of for without, of in spans.without_place.values())
+    assert sum(without for without, _ in spans.without_place.values()) >= lost and not result.without_place
+    assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
+
+
+def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
+    """The same masks, other weights, which the seed draws; the signature and the file say so."""
+    twin, again = (mask(str(model), dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2))
+    first = result.ledger.rows["copy"] == 0
+    assert (twin.ledger.rows["log_probability"][first] != result.ledger.rows["log_probability"][first]).mean() > 0.9
+    for column in ("masked", "commonest", "letter_jaccard"):
+        assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
+    assert twin.ledger == again.ledger and "|random-weights:True|" in twin.signature
+    assert "random" not in result.signature and twin.settings.name != result.settings.name
+    given = ["mask", str(model), "--data", str(dataset_folder), "--limit", "6", "--max-length", str(LONGEST)]
+    given += ["--draws", "1", "--node-types", "return_statement"]
+    made = CliRunner().invoke(
+        main, [*given, "--control", "spans", "--control", "random-weights", "--output", str(tmp_path)]
+    )
+    assert made.exit_code == 0, made.output
+    assert "control:spans|random-weights:True" in made.stdout.replace("\n", "")
+    refused = CliRunner().invoke(main, [*given, "--control", "spans", "--control", "sub-tokens"])
+    assert refused.exit_code == 2 and "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
+
+
+def test_another_seed_draws_other_controls(model, dataset_folder, result):
+    other = mask(str(model), dataset_folder, **RUN, seed=1)
+    first = result.ledger.rows["copy"] == 0
+    measured = [*HITS, *SIMILARITIES]
+    assert (other.ledger.rows[first][measured] == result.ledger.rows[first][measured]).all()
+    assert (other.ledger.rows[~first][measured] != result.ledger.rows[~first][measured]).any()
+
+
+# --- ledgers and results that were altered ---
+
+
+@pytest.mark.parametrize(
+    ("alter", "message"),
+    [
+        (lambda rows: rows["hits_1"].__setitem__(0, rows["masked"][0] + 1), "hits that cannot be"),
+        (lambda rows: rows["jaccard"].__setitem__(0, 1.5), "similarities that cannot be"),
+        (lambda rows: rows["levenshtein"].__setitem__(3, np.nan), "similarities that cannot be"),
+        (lambda rows: rows["log_probability"].__setitem__(0, 0.5), "log_probability that cannot be"),
+        (lambda rows: rows["copy"].__setitem__(1, 2), "out of order"),
+        (lambda rows: rows["copy"].__setitem__(3, 9), "controls for every masked copy"),
+        (lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1), "more or fewer sub-tokens"),
+        (lambda rows: rows["jaccard"].__setitem__(0, 1 - rows["jaccard"][0] / 2), "do not follow from its ledger"),
+    ],
+)
+def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    (file,), (ledger,) = tmp_path.glob(RESULTS), tmp_path.glob("*.parquet")
+    altered = MaskingLedger.load(ledger)
+    altered.rows = altered.rows.copy()
+    alter(altered.rows)
+    altered.save(ledger)
+    with pytest.raises(LedgerError, match=message):
+        MaskResult.load(file)
+
+
+def test_a_function_less_is_refused(result, tmp_path):
+    """Its pairs no longer add up to those of all functions."""
+    functions = np.unique(result.ledger.rows["function"])
+    with pytest.raises(LedgerError, match="do not add up"):
+        MaskResult.from_ledger(result.ledger.only(functions[1:]))
+
+
+# --- the command line, and bad input ---
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
+    masked = run(*command(model, dataset_folder, tmp_path))
+    assert masked.exit_code == 0, masked.output
+    assert files(tmp_path) == whole
+    scored = run("score", *tmp_path.glob("*.parquet"))
+    assert scored.stdout == masked.stdout
+    for name in TYPES[:3]:
+        assert name in masked.stdout
+    printed = json.loads(run("score", *tmp_path.glob("*.parquet"), "--json").stdout)
+    written = json.loads(next(tmp_path.glob(RESULTS)).read_text())
+    assert printed == {name: value for name, value in written.items() if not name.endswith("_path")}
+
+
+def refused(message, *arguments):
+    done = run("mask", *arguments)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
+    data = ("--data", dataset_folder, "--output", tmp_path)
+    refused("did you mean 'if_statement'?", model, *data, "--node-types", "if_statment")
+    refused("has no masked-LM head", tiny_model, *data)
+    refused("has a node to mask of await", model, *data, "--node-types", "await", "--limit", 3)
+    refused("more than 5 sub-tokens", model, *data, "--max-length", 5, "--limit", 3)
+    refused("no such folder", tmp_path / "none", *data)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    refused("no node type to mask", model, *data, "--node-types", ",")
+    with pytest.raises(ArgumentError, match="no node type to mask"):
+        mask(str(model), dataset_folder, node_types=[])
+    with pytest.raises(ArgumentError, match="rate is 0"):
+        mask(str(model), dataset_folder, rate=0)
+    with pytest.raises(UnknownName, match="did you mean 'spans'"):
+        mask(str(model), dataset_folder, control="span")
+    with pytest.raises(ArgumentError, match="published has the control sub-tokens"):
+        mask(str(model), dataset_folder, protocol="published", control="spans")
+    with pytest.raises(UnknownName, match="published"):
+        mask(str(model), dataset_folder, protocol="publishd")

@@ -1,0 +1,585 @@
+"""Silenced heads: toys with costs worked out by hand, every kind of model against its own code, resuming, refusals."""
+
+from __future__ import annotations
+
+import json
+
+import datasets
+import numpy as np
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from support.models.copying_models import BYTES, COPIER, HEADS, copied, log_probability, masked_copier, next_copier
+from tqdm import tqdm
+
+from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.protocol import WEIGHTS
+from probing.cli import main
+from probing.evidence.effect import SilencingEffect, by_chance, paired, silencing_effects
+from probing.evidence.verify import verify
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing, probe
+from probing.instruments.merge import merge
+from probing.instruments.silencing import ablate as heads_of
+from probing.instruments.silencing import silence
+from probing.instruments.silencing.ablate import Ablation, ablate
+from probing.instruments.silencing.result import Chosen, HeadGroup, SilencingLedger, SilencingResult
+from probing.models.load import load_language_model
+from probing.models.location import EMBEDDED, TINY
+from probing.report.mechanism import (
+    ALIKE,
+    ANOTHER,
+    FEW,
+    LESS,
+    MOST,
+    NOTHING,
+    read_silenced,
+    silencing_sentence,
+    verdict,
+)
+from probing.runs import batches
+from probing.runs.data import read_functions
+from probing.runs.data import rows as data_rows
+from probing.runs.saved import ledger_path
+from probing.runs.session import Session
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+COPIED, OTHER = "If:if->test", "For:for->target"
+"""Relations whose dependents the copier finds and restores, and that only heads without any output find."""
+
+
+# --- toys ---
+
+
+def repeating(texts, edges) -> datasets.Dataset:
+    """Functions of two letters in turn, each letter a token: (relation, head, dependent)."""
+    return datasets.Dataset.from_list(
+        [
+            {
+                "id": number,
+                "code": text,
+                "token_start": list(range(len(text))),
+                "token_end": list(range(1, len(text) + 1)),
+                "relations": [
+                    {"relation": name, "head": head, "first": dependent, "last": dependent}
+                    for name, head, dependent in edges
+                ],
+            }
+            for number, text in enumerate(texts)
+        ]
+    )
+
+
+def splits(edges) -> datasets.DatasetDict:
+    letters = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op"]
+    test = [pair * (5 + number) for number, pair in enumerate(letters)]
+    validation = [pair[::-1] * length for length in (6, 7) for pair in letters]
+    return datasets.DatasetDict(test=repeating(test, edges), validation=repeating(validation, edges))
+
+
+TOYS = {
+    # of the copier's row for the head token, and of a head's that finds the first token wherever it looks
+    "masked": (
+        masked_copier,
+        [(COPIED, 2, 4), (COPIED, 3, 5), (COPIED, 2, 5), *((COPIED, at, at + 6) for at in range(3))]
+        + [(OTHER, at, 0) for at in range(4, 8)],
+        {COPIED: (0, 1, 2, 3), OTHER: (4, 5, 6, 7)},
+        6,
+    ),
+    # of the dependent's row; the last edge goes back, and is not asked for
+    "next": (
+        next_copier,
+        [(COPIED, 4, 5), (COPIED, 6, 7), (COPIED, 2, 5), *((COPIED, at, at + 4) for at in range(1, 4))]
+        + [(OTHER, 0, at) for at in range(6, 10)]
+        + [(COPIED, 6, 3)],
+        {COPIED: (5, 6, 7), OTHER: (6, 7, 8, 9)},
+        7,
+    ),
+}
+"""The model; the edges of each function; the places of a relation that are predicted; and the edges of COPIED, of which
+the copier finds two, at none of them the most frequent distance. Of the edges of OTHER no two have the same distance."""
+
+
+def worked_out(data, kind: str, places: tuple[int, ...]) -> np.ndarray:
+    """The mean log-probability of the letters at some places of each test function, whole and with the copier silenced."""
+    causal = kind == "next"
+    texts = {split: [BYTES(row["code"])["input_ids"] for row in data[split]] for split in data}
+    outputs = [copied(ids, row, causal) for ids in texts["validation"] for row in range(len(ids))]
+    mean = sum(outputs) / len(outputs)
+    found = []
+    for ids in texts["test"]:
+        asked = [place + 1 for place in places]  # behind <s>
+        seen = ids if causal else [BYTES.mask_token_id if at in asked else one for at, one in enumerate(ids)]
+        wholes = [copied(seen, at - 1 if causal else at, causal) for at in asked]
+        both = [(log_probability(whole, ids[at]), log_probability(mean, ids[at])) for whole, at in zip(wholes, asked)]
+        found.append(np.mean(both, axis=0))
+    return np.array(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TOYS)
+def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
+    make, edges, places, of = TOYS[kind]
+    model, data, ran, told = make(), splits(edges), [], []
+    forward = model.base_model.forward
+
+    def counting(*arguments, **named):
+        ran.append(len(arguments[0] if arguments else named["input_ids"]))
+        return forward(*arguments, **named)
+
+    def tell(text):
+        told.append((text, ran.clear()))
+
+    monkeypatch.setattr(model.base_model, "forward", counting)
+    result = ablate((model, BYTES), data, tell=tell)
+    (alone,) = result.heads[COPIED].groups  # of four heads, no three have three others
+    assert (alone.best, result.heads[COPIED].score) == (((0, COPIER),), pytest.approx(200 / of))
+    assert alone.matched == tuple(((0, head),) for head in range(HEADS) if head != COPIER)
+    expected = worked_out(data, kind, places[COPIED])
+    costs = result.costs()
+    assert costs[COPIED].best == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
+    assert costs[COPIED].best.min() > 1
+    assert (costs[COPIED].matched == 0).all()
+    assert result.relations[COPIED].log_probability == pytest.approx(expected[:, 0].mean(), abs=1e-5)
+    # the other relation: its head puts out nothing, the copier is among those that it is compared with
+    expected = worked_out(data, kind, places[OTHER])
+    assert result.heads[OTHER].best == (0, 0)
+    assert (costs[OTHER].best == 0).all()
+    assert costs[OTHER].matched[:, 0] == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
+    assert (costs[OTHER].matched[:, 1:] == 0).all()
+    said = {name: verdict(one) for name, one in silencing_effects(result).items()}
+    assert said == {COPIED: MOST, OTHER: LESS}
+    # as many forward passes as were told, each once
+    passes = 16 + 8 * (2 * (1 + HEADS) if kind == "masked" else 1 + HEADS)
+    assert told[0][0].startswith(f"{passes} forward passes") and len(told) == 1
+    assert sum(ran) == result.passes == passes
+    assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
+
+
+@pytest.mark.slow
+def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
+    """The copier finds all edges of a relation with one distance, and so does a guess; of two distances, only it does."""
+    one_distance = [(COPIED, 2, 4), (COPIED, 3, 5)]
+    with pytest.raises(LedgerError, match="no head of its relation beats a guess .* validation': 16"):
+        ablate((masked_copier(), BYTES), splits(one_distance))
+    data = splits([*one_distance, *TOYS["masked"][1][-4:]])
+    assert ablate((masked_copier(), BYTES), data).heads.keys() == {OTHER}
+    data["validation"] = data["validation"].select(range(11))  # in one half too few functions
+    with pytest.raises(LedgerError, match="beats a guess"):
+        ablate((masked_copier(), BYTES), data)
+
+
+# --- every kind of model ---
+
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+SMALL = {"vocab_size": len(BYTES), **SIZES, "max_position_embeddings": 300, "pad_token_id": 2, "bos_token_id": 0,
+         "eos_token_id": 1}  # fmt: skip
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+FAMILIES = {  # what its heads are added up by, and its sizes
+    "bert": ("attention.output.dense", SMALL),
+    "roberta": ("attention.output.dense", SMALL),
+    "electra": ("attention.output.dense", {**SMALL, "embedding_size": 16}),
+    "modernbert": ("attn.Wo", {**SMALL, "local_attention": 8, "cls_token_id": 0, "sep_token_id": 1}),
+    "distilbert": ("attention.out_lin", {**SMALL, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
+    "gpt2": ("attn.c_proj", {**SMALL, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 300}),
+    "opt": ("self_attn.out_proj", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "llama": ("self_attn.o_proj", GROUPED),
+    "mistral": ("self_attn.o_proj", {**GROUPED, "sliding_window": 8}),
+    "qwen2": ("self_attn.o_proj", GROUPED),
+    "gemma2": ("self_attn.o_proj", {**GROUPED, "head_dim": 8, "final_logit_softcapping": 5.0}),
+    "mixtral": ("self_attn.o_proj", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
+}
+CODES = ["def largest(values):\n    return max(values)\n", "def f(x):\n    return -x\n", "def g(y):\n    return +y\n"]
+
+
+def model_of(family: str, **settings) -> transformers.PreTrainedModel:
+    torch.manual_seed(0)
+    config = transformers.CONFIG_MAPPING[family](**{**FAMILIES.get(family, ("", SMALL))[1], **settings})
+    masked = family in transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    return model.eval()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_against_the_own_code_of_the_model(family):
+    """Each query head of each layer, replaced by hooks in front of what adds up the heads, one text after the other."""
+    model = model_of(family)
+    ours = load_language_model((model, BYTES), max_length=511)
+    adders = [part for name, part in model.named_modules() if name.endswith(FAMILIES[family][0])]
+    texts = [torch.tensor(BYTES(code)["input_ids"]) for code in CODES]
+    assert (len(adders), ours.layers, ours.heads) == (2, 2, 4)
+    width = ours.layers * 4  # of a head: 32 / 4
+
+    seen: list[list[torch.Tensor]] = [[] for _ in adders]
+    hooks = [
+        adder.register_forward_pre_hook(lambda _, args, heard=heard: heard.append(args[0][0]))
+        for adder, heard in zip(adders, seen)
+    ]
+    with torch.no_grad():
+        for text in texts[1:]:
+            model(text[None])
+    for hook in hooks:
+        hook.remove()
+    means = [torch.cat(heard).mean(dim=0) for heard in seen]
+    ours.learn_means([text.numpy() for text in texts[1:]])
+
+    places, text = torch.tensor([3, 7, 20]), texts[0]
+    masked = ours.mask is not None
+    asked = text.clone()
+    asked[places] = BYTES.mask_token_id if masked else asked[places]
+    silenced = [(), *(((layer, head),) for layer in range(2) for head in range(4)), ((0, 1), (1, 2), (0, 3))]
+    expected = []
+    for heads in silenced:
+
+        def replace(part, args, heads=heads):
+            changed = args[0].clone()
+            for layer, head in heads:
+                if part is adders[layer]:
+                    of_head = slice(head * width, (head + 1) * width)
+                    changed[..., of_head] = means[layer][of_head]
+            return (changed,)
+
+        hooks = [adder.register_forward_pre_hook(replace) for adder in adders]
+        with torch.no_grad():
+            chances = model(asked[None]).logits[0].log_softmax(dim=-1)
+        expected.append(chances[places if masked else places - 1, text[places]])
+        for hook in hooks:
+            hook.remove()
+    inputs = ours.inputs([text.numpy()] * len(silenced))
+    rows = torch.arange(len(silenced)).repeat_interleave(3)
+    found = ours.log_probabilities(inputs, rows, places.repeat(len(silenced)), silenced).reshape(-1, 3)
+    assert found.numpy() == pytest.approx(torch.stack(expected).numpy(), abs=2e-4)
+    assert (found[1:] - found[0]).abs().amax(dim=1).min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda: (transformers.BertModel(transformers.BertConfig(**SMALL)), BYTES),
+         "BertModel has no masked-LM head .it is a BertModel; load it with AutoModelForMaskedLM"),
+        (lambda: (transformers.LlamaModel(transformers.LlamaConfig(**SMALL)), BYTES),
+         "LlamaModel has no causal-LM head .it is a LlamaModel; load it with AutoModelForCausalLM"),
+        (lambda: (transformers.T5ForConditionalGeneration(transformers.T5Config(
+            vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)), BYTES), "restores spans"),
+        (lambda: (model_of("mpnet"), BYTES), "the heads of .* cannot be silenced: silencing needs our attention function"),
+        (lambda: (model_of("bert", num_attention_heads=1), BYTES), "has one attention head in each layer"),
+        (lambda: EMBEDDED, f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"),
+    ],
+)  # fmt: skip
+def test_refusals(model, said):
+    with pytest.raises(ModelError, match=said) as error:
+        load_language_model(model(), max_length=511)
+    assert "\n" not in str(error.value)
+
+
+# --- runs ---
+
+RUN = {"limit": 14}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    model_of("roberta", max_position_embeddings=600).save_pretrained(folder)
+    BYTES.save_pretrained(folder)
+    return folder
+
+
+def every_relation(ledger, *_):
+    return {*ledger.relations}
+
+
+@pytest.fixture
+def any_head_serves(monkeypatch):
+    """Heads of a model with random weights, which do not beat a guess, are silenced, too."""
+    monkeypatch.setattr(heads_of, "beats_guess", every_relation)
+
+
+@pytest.fixture(scope="module")
+def whole(model, dataset_folder, tmp_path_factory):
+    """The folder of a run without any interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(silence, "REFERENCE", 5)
+        patch.setattr(heads_of, "beats_guess", every_relation)
+        ablate(str(model), dataset_folder, **RUN, output=folder)
+    return folder
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def result_in(folder) -> SilencingResult:
+    return SilencingResult.load(next(folder.glob("*.silencing.*.json")))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence.Silencing, "PART", 2)
+    real, parts = silence.Silencing.run, []
+
+    def killed_in_the_second_part(self, part, bar):
+        parts.append(len(part))
+        if len(parts) == 2:
+            raise Killed
+        return real(self, part, bar)
+
+    for file in whole.iterdir():
+        if "silencing" not in file.name:  # the probes are finished
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(silence.Silencing, "run", killed_in_the_second_part)
+        ablate(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
+    again = []
+    monkeypatch.setattr(
+        silence.Silencing, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
+    )
+    ablate(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == files(whole)
+    assert sum(parts[:1]) + sum(again) == result_in(whole).functions > 4
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    """Each after both probes, which are whole."""
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence.Silencing, "PART", 2)
+    probes = {name: content for name, content in files(whole).items() if "silencing" not in name}
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+        for name, content in probes.items():
+            (tmp_path / str(number) / name).write_bytes(content)
+        assert ablate(str(model), dataset_folder, **RUN, output=tmp_path / str(number), shard=f"{number}/2") is None
+    assert len(list(merge([tmp_path / "1", tmp_path / "2"], tmp_path))) == 1
+    assert probes | files(tmp_path) == files(whole)
+
+
+def chosen(best, others) -> Chosen:
+    alone = HeadGroup(best=(best,), matched=tuple((other,) for other in others))
+    pairs = HeadGroup(best=(best, others[0]), matched=(tuple(others[1:]),))
+    return Chosen(groups=(alone, pairs), edges=1, score=1.0, hard=0, beyond=None)
+
+
+def job_of(model, dataset_folder, restored="reading-end") -> Ablation:
+    """Of two functions, of different lengths."""
+    functions, reference = (
+        read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
+    )
+    heads = {
+        "Call:func->args": chosen((0, 1), [(0, 0), (0, 2), (0, 3)]),
+        "Attribute:value->attr": chosen((1, 3), [(1, 0), (1, 1), (1, 2)]),
+    }
+    session = Session(model)
+    test, validation = (Probing(session, data, "head-to-dependent") for data in (functions, reference))
+    job = Ablation(session, functions, validation, test, lambda _: heads, draws=20, seed=0, restored=restored)
+    job.functions, job.reference = job.functions[:2], job.reference[:3]
+    return job
+
+
+@pytest.mark.slow
+def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatch):
+    """The same bytes with other functions beside it; nearly the same where memory allows one pass at a time."""
+    job = job_of(model, dataset_folder)
+    bar = tqdm(disable=True)
+    together = job.run(job.functions, bar)
+    alone = [job.run([function], bar) for function in job.functions[::-1]]
+    assert SilencingLedger.concatenate(alone) == together
+    assert len(together) == 4 * 7
+    monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
+    del job._predictor
+    one_by_one = job.run(job.functions, bar)
+    first, second = (found.rows["log_probability"] for found in (together, one_by_one))
+    assert first == pytest.approx(second, abs=1e-5)
+
+
+@pytest.mark.parametrize("restored", ["reading-end", "dependents"])
+def test_what_is_asked_for(model, dataset_folder, restored):
+    """All sub-tokens of an end of the edges, which these and the text say."""
+    job = job_of(model, dataset_folder, restored)
+    ends = ("head", "head") if restored == "reading-end" else ("first", "last")
+    (rows,) = data_rows(read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000)
+    for source in job.functions:
+        row = rows[source.index]
+        assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]
+        for asked in source.targets:
+            edges = [edge for edge in row["relations"] if edge["relation"] == asked.relation]
+            covered = {
+                1 + place
+                for edge in edges
+                for token in range(edge[ends[0]], edge[ends[1]] + 1)
+                for place in range(row["token_start"][token], row["token_end"][token])
+            }
+            assert asked.edges == len(edges)
+            assert {*asked.positions.tolist()} == covered
+
+
+def chr_of(number: int) -> str:
+    return BYTES.decode([number])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_folder, whole, tmp_path, monkeypatch):
+    result = result_in(whole)
+    assert result.functions == len(np.unique(result.ledger.rows["function"]))
+    file = next(whole.glob("*.silencing.*.json"))
+    forged = json.loads(file.read_text())
+    name = next(iter(forged["relations"]))
+    forged["relations"][name]["cost"] += 1
+    (tmp_path / file.name).write_text(json.dumps(forged))
+    ledger = whole / file.name.replace(".json", ".ledger.parquet")
+    (tmp_path / ledger.name).write_bytes(ledger.read_bytes())
+    with pytest.raises(LedgerError, match="do not follow from its ledger .other relations"):
+        SilencingResult.load(tmp_path / file.name)
+    rows = result.ledger.rows.copy()
+    rows["heads"][1] = 2
+    for altered, said in (
+        (rows, "heads"),
+        (result.ledger.rows[result.ledger.rows["relation"] > 0], "relations"),
+        (result.ledger.rows[1:], "heads"),
+    ):
+        with pytest.raises(LedgerError, match=f"its {said} are others than its settings say"):
+            SilencingResult.from_ledger(SilencingLedger(result.ledger.names, altered, result.ledger.settings))
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence.Silencing, "run", lambda *_: pytest.fail("run again"))
+    again = ablate(str(model), dataset_folder, **RUN, output=whole)
+    assert (again.ledger, again.relations) == (result.ledger, result.relations)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+@pytest.mark.usefixtures("unrendered")
+def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
+    """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
+    runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]
+    made = runner.invoke(main, [*given, "--draws", "1", "--output", str(tmp_path / "out")])
+    assert made.exit_code == 0, made.output
+    assert " forward passes of single functions: " in made.stderr and "drawn 1 other heads of its layer" in made.stdout
+    file = next((tmp_path / "out").glob("*.silencing.*.json"))
+    ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
+    assert runner.invoke(main, ["score", str(ledger)]).stdout == made.stdout
+    assert json.loads(runner.invoke(main, ["score", str(ledger), "--json"]).stdout)["relations"]
+    verified = runner.invoke(main, ["verify", str(file), "--model", str(model)])
+    assert verified.exit_code == 0, verified.stdout
+    assert "rows differ by more than rounding" in verified.stdout and "accepted" in verified.stdout
+    for source, ours in ((file, "silencing ledgers"), (whole, "rank and silencing ledgers")):
+        reported = runner.invoke(main, ["report", str(source), "--output", str(tmp_path / "report")])
+        assert reported.exit_code == 0, reported.output
+        page = (tmp_path / "report/report.md").read_text()
+        assert "## Heads that look and heads that serve" in page and "| relation |" in page
+        assert ours in (tmp_path / "report/index.html").read_text()
+    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python-tiny.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
+    """Both probes rank by norms; the result says so, and its heads are chosen again in this way."""
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    given = {"limit": 5, "draws": 1, "output": tmp_path}
+    result, by_weights = (ablate(TINY, dataset_folder, weights=weights, **given) for weights in WEIGHTS[::-1])
+    assert "|weights:norm|" in result.signature and ", norm, " in result.title
+    assert "weights" not in by_weights.signature
+    assert result.heads.keys() == by_weights.heads.keys()
+    assert any(result.heads[name].groups != by_weights.heads[name].groups for name in result.heads)
+    probed = probe(TINY, dataset_folder, split="validation", weights="norm")
+    (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
+    assert RankLedger.load(file).same_ranks(probed.ledger)
+    names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
+    assert sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
+    (file,) = tmp_path.glob("*.silencing.norm.*.json")
+    assert verify(file, functions=2).accepted
+    forged = SilencingLedger.load(ledger_path(file))
+    del forged.settings["settings"]["weights"]
+    SilencingResult.from_ledger(forged, dataset_folder).save(tmp_path / "forged")
+    (file,) = (tmp_path / "forged").glob("*.json")
+    assert "heads" in [check.name for check in verify(file, functions=2).checks if not check.passed]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_verify_finds_other_rows_and_other_heads(model, dataset_folder, tmp_path):
+    """A log-probability, a head that is not the best with rows of its own, and a relation that is left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(silence, "REFERENCE", 5)
+        result = ablate(str(model), dataset_folder, limit=3, draws=2)
+        for number, (alter, failing) in enumerate(
+            ((_likelier, "rows again"), (_other_head, "heads"), (_left, "heads"))
+        ):
+            forged = SilencingResult.from_ledger(alter(result.ledger), result.data_folder)
+            file = forged.save(tmp_path / str(number))
+            verification = verify(file, model=str(model), everything=True)
+            assert [check.name for check in verification.checks if not check.passed][-1:] == [failing]
+
+
+def _likelier(ledger: SilencingLedger) -> SilencingLedger:
+    rows = ledger.rows.copy()
+    rows["log_probability"][-1] /= 2
+    return SilencingLedger(ledger.names, rows, ledger.settings)
+
+
+def _other_head(ledger: SilencingLedger) -> SilencingLedger:
+    settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows.copy()
+    alone = settings["heads"][ledger.names[0]]["groups"][0]
+    alone["best"], alone["matched"][0] = alone["matched"][0], alone["best"]
+    best, other = (np.flatnonzero((rows["relation"] == 0) & (rows["silenced"] == number)) for number in (1, 2))
+    values = rows["log_probability"].copy()
+    rows["log_probability"][best], rows["log_probability"][other] = values[other], values[best]
+    return SilencingLedger(ledger.names, rows, settings)
+
+
+def _left(ledger: SilencingLedger) -> SilencingLedger:
+    settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows[ledger.rows["relation"] > 0].copy()
+    del settings["heads"][ledger.names[0]]
+    rows["relation"] -= 1
+    settings["functions"] = len(np.unique(rows["function"]))
+    return SilencingLedger(ledger.names[1:], rows, settings)
+
+
+# --- verdicts ---
+
+
+def planted(best, others, head=0) -> SilencingEffect:
+    """A relation with these costs of its best head (F,) and of others (F, M)."""
+    best, others = np.array(best, float), np.array(others, float)
+    alone = paired({"": best}, {"": np.zeros(len(best))})[""]
+    against = paired({"": best}, {"": others.mean(axis=1)})[""]
+    costlier = int((others.mean(axis=0) > best.mean()).sum())
+    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier, (0, head), {})
+
+
+def test_verdicts():
+    """By hand: of 20 functions, with a little spread."""
+    spread = np.linspace(-0.1, 0.1, 20)
+    found = {
+        MOST: planted(1 + spread, np.stack([0 * spread, 0.5 + spread[::-1]], axis=1)),
+        ANOTHER: planted(1 + spread, np.stack([0 * spread, 1.5 + spread[::-1]], axis=1)),
+        NOTHING: planted(spread, np.stack([spread - 1, spread[::-1] - 1], axis=1), 1),
+        LESS: planted(spread, np.stack([1 + spread, 0 * spread], axis=1), 2),
+        ALIKE: planted(spread, np.stack([spread[::-1], spread[::-1]], axis=1), 3),
+        FEW: planted([1.0] * 5, [[0.0]] * 5, 4),
+    }
+    assert {name: verdict(one) for name, one in found.items()} == {name: name for name in found}
+    del found[ALIKE]  # whose heads cost the same
+    # of the head that is best for two relations, half; of the others 1, 0 and 1
+    assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
+    assert silencing_sentence(found).startswith(
+        "In 1 of 4 relations in at least 6 functions, the head that looks best matters most"
+    )
+    assert silencing_sentence({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")
