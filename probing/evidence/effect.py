@@ -40,14 +40,12 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.selection import Found
-from probing.evidence.uncertainty import degrees_of, scored
 from probing.instruments.information.result import InformationLedger, InformationResult
 from probing.instruments.likelihood.result import LEAST_PAIRS, PreferenceResult
 from probing.instruments.silencing.result import SilencingResult
 from probing.runs.ledger_file import RowLedger
 from probing.stats import statistics
-from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bootstrapped
+from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, Found, bootstrapped, degrees_of, scored
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""
