@@ -1,0 +1,336 @@
+"""Hits: who gets how much right, by cluster and group. Every score, interval, test, entry and board is made from them.
+
+Every claim has one form: *systems* (a model, a baseline, a filler, a control, a copy with random weights) are scored on
+`n` things of a *group* (a relation, a node type, a phenomenon) in a *cluster* (a function or a repository). A system's
+score on a group is the sum of what it gets right over the number of things; its mean is over groups, each with the same
+weight, whatever its number of things.
+
+Most of these numbers are 0 or equal: a group is in a part of the clusters, and a system often gets as much right by
+several measures. So they are kept group by group, for its clusters only, and each distinct column once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from probing.stats.intervals import (
+    FEW_CLUSTERS,
+    Estimate,
+    agreeing,
+    mean_estimate,
+    sign_p,
+    spread_p,
+    wilson,
+    wilson_difference,
+)
+
+PERCENT = "percent"
+"""The unit of hits, which are counted: a thing is hit or not, and a score is a percentage."""
+
+Measure = Hashable
+"""By what a system is scored, such as a rule and k, or an outcome."""
+
+
+class Columns(NamedTuple):
+    """What a system gets right of a group by M measures: `distinct` (columns, f) numbers, of which `which` (M,) says
+    each measure's."""
+
+    distinct: np.ndarray
+    which: np.ndarray
+
+    @classmethod
+    def of(cls, sums: np.ndarray) -> Columns:
+        """From numbers (M, f)."""
+        rows = np.ascontiguousarray(sums)
+        numbers: dict[bytes, int] = {}
+        which = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+        first = [which.index(number) for number in range(len(numbers))]
+        return cls(rows[first], np.array(which, np.intp))
+
+    @property
+    def sums(self) -> np.ndarray:
+        """(M, f)."""
+        return self.distinct[self.which]
+
+    @property
+    def total(self) -> np.ndarray:
+        """Over all clusters: (M,)."""
+        kind = np.int64 if np.issubdtype(self.distinct.dtype, np.integer) else np.float64
+        return self.distinct.sum(axis=1, dtype=kind)[self.which]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A group in the f clusters that have it.
+
+    `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what it gets right.
+    """
+
+    places: np.ndarray
+    n: np.ndarray
+    sums: Mapping[str, Columns]
+
+    @property
+    def total(self) -> int:
+        return int(self.n.sum())
+
+    @property
+    def few(self) -> bool:
+        """True if it is in too few clusters for an interval."""
+        return len(self.places) < FEW_CLUSTERS
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """F clusters, groups sorted by name, systems, and M measures.
+
+    `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`: PERCENT of things
+    that are hit, or that of an amount that is summed over things, such as bits; `left_out`: groups that are in no mean.
+    """
+
+    clusters: np.ndarray
+    groups: Mapping[str, Group]
+    measures: tuple[Measure, ...]
+    unit: str = PERCENT
+    left_out: Collection[str] = field(default=frozenset())
+
+    @classmethod
+    def of_rows(
+        cls,
+        clusters: np.ndarray,
+        groups: Sequence[str],
+        sums: Mapping[str, np.ndarray],
+        measures: Sequence[Measure],
+        n: np.ndarray | None = None,
+        **fields: Any,
+    ) -> Hits:
+        """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system -> (M, N), and `n` (N,),
+        by default 1. Rows of the same cluster and group are added up."""
+        numbers = np.ones(len(clusters), np.int64) if n is None else np.asarray(n, np.int64)
+        all_clusters, place = np.unique(clusters, return_inverse=True)
+        names = np.asarray(groups, object)
+        found = {}
+        for name in sorted(set(groups)):
+            rows = np.flatnonzero(names == name)
+            places, which = np.unique(place[rows], return_inverse=True)
+            of_systems = {system: Columns.of(_added(of[:, rows], which)) for system, of in sums.items()}
+            found[name] = Group(places, _added(numbers[rows], which), of_systems)
+        return cls(all_clusters, found, tuple(measures), **fields)
+
+    # ----------------------------------------------------------------------------------------------------------- parts
+
+    @property
+    def names(self) -> list[str]:
+        """Of the groups."""
+        return list(self.groups)
+
+    @cached_property
+    def systems(self) -> list[str]:
+        return list(next(iter(self.groups.values())).sums) if self.groups else []
+
+    @property
+    def counted(self) -> list[str]:
+        """The groups that are in means."""
+        return [name for name in self.groups if name not in self.left_out]
+
+    @property
+    def scale(self) -> float:
+        """What a share of 1 is in the unit."""
+        return 100.0 if self.unit == PERCENT else 1.0
+
+    @property
+    def n(self) -> np.ndarray:
+        """The things of each group: int64 (G,)."""
+        return np.array([group.total for group in self.groups.values()], np.int64)
+
+    def total(self, system: str) -> np.ndarray:
+        """What a system gets right of each group: (M, G)."""
+        totals = [group.sums[system].total for group in self.groups.values()]
+        return np.array(totals).reshape(len(totals), len(self.measures)).T
+
+    def scores(self, system: str) -> np.ndarray:
+        """Of each group, in the unit: (M, G)."""
+        return self.scale * self.total(system) / self.n
+
+    def where(
+        self,
+        clusters: np.ndarray | None = None,
+        groups: Iterable[str] | None = None,
+        measures: Sequence[Measure] | None = None,
+    ) -> Hits:
+        """Some of the clusters, by number, of the groups, by name, and of the measures; groups without any things are
+        left out."""
+        kept = self.names if groups is None else sorted(groups)
+        places = np.arange(len(self.clusters))
+        if clusters is not None:
+            places = np.flatnonzero(np.isin(self.clusters, clusters))
+        order = None if measures is None else np.array([self.measures.index(measure) for measure in measures])
+        found = {}
+        for name in kept:
+            group = self.groups[name]
+            inside = np.isin(group.places, places)
+            if not inside.any():
+                continue
+            sums = {
+                system: Columns.of(
+                    columns.distinct[columns.which if order is None else columns.which[order]][:, inside]
+                )
+                for system, columns in group.sums.items()
+            }
+            found[name] = Group(np.searchsorted(places, group.places[inside]), group.n[inside], sums)
+        chosen = self.measures if measures is None else tuple(measures)
+        return replace(self, clusters=self.clusters[places], groups=found, measures=chosen)
+
+    def join(self, other: Hits) -> Hits:
+        """The systems of both on the groups of both; raises LedgerError unless these have the same things in the same
+        clusters."""
+        names = sorted(set(self.groups) & set(other.groups))
+        mine, theirs = self.where(groups=names), other.where(groups=names)
+        same = np.array_equal(self.clusters, other.clusters) and self.measures == other.measures
+        for name in names:
+            first, second = mine.groups[name], theirs.groups[name]
+            same = same and np.array_equal(first.places, second.places) and np.array_equal(first.n, second.n)
+        if not same:
+            common = len(np.intersect1d(self.clusters, other.clusters))
+            raise LedgerError(
+                f"one was scored on {len(self.clusters)} functions and the other on {len(other.clusters)}, with "
+                f"{common} in common, or on different edges: probe with --also-fits, or make the baseline for the "
+                "model's functions"
+            )
+        joined = {
+            name: replace(group, sums={**group.sums, **theirs.groups[name].sums}) for name, group in mine.groups.items()
+        }
+        return replace(self, groups=joined)
+
+    def named(self, systems: Mapping[str, str]) -> Hits:
+        """Some of the systems, each under its new name."""
+        groups = {
+            name: replace(group, sums={new: group.sums[old] for old, new in systems.items()})
+            for name, group in self.groups.items()
+        }
+        return replace(self, groups=groups)
+
+    def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
+        """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as repositories of
+        functions."""
+        larger = np.asarray(cluster_of(self.clusters))
+        clusters, place = np.unique(larger, return_inverse=True)
+        groups = {}
+        for name, group in self.groups.items():
+            places, which = np.unique(place[group.places], return_inverse=True)
+            sums = {system: Columns(_added(of.distinct, which), of.which) for system, of in group.sums.items()}
+            groups[name] = Group(places, _added(group.n, which), sums)
+        return replace(self, clusters=clusters, groups=groups)
+
+    # ---------------------------------------------------------------------------------------------------------- scores
+
+    def mean(self, system: str, against: str | None = None) -> Estimate:
+        """The mean over groups, (M,), or the difference to that of another system, with p; NaN without any group."""
+        if not self.counted:
+            unknown = np.full(len(self.measures), np.nan)
+            return Estimate(unknown, unknown, unknown, unknown, 0)
+        contribution, influence, share = self._of_mean(system, against)
+        return mean_estimate(contribution, influence, share, tested=against is not None)
+
+    def by_group(self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None) -> Estimate:
+        """The score of each group, (M, G), or the difference to that of another system, with p, which is not corrected.
+
+        `tested`: the measures with a p-value, most of the work; by default all.
+        """
+        cells = [self._of_group(group, system, against) for group in self.groups.values()]
+        shape = len(self.measures), len(cells)
+        parts = [np.array([cell[place] for cell in cells]).reshape(len(cells), -1).T for place in range(3)]
+        value, low, high = (part.reshape(shape) for part in parts)
+        n = np.array([len(group.places) for group in self.groups.values()])
+        p = np.full(shape, np.nan)
+        if against is not None:
+            rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
+            p[rows] = self._group_p(system, against, rows)
+            low, high = agreeing(low, high, p)
+        few = n < FEW_CLUSTERS
+        low[:, few] = high[:, few] = np.nan
+        return Estimate(value, low, high, p, n)
+
+    def contributions(self, system: str) -> np.ndarray:
+        """What each cluster adds to the mean over groups: (M, F)."""
+        return self._of_mean(system, None)[0]
+
+    def _of_mean(self, system: str, against: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What each cluster adds to a mean or difference (M, F), its influence on it (M, F), and its share (F,)."""
+        counted = [self.groups[name] for name in self.counted]
+        contribution = np.zeros((len(self.measures), len(self.clusters)))
+        influence, share = contribution.copy(), np.zeros(len(self.clusters))
+        for group in counted:
+            weight = self.scale / group.total / len(counted)
+            sums = self._gained(group, system, against)
+            part = group.n / group.total
+            contribution[:, group.places] += weight * sums
+            influence[:, group.places] += weight * (sums - sums.sum(axis=1, keepdims=True) * part)
+            share[group.places] += part
+        return contribution, influence, share
+
+    @staticmethod
+    def _gained(group: Group, system: str, against: str | None) -> np.ndarray:
+        """What a system gets right of a group, or more than another: (M, f)."""
+        sums = group.sums[system].sums
+        if against is None:
+            return sums
+        wide = np.int32 if np.issubdtype(sums.dtype, np.integer) else np.float64
+        return sums.astype(wide) - group.sums[against].sums
+
+    def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
+        """The value with bounds (3, M) of one group."""
+        if self.unit != PERCENT:
+            sums = self._gained(group, system, against)
+            part = group.n / group.total
+            contribution = sums / group.total
+            influence = contribution - contribution.sum(axis=1, keepdims=True) * part
+            estimate = mean_estimate(contribution, influence, part, tested=False)
+            return np.stack([estimate.value, estimate.low, estimate.high])
+        columns = group.sums[system]
+        if against is None:
+            return 100 * wilson(columns.distinct, group.n)[0][:, columns.which]
+        other = group.sums[against]
+        pairs, which = np.unique([columns.which, other.which], axis=1, return_inverse=True)
+        differences = wilson_difference(columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n)
+        return 100 * differences[:, which.reshape(-1)]
+
+    def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
+        """Of each group the p-values (rows, G) of the differences by some measures."""
+        parts, of_measures = [], []
+        for group in self.groups.values():
+            gained = Columns.of(self._gained(group, system, against)[list(rows)])
+            parts.append((group.places, gained.distinct))
+            of_measures.append(gained.which)
+        by_signs = sign_p(parts, len(self.clusters))
+        p = np.empty((len(rows), len(parts)))
+        for column, (group, of_signs, which) in enumerate(zip(self.groups.values(), by_signs, of_measures)):
+            differences = parts[column][1] / group.total
+            share = group.n / group.total
+            influence = differences - differences.sum(axis=1, keepdims=True) * share
+            by_spread = spread_p(differences.sum(axis=1), influence, share)
+            p[:, column] = np.maximum(of_signs, by_spread)[which]
+        return p
+
+    def content(self) -> Iterator[bytes]:
+        """All that the numbers follow from."""
+        yield repr([self.measures, self.unit, sorted(self.left_out), self.clusters.tolist()]).encode()
+        for name, group in self.groups.items():
+            yield repr([name, group.places.tolist(), group.n.tolist()]).encode()
+            for system, columns in group.sums.items():
+                yield repr([system, columns.which.tolist(), columns.distinct.shape]).encode()
+                yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
+
+
+def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each has any."""
+    order = np.argsort(which, kind="stable")
+    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
+    wide = np.result_type(values.dtype, np.int32)
+    return np.add.reduceat(values[..., order], starts, axis=-1, dtype=wide)
