@@ -25,7 +25,7 @@ from codesyntax_dataset.protocol import BEST_BASELINE, KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.protocols import MEASURES, TABLE_MEASURES, ChosenHits, Choice, Comparison, compare, held_out
+from probing.evidence.protocols import MEASURES, TABLE_MEASURES, Choice, ChosenHits, Comparison, compare, held_out
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard

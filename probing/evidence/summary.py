@@ -50,8 +50,7 @@ def summary(chosen: ChosenHits) -> Summary:
     """The summary of one protocol."""
     hits, by_relation = chosen.hits, chosen.hits.by_group(chosen.system)
     relations = {
-        name: _of_relation(chosen, name, by_relation.at(slice(None), column))
-        for column, name in enumerate(hits.groups)
+        name: _of_relation(chosen, name, by_relation.at(slice(None), column)) for column, name in enumerate(hits.groups)
     }
     return Summary(scores=means(hits.mean(chosen.system)), relations=relations, unchosen=dict(chosen.unchosen))
 
@@ -86,12 +85,9 @@ def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     found = hits.where(measures=measures).mean(system)
     places = [MEASURES.index(measure) for measure in measures]
 
-    def spread(part: np.ndarray) -> np.ndarray:
-        whole = np.full(len(MEASURES), np.nan)
-        whole[places] = part
-        return whole
-
-    return Estimate(*map(spread, found[:4]), found.n)
+    parts = np.full((4, len(MEASURES)), np.nan)
+    parts[:, places] = found[:4]
+    return Estimate(*parts, found.n)
 
 
 def bounded(estimate: Estimate) -> list[float | None]:

@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-
-
 FEW_FUNCTIONS = 6
 """Relations and node types in fewer functions are marked: their scores are unreliable and have no interval."""
 
@@ -155,7 +153,6 @@ def unexchanged(functions: int, permutations: int, seed: int, at_once: int) -> I
     rng = np.random.default_rng(seed)
     for start in range(0, permutations, at_once):
         yield rng.integers(0, 2, (min(at_once, permutations - start), functions))
-
 
 
 class Found(NamedTuple):
