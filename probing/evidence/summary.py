@@ -81,13 +81,15 @@ def means(mean: Estimate) -> Means:
 
 def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     """The mean by MEASURES, NaN for k that are not among `ks`, which saves computing them."""
-    measures = [(rule, k) for rule, k in MEASURES if k in set(ks)]
+    wanted = set(ks)
+    measures = [(rule, k) for rule, k in MEASURES if k in wanted]
     found = hits.where(measures=measures).mean(system)
     places = [MEASURES.index(measure) for measure in measures]
 
     parts = np.full((4, len(MEASURES)), np.nan)
     parts[:, places] = found[:4]
-    return Estimate(*parts, found.n)
+    value, low, high, p = parts
+    return Estimate(value, low, high, p, found.n)
 
 
 def bounded(estimate: Estimate) -> list[float | None]:

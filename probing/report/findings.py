@@ -548,7 +548,7 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: means(Estimate(*parts, 0)) for mean, parts in found.items()}
+    return {mean: means(Estimate(value, low, high, p, 0)) for mean, (value, low, high, p) in found.items()}
 
 
 def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
