@@ -23,9 +23,9 @@ from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
     agreeing,
+    hall_p,
     mean_estimate,
     sign_p,
-    spread_p,
     wilson,
     wilson_difference,
 )
@@ -252,7 +252,7 @@ class Hits:
         if against is not None:
             rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
             p[rows] = self._group_p(system, against, rows)
-            low, high = agreeing(low, high, p)
+            low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
         low[:, few] = high[:, few] = np.nan
         return Estimate(value, low, high, p, n)
@@ -310,12 +310,8 @@ class Hits:
             of_measures.append(gained.which)
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
-        for column, (group, of_signs, which) in enumerate(zip(self.groups.values(), by_signs, of_measures)):
-            differences = parts[column][1] / group.total
-            share = group.n / group.total
-            influence = differences - differences.sum(axis=1, keepdims=True) * share
-            by_spread = spread_p(differences.sum(axis=1), influence, share)
-            p[:, column] = np.maximum(of_signs, by_spread)[which]
+        for column, ((_, differences), of_signs, which) in enumerate(zip(parts, by_signs, of_measures)):
+            p[:, column] = np.maximum(of_signs, hall_p(differences.astype(float)))[which]
         return p
 
     def content(self) -> Iterator[bytes]:
