@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from codesyntax_dataset import atomic, corpus, sources, syntaxeval
 from codesyntax_dataset.build import build
@@ -25,7 +26,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
 from codesyntax_metric.ast_similarity.similarity import parse
-from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
+from probing.evidence.effect import PairedEffect, paired
 from probing.instruments.masking.masking import PUBLISHED, walk
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.cells import Compared, compared
@@ -127,14 +128,12 @@ def confounders(code: str, language: str = "python") -> Confounders:
 class Cell(NamedTuple):
     """One node type by one similarity. `arms`: T1 and T0 of its functions (2, F), in the order of the data.
 
-    `study`: the effect by the study's own estimator; `ours`: the paired one; `unpaired`: estimates that
-    adjust for confounders, None where there are too few functions for these.
+    `study`: the effect by the study's own estimator, None for a single function; `ours`: the paired one.
     """
 
     arms: np.ndarray
     study: float | None
     ours: PairedEffect
-    unpaired: UnpairedEffect | None
 
     @property
     def functions(self) -> int:
@@ -160,9 +159,8 @@ class Study:
     @cached_property
     def cells(self) -> dict[str, dict[str, dict[str, Cell]]]:
         """Name -> similarity -> node type -> cell."""
-        sizes = [self.prepared.sizes[place] for place in self.prepared.places]
         return {
-            name: {similarity: _cells(result, similarity, sizes) for similarity in SIMILARITIES}
+            name: {similarity: _cells(result, similarity) for similarity in SIMILARITIES}
             for name, result in self.results.items()
         }
 
@@ -218,6 +216,22 @@ def prepare(
     return StudyFunctions(sizes, np.array(read_functions(data, CONFIG, "test").dataset["id"]))
 
 
+def published(t1: ArrayLike, t0: ArrayLike) -> float:
+    """The effect that the study reports for scores (F,) of the same functions in both arms, in the order of its rows.
+
+    The study matches rows by propensity, but every function is in both arms with the same confounders, so that all
+    propensities are exactly 0.5, all distances tie, and the ball tree of scikit-learn returns the second function of
+    the other arm for every row. What is left is half the mean difference plus half the difference of the second
+    function, whichever it is: reorder the functions, and the effect is another.
+
+    Raises ArgumentError for fewer than two functions.
+    """
+    differences = np.subtract(t1, t0)
+    if len(differences) < 2:
+        raise ArgumentError("the published effect needs at least two functions: it depends on the second")
+    return float(differences.mean() + differences[1]) / 2
+
+
 def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> list[Confounders]:
     """Write the first functions of the split test as CodeSearchNet has them; return their confounders, in order.
 
@@ -239,31 +253,15 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> list[Confound
     return sizes
 
 
-def _cells(result: MaskResult, similarity: str, sizes: list[Confounders]) -> dict[str, Cell]:
+def _cells(result: MaskResult, similarity: str) -> dict[str, Cell]:
     """Node type -> its cell; types whose trees could never be compared have none."""
     arms = {name: one for name, one in result.arms(similarity).items() if len(one.functions)}
     ours = paired({name: one.t1 for name, one in arms.items()}, {name: one.t0 for name, one in arms.items()})
     cells = {}
     for name, one in arms.items():
         study = published(one.t1, one.t0) if len(one.functions) > 1 else None
-        adjusted = _adjusted(one.t1, one.t0, [sizes[place] for place in one.functions])
-        cells[name] = Cell(np.stack([one.t1, one.t0]), study, ours[name], adjusted)
+        cells[name] = Cell(np.stack([one.t1, one.t0]), study, ours[name])
     return cells
-
-
-def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> UnpairedEffect | None:
-    """The study's design: every function is a treated row, and again a control row with the same confounders."""
-    known = np.array([None not in size for size in sizes])
-    rows = {
-        name: np.tile([getattr(size, name) for size, is_known in zip(sizes, known) if is_known], 2)
-        for name in COMMON_CAUSES
-    }
-    treated = np.repeat([1, 0], known.sum())
-    outcome = np.concatenate([t1[known], t0[known]])
-    try:
-        return unpaired(outcome, treated, rows, placebos=2)  # the fewest: the page has none
-    except ArgumentError:  # too few functions for six confounders
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
@@ -275,7 +273,7 @@ def sections(made: Study) -> list[Section]:
         _summary(made, [*performance[1], *effects[1]]),
         Section("similarities", "Similarities of syntax trees", [performance[0], *_boxes(made), _types(made)]),
         Section("effects", "Causal effects", [*_effects_figure(made), effects[0]]),
-        Section("estimators", "Why the study's estimate is an artefact", [*_ARTEFACT, _estimators(made)]),
+        Section("estimators", "Why the study's estimate is an artefact", [_ARTEFACT, _estimators(made)]),
         _provenance(made),
     ]
 
@@ -362,9 +360,8 @@ _ARTEFACT = (
     "The study matches treated rows (T1) with control rows (T0) by propensity. But every function is in both arms with "
     "the same confounders, so all propensities are exactly a half, all distances tie, and the search for the nearest "
     "neighbour returns the second function for every row. What is left is half the mean difference plus half the "
-    "difference of the second function, whichever it is: another order of the data gives another effect.",
-    "The other estimators ask the same of the same rows. Where confounders are balanced by design, weighting and the "
-    "doubly robust estimate give the plain difference of means, and so does pairing, which needs no confounders.",
+    "difference of the second function, whichever it is: another order of the data gives another effect. Pairing gives "
+    "the difference of means, in any order, and needs no confounders."
 )
 
 
@@ -372,24 +369,13 @@ def _estimators(made: Study) -> Table:
     rows = []
     for labels, cell in _labelled(made):
         second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
-        adjusted: list[float | None] = [None] * 5
-        if (one := cell.unpaired) is not None:
-            overlap = [*one.overlap.treated, *one.overlap.control]
-            estimates = [effect.estimate for effect in (one.naive, one.weighted, one.doubly_robust)]
-            adjusted = [*estimates, min(overlap), max(overlap)]
-        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate, *adjusted])
+        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate])
     columns = [
         *(*_LABELS, Column("functions", COUNT)),
         *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
-        *Column.each(SIGNED, "paired", "plain", "weighted", "doubly robust", group="T1 − T0"),
-        *Column.each(SIMILARITY, "lowest", "highest", group="propensity"),
+        Column("paired", SIGNED, "T1 − T0"),
     ]
-    unknown = sum(None in size for size in made.prepared.sizes)
-    notes = (
-        f"Plain, weighted and doubly robust use the functions in which lizard finds a function (all but {unknown:,}), "
-        "and are empty where these are too few for six confounders."
-    )
-    return Table("estimators", "Five estimators on the same rows", columns, rows, notes, filters=1)
+    return Table("estimators", "Two estimators on the same rows", columns, rows, filters=1)
 
 
 def _boxes(made: Study) -> list[Figure]:

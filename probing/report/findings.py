@@ -33,7 +33,6 @@ from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, Outcomes, apply_each, choose
@@ -167,7 +166,7 @@ class Findings:
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
     first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at
-    TABLE_KS. `guessed`: settings of a model or checkpoint -> what its best heads find with one guess, by function.
+    TABLE_KS.
     `rivals`: number of avoided offsets -> what needs no model there. `trainings`: models of which several checkpoints
     were probed; their last ones are the subjects.
     """
@@ -184,7 +183,6 @@ class Findings:
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
     pairs: dict[tuple[int, int], dict[str, uncertainty.MeanComparison]]
-    guessed: dict[Settings, OneGuess]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
 
@@ -414,7 +412,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = gather.find(files)
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
-    guesses = {one.probed.test.settings: one_guess(one) for one in evidence if one.probed.test.settings.control is None}
     earlier = {id(one) for training in trainings for one in training[:-1]}
     probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
     evidence = [one for one in evidence if id(one) not in earlier]
@@ -455,7 +452,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
-        guessed=guesses,
         rivals=first.splits.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )

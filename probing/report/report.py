@@ -24,8 +24,8 @@ from probing.report import (
     headline,
     information,
     means,
-    mechanism,
     relations,
+    silencing,
     syntaxeval,
 )
 from probing.report.document import Column, Section, Table
@@ -33,8 +33,8 @@ from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
 from probing.report.kinds import CODE, COUNT, NAME
-from probing.report.mechanism import SilencedModel, read_silenced
 from probing.report.results import parts
+from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
@@ -196,17 +196,15 @@ def sections(
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [
         *syntaxeval.findings(masked),
-        *mechanism.silencing_findings(silenced),
+        *silencing.findings(silenced),
         *information.findings(informed),
     ]
     rest = [
         *(_attention(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
-        *mechanism.sections(mechanism.read_both(all_findings, masked, data)),
-        *mechanism.silencing_sections(silenced),
+        *silencing.sections(silenced),
         *information.sections(informed),
         *information.preference_sections(preferred),
-        *mechanism.predictors(all_findings, informed, silenced, preferred),
         *(Section(result.settings.name, result.title, parts(result)) for result in others),
     ]
     fold(rest)

@@ -21,7 +21,7 @@ from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
 from probing.instruments.masking.result import FLOORS, MaskResult, OutcomeArms
-from probing.report import figures, information, mechanism
+from probing.report import figures, information, silencing
 from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
@@ -43,7 +43,7 @@ def parts(result: object) -> list[str | Table]:
     raise TypeError(f"{type(result).__name__} has no table")
 
 
-parts.register(mechanism.silencing_parts)
+parts.register(silencing.silencing_parts)
 parts.register(information.parts_of)
 parts.register(information.preference_parts)
 parts.register(information.surprisal_parts)

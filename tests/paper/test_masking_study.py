@@ -100,12 +100,10 @@ def test_similarities_are_means_over_functions_and_node_types(made):
 
 
 def test_the_studys_estimator_is_half_the_second_function(made):
-    """And what adjusts for confounders is the plain difference, which says that they were balanced by design."""
     found = arms(made, "jaccard")
     effects = {row["node type"]: row for row in rows_of(made, "effects") if row["similarity"] == "Jaccard"}
     rows = {row["node type"]: row for row in rows_of(made, "estimators") if row["similarity"] == "Jaccard"}
     assert set(rows) == set(found) and len(found) > 5
-    adjusted = 0
     for kind, pairs in found.items():
         differences = [t1 - t0 for t1, t0 in pairs]
         mean, row = statistics.fmean(differences), rows[kind]
@@ -114,12 +112,6 @@ def test_the_studys_estimator_is_half_the_second_function(made):
             study = mean / 2 + differences[1] / 2
             assert float(row["study's estimator: effect"]) == pytest.approx(study)
             assert float(row["study's estimator: of the second function"]) == pytest.approx(differences[1])
-        if row["T1 − T0: weighted"]:
-            adjusted += 1
-            for estimator in ("plain", "weighted", "doubly robust"):
-                assert float(row[f"T1 − T0: {estimator}"]) == pytest.approx(mean)
-            assert float(row["propensity: lowest"]) == float(row["propensity: highest"]) == 0.5
-    assert adjusted > 2
     one = next(row for row in rows_of(made, "effects") if row["model"] == STUDY and row["node type"] == "string")
     assert one["study's estimator: study"] == "-0.156"  # Table 2 of the paper
     assert "identifier" in effects
