@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,13 +20,11 @@ from numpy.typing import ArrayLike
 
 from codesyntax_dataset import atomic, corpus, sources, syntaxeval
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
-from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
-from codesyntax_metric.ast_similarity.similarity import parse
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
-from probing.instruments.masking.masking import PUBLISHED, walk
+from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
@@ -66,64 +63,6 @@ SHOWN = "jaccard"
 
 _PERCENTILES = np.arange(0, 101, 5)
 
-COMMON_CAUSES = ("ast_levels", "words", "complexity", "nloc", "token_counts", "n_ast_nodes")
-"""The confounders in the model of the study."""
-
-
-class Confounders(NamedTuple):
-    """Sizes of one function: possible causes of both its masking and its loss.
-
-    They are named by what they are. The published `n_whitespaces_` is the number of words, and the published model left
-    out `n_ast_errors`. The procedure of the study is that of today with an older parser and lizard: with
-    tree-sitter-python 0.20 strings had no parts, so that functions had fewer nodes, and lizard 1.17 counted some
-    f-strings as one token less.
-
-    Of the tree: `n_ast_errors`, the nodes of type ERROR; `ast_levels`, the nodes on the longest path from the root, 0
-    where the root is alone; `n_ast_nodes`, all nodes but the root. Of the text: `words`, separated by white space. By
-    lizard: `complexity`, McCabe's cyclomatic complexity; `nloc`, lines that are neither empty nor comments;
-    `token_counts`, its tokens from its name on; these three are None where lizard finds no function.
-    """
-
-    n_ast_errors: int
-    ast_levels: int
-    n_ast_nodes: int
-    complexity: int | None
-    nloc: int | None
-    token_counts: int | None
-    words: int
-
-
-def confounders(code: str, language: str = "python") -> Confounders:
-    """The confounders of one function; of several, or of functions in functions, lizard's are those of the last to end.
-
-    Raises UnknownName for an unknown language, ArgumentError for one that lizard does not read, and CodeSyntaxError for
-    code without a UTF-8 form, or without an installed grammar.
-    """
-    try:
-        lizard, readers = import_module("lizard"), import_module("lizard_languages")
-    except ImportError as error:  # no dependency of this package: nothing else needs it
-        raise CodeSyntaxError(
-            "complexity is lizard's, which is not installed: pip install codesyntax[confounders]"
-        ) from error
-    if language not in LANGUAGES:
-        raise UnknownName("language", language, LANGUAGES)
-    file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
-    if readers.get_reader_for(file) is None:
-        raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
-    nodes = list(walk(parse(code, language)))
-    deepest = max(depth for _, depth in nodes)
-    functions = lizard.analyze_file.analyze_source_code(file, code).function_list
-    last = functions[-1] if functions else None
-    return Confounders(
-        n_ast_errors=sum(node.type == "ERROR" for node, _ in nodes),
-        ast_levels=deepest + (deepest > 0),
-        n_ast_nodes=len(nodes) - 1,
-        complexity=last and last.cyclomatic_complexity,
-        nloc=last and last.nloc,
-        token_counts=last and last.token_count,
-        words=len(code.split()),
-    )
-
 
 class Cell(NamedTuple):
     """One node type by one similarity. `arms`: T1 and T0 of its functions (2, F), in the order of the data.
@@ -141,11 +80,11 @@ class Cell(NamedTuple):
 
 
 class StudyFunctions(NamedTuple):
-    """The functions of the study. `sizes`: of those in the source, in order; `places`: which of them each function of
-    the split has, (F,): those that parse without their triple-quoted texts."""
+    """How many functions were `read` from the source, and how many of them parse without their triple-quoted texts and
+    are `labelled`."""
 
-    sizes: list[Confounders]
-    places: np.ndarray
+    read: int
+    labelled: int
 
 
 @dataclass(frozen=True)
@@ -180,7 +119,7 @@ class Study:
             return "not in the study"
         if self.given(name) is None:
             return "empty: no such model"
-        other = [] if len(self.prepared.sizes) == FUNCTIONS else ["other data"]
+        other = [] if self.prepared.read == FUNCTIONS else ["other data"]
         return f"no: {', '.join(['other parser', *other])}"
 
 
@@ -207,14 +146,11 @@ def text(code: str) -> str:
 def prepare(
     asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
 ) -> StudyFunctions:
-    """Write the functions as the study read them into `output`, and build their dataset in the folder `data`.
-
-    Raises CodeSyntaxError if lizard is not installed.
-    """
+    """Write the functions as the study read them into `output`, and build their dataset in the folder `data`."""
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
-    sizes = _write(asked, output / SOURCE / MEMBER, excluded)
+    read = _write(asked, output / SOURCE / MEMBER, excluded)
     build(str(output / SOURCE), [CONFIG], data, overwrite=True)
-    return StudyFunctions(sizes, np.array(read_functions(data, CONFIG, "test").dataset["id"]))
+    return StudyFunctions(read, len(read_functions(data, CONFIG, "test").dataset))
 
 
 def published(t1: ArrayLike, t0: ArrayLike) -> float:
@@ -233,25 +169,20 @@ def published(t1: ArrayLike, t0: ArrayLike) -> float:
     return float(differences.mean() + differences[1]) / 2
 
 
-def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> list[Confounders]:
-    """Write the first functions of the split test as CodeSearchNet has them; return their confounders, in order.
-
-    The study measured trees before, and words after it removed triple-quoted text.
-    """
+def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
+    """Write the first functions of the split test as CodeSearchNet has them; return how many."""
     rows: list[str] = []
-    sizes: list[Confounders] = []
     for function in corpus.read(asked.sources[CONFIG], CONFIG, Skips(), excluded):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
         fields = (code, function.repo, function.path, function.func_name, function.url, CONFIG, "test")
         rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
-        sizes.append(confounders(function.code)._replace(words=len(code.split())))
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:  # the same bytes at any time
         stream.write("".join(f"{row}\n" for row in rows).encode())
     atomic.write(file, packed.getvalue())
-    return sizes
+    return len(rows)
 
 
 def _cells(measured: Hits) -> dict[str, Cell]:
@@ -280,7 +211,7 @@ def sections(made: Study) -> list[Section]:
 
 def _summary(made: Study, cells: list[Compared]) -> Section:
     filled = sum(cell.here is not None for cell in cells)
-    source, labelled = len(made.prepared.sizes), len(made.prepared.places)
+    read, labelled = made.prepared
     return Section(
         "summary",
         "What was made, and what compares",
@@ -289,7 +220,7 @@ def _summary(made: Study, cells: list[Compared]) -> Section:
             "exactly: the study parsed with the Python grammar of June 2022, and today's gives other trees. For a "
             "small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) on average. A row "
             f"says what else differs. The study analysed {FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {source:,} functions, of which {labelled:,} parse "
+            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import shutil
 import statistics
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 from conftest import figures_unrendered
 
 import probing
-from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SourceError, UnknownName
+from codesyntax_dataset.errors import LedgerError, SourceError, UnknownName
 from probing.cli import main
 from probing.instruments.masking.result import MaskResult
 from probing.models.location import TINY, embedded_model
@@ -151,17 +150,6 @@ def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tm
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
     with pytest.raises(LedgerError, match="not made by `codesyntax reproduce`"):
         probing.reproduce(["sample"], [str(named_model)], made)
-
-
-def test_lizard_is_asked_for_before_anything_is_masked(named_model, tmp_path, monkeypatch):
-    real = builtins.__import__
-    monkeypatch.setattr(
-        "probing.paper.masking_study.import_module",
-        lambda name: (_ for _ in ()).throw(ImportError(name)) if name == "lizard" else real(name),
-    )
-    monkeypatch.setattr(module, "mask", lambda *_, **__: pytest.fail("masked"))
-    with pytest.raises(CodeSyntaxError, match=r"pip install codesyntax\[confounders\]"):
-        probing.reproduce(["sample"], [str(named_model)], tmp_path / "out", study="syntaxeval", limit=1)
 
 
 def test_other_studies_and_sources_are_refused(named_model, tmp_path):
