@@ -41,6 +41,7 @@ from probing.evidence.protocols import (
     choice_of,
     choose_least,
     compare,
+    compare_means,
 )
 from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.ledger import RankLedger
@@ -246,8 +247,7 @@ class Evidence:
             return mean, None
         if published.relations == self.hits[PUBLISHED].relations:
             return mean, self.comparisons[PUBLISHED].mean
-        best = self.splits.baselines.hits[PUBLISHED][BEST_BASELINE].only(published.relations)
-        return mean, published.hits.join(best.hits).mean(published.system, BEST_BASELINE)
+        return mean, compare_means(published, self.splits.baselines.hits[PUBLISHED][BEST_BASELINE])
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:

@@ -97,14 +97,23 @@ class ChosenHits:
 class Comparison:
     """The differences between what two systems hit of the same edges, in points, with p-values.
 
-    `relations`: the R names; `mean` (M,): of the means over relations, which is a single test and not corrected;
-    `by_relation` (M, R): of the relations, p corrected over these (Holm 1979) within a measure, NaN where it was not
-    tested.
+    `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over relations, which is a
+    single test and not corrected; `by_relation` (M, R): of the relations, p corrected over these (Holm 1979) within a
+    measure, NaN where it was not tested.
     """
 
     relations: list[str]
+    measures: Sequence[Any]
     mean: Estimate
     by_relation: Estimate
+
+    def of_mean(self, rule: str, k: int) -> Estimate:
+        """The difference of the means."""
+        return self.mean.at(self.measures.index((rule, k)))
+
+    def on(self, relation: str, rule: str, k: int) -> Estimate:
+        """The difference on one of the relations."""
+        return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
 
 
 def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, int]] | None = None) -> Comparison:
@@ -114,10 +123,19 @@ def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, i
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
-    hits = first.hits.named({first.system: "first"}).join(second.hits.named({second.system: "second"}))
+    hits = _joined(first, second)
     by_relation = hits.by_group("first", "second", tested)
     corrected = by_relation._replace(p=holm(by_relation.p))
-    return Comparison(hits.names, hits.mean("first", "second"), corrected)
+    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), corrected)
+
+
+def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
+    """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
+    return _joined(first, second).mean("first", "second")
+
+
+def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
+    return first.hits.named({first.system: "first"}).join(second.hits.named({second.system: "second"}))
 
 
 def choose(ledger: RankLedger) -> Choice:

@@ -85,12 +85,9 @@ def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     found = hits.where(measures=measures).mean(system)
     places = [MEASURES.index(measure) for measure in measures]
 
-    def spread(part: np.ndarray) -> np.ndarray:
-        whole = np.full(len(MEASURES), np.nan)
-        whole[places] = part
-        return whole
-
-    return Estimate(*map(spread, found[:4]), found.n)
+    parts = np.full((4, len(MEASURES)), np.nan)
+    parts[:, places] = found[:4]
+    return Estimate(*parts, found.n)
 
 
 def bounded(estimate: Estimate) -> list[float | None]:

@@ -30,7 +30,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
 from probing.evidence.beyond import beyond
 from probing.evidence.checks import Again, Criterion, Influence, Verifier, in_deviations
 from probing.evidence.gather import WholeSplits
-from probing.evidence.selection import TABLE_PLACES, Choice, apply, choose, choose_least
+from probing.evidence.protocols import TABLE_MEASURES, TABLE_PLACES, Choice, apply, choose, choose_least
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
@@ -73,10 +73,11 @@ class Mean(NamedTuple):
 
     def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
         """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
-        outcomes = apply(self.edges(ledger), self.choice)
-        weight = np.array([self.weight.get(name, 0.0) for name in outcomes.relations])
-        hits = outcomes.hits[:, TABLE_PLACES].astype(np.float32) * weight.astype(np.float32)
-        return outcomes.functions, hits.reshape(-1, *hits.shape[2:])
+        chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
+        points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(chosen.relations)), np.float32)
+        for column, (name, group) in enumerate(chosen.hits.groups.items()):
+            points[:, group.places, column] = self.weight.get(name, 0.0) * group.sums[chosen.system].sums
+        return chosen.functions, points
 
 
 def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
@@ -92,7 +93,7 @@ def means(test: RankLedger, validation: RankLedger | None, unread: Collection[in
     hard = beyond(validation, test, AVOIDED[0], unread)
     if hard is not None and hard.in_mean:
         left = test.take(is_hard(test, hard.offsets))
-        found.append(_mean(BEYOND_OFFSET, hard.outcomes.choice, hard.offsets, left, hard.outcomes.relations))
+        found.append(_mean(BEYOND_OFFSET, hard.chosen.choice, hard.offsets, left, hard.chosen.relations))
     return found
 
 
@@ -312,11 +313,10 @@ def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> 
         layer, head = np.unravel_index(sides.argmax(), sides.shape)
         found.append((float(sides.max()), f"head {layer}-{head} by the rule {name}"))
     for choice in choices:
-        theirs, ours = apply(claimed, choice), apply(again, choice)
-        gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
-        weight = theirs.in_mean / theirs.edges.sum(axis=0)
-        of_relations, of_mean = in_deviations(gained), in_deviations((gained * weight).sum(axis=-1))
-        favoured = theirs.relations[of_relations.max(axis=(0, 1)).argmax()]
-        found.append((float(of_relations.max()), f"the score of {favoured}"))
-        found.append((float(of_mean.max()), "the mean score"))
+        hits = apply(claimed, choice, "claimed").hits.join(apply(again, choice, "again").hits)
+        of_mean = hits.contributions("claimed") - hits.contributions("again")  # (M, F)
+        found.append((float(in_deviations(of_mean.T).max()), "the mean score"))
+        for name, group in hits.groups.items():
+            gained = group.sums["claimed"].sums.astype(np.int64) - group.sums["again"].sums
+            found.append((float(in_deviations(gained.T).max()), f"the score of {name}"))
     return max(found)

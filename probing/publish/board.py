@@ -42,7 +42,8 @@ from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import LARGEST, Entry, Scores, load
 from probing.publish.verified import Checker, ledger_file
-from probing.stats.statistics import caching, holm
+from probing.stats.cache import caching
+from probing.stats.intervals import holm
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

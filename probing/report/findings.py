@@ -24,18 +24,27 @@ from codesyntax_dataset.protocol import (
     RANDOM_WEIGHTS,
     REDRAWN_DEPENDENTS,
     SHUFFLED_ATTENTION,
-    TABLE_KS,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence import gather, uncertainty
+from probing.evidence import gather
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST
+from probing.evidence.protocols import (
+    MEASURES,
+    SAME_RELATIONS,
+    TABLE_MEASURES,
+    ChosenHits,
+    Comparison,
+    apply_each,
+    choose,
+    compare_means,
+)
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.selection import SAME_RELATIONS, Outcomes, apply_each, choose
+from probing.evidence.summary import Means, Summary, means
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, at_step
@@ -44,7 +53,8 @@ from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Limit, Settings, extent
-from probing.stats.statistics import cached, holm
+from probing.stats.cache import cached
+from probing.stats.intervals import Estimate, holm
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
@@ -95,13 +105,13 @@ class Subject:
     chosen_on: Path
     result: CommonResult
     scores: gather.EvidenceScores
-    comparisons: dict[str, uncertainty.Comparison]
+    comparisons: dict[str, Comparison]
     entry: Entry | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
     beyond: dict[int, Beyond | None]
-    beyond_compared: dict[int, uncertainty.Comparison | None]
+    beyond_compared: dict[int, Comparison | None]
     strata: list[Stratum]
 
     @cached_property
@@ -109,7 +119,7 @@ class Subject:
         return self.result.settings
 
     @property
-    def means(self) -> dict[str, uncertainty.Means]:
+    def means(self) -> dict[str, Means]:
         """One of MEANS -> its scores."""
         scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
         return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
@@ -174,15 +184,15 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, dict[str, uncertainty.Summary]]
+    baselines: dict[str, dict[str, Summary]]
     random_heads: int  # as many as the largest model has
-    random: dict[str, uncertainty.Means]
+    random: dict[str, Means]
     chance: dict[str, dict[str, dict[str, float | None]]]
     picked: dict[str, Named]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
-    pairs: dict[tuple[int, int], dict[str, uncertainty.MeanComparison]]
+    pairs: dict[tuple[int, int], dict[str, Estimate]]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
 
@@ -218,7 +228,7 @@ class Findings:
         edges = [entry.edges for entry in relations if entry.in_mean]
         return len(edges), sum(edges)
 
-    def baseline(self, mean: str, kind: str) -> uncertainty.Means:
+    def baseline(self, mean: str, kind: str) -> Means:
         """One of MEANS of a baseline."""
         if mean == SAME_RELATIONS:
             return self.subjects[0].scores.same_relations.baselines[kind]
@@ -422,13 +432,12 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     in_order = sorted(made, key=lambda pair: (not pair[0].is_model, pair[0].name))
     subjects, evidence = [subject for subject, _ in in_order], [one for _, one in in_order]
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
-    outcomes = [_side_by_side(one.outcomes) for one in evidence]
+    hits = [_side_by_side(one.hits) for one in evidence]
     pairs = list(combinations(models, 2))
+    at_tables = [{mean: chosen.at(TABLE_MEASURES) for mean, chosen in of_model.items()} for of_model in hits]
     of_pairs = {
-        mean: uncertainty.compare_means(
-            [one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs
-        )
-        for mean in (outcomes[0] if pairs else ())
+        (one, other): {mean: compare_means(at_tables[one][mean], at_tables[other][mean]) for mean in at_tables[one]}
+        for one, other in pairs
     }
     by_chance = by_relation(test, direction)
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
@@ -439,19 +448,19 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].scores.baselines,
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
-        chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
+        chance={mean: _chance(by_chance, chosen.relations) for mean, chosen in hits[0].items()},
         picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
         chosen={
             protocol: {
                 rule: {name: [KINDS[head] for head in heads[number, :, 1]] for name, heads in choice.items()}
                 for number, rule in enumerate(RULES)
             }
-            for protocol, kinds in first.splits.baselines.outcomes.items()
+            for protocol, kinds in first.splits.baselines.hits.items()
             for choice in [kinds[BEST_BASELINE].choice]
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
+        pairs=of_pairs,
         rivals=first.splits.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
@@ -526,29 +535,30 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
     return counted
 
 
-def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, uncertainty.Means]:
+def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Means]:
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
-        of_published, of_held_out = apply_each(scored, [choose(scored), any_heads])
-        scores = {PUBLISHED: uncertainty.mean_score(of_published), HELD_OUT: uncertainty.mean_score(of_held_out)}
-        if of_published.relations == of_held_out.relations:
-            return {**scores, SAME_RELATIONS: scores[PUBLISHED]}
-        return {**scores, SAME_RELATIONS: uncertainty.mean_score(of_published.only(of_held_out.relations))}
+        both = apply_each(scored, [choose(scored), any_heads])
+        side_by_side = _side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
+        return {mean: np.array(chosen.hits.mean(chosen.system)[:4]) for mean, chosen in side_by_side.items()}
 
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: uncertainty.means(scores) for mean, scores in found.items()}
+    return {mean: means(Estimate(*parts, 0)) for mean, parts in found.items()}
 
 
-def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
-    """The outcomes of both protocols, and of SAME_RELATIONS."""
-    return {**outcomes, SAME_RELATIONS: outcomes["published"].only(outcomes["held-out"].relations)}
+def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
+    """The hits by both protocols, and of SAME_RELATIONS."""
+    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
 
 
 def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
     expected = expected_scores(of_relation, relations)
-    return {rule: dict(zip(map(str, KS), uncertainty.bounded(expected[number]))) for number, rule in enumerate(RULES)}
+    cells: dict[str, dict[str, float | None]] = {rule: {} for rule in RULES}
+    for (rule, k), score in zip(MEASURES, expected.tolist()):
+        cells[rule][str(k)] = None if np.isnan(score) else score
+    return cells

@@ -38,7 +38,8 @@ from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
-from probing.stats.statistics import FEW_FUNCTIONS, caching
+from probing.stats.cache import caching
+from probing.stats.intervals import FEW_CLUSTERS
 
 logger = logging.getLogger(__name__)
 
@@ -267,7 +268,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
         if entry["few_functions"]
     ]
     if few:
-        notes.append(f"In fewer than {FEW_FUNCTIONS} {units}: {', '.join(few)}.")
+        notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
     key = findings.name
     sections: list[Section] = []
     detailed = findings.models if of_models else []

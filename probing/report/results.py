@@ -127,9 +127,10 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     found = beyond(validation.ledger, result.ledger, avoided)
     if found is None or not found.in_mean:
         return [f"too few edges lie beyond {offsets} of their relation"]
-    rule, names = RULES.index(RULE), found.outcomes.relations
-    scores = dict(zip(names, found.estimate.relations[0, rule].T))  # of each relation: (k,)
-    means = found.estimate.mean[:, rule]  # (3, k)
+    rule, names = RULES.index(RULE), found.chosen.relations
+    chosen = found.chosen.at([(RULE, int(k)) for k in TABLE_KS])
+    scores = dict(zip(names, chosen.hits.scores(chosen.system).T))  # of each relation: (k,)
+    means = chosen.hits.mean(chosen.system)
     table = Table(
         "beyond",
         f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {RULE} token of the dependent",
@@ -138,9 +139,9 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
             Column("edges", COUNT, spare=(2,), of=lambda name: found.edges[name][1]),
             Column("hard", COUNT, of=lambda name: found.edges[name][0]),
             Column(
-                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.outcomes.choice[name][rule, 0]))
+                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.chosen.choice[name][rule, 0]))
             ),
-            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][int(k) - 1])),
+            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][TABLE_KS.index(k)])),
         ],
         sorted(names, key=lambda name: -scores[name][0]),
         "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
@@ -150,13 +151,13 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
                 "",
                 f"{found.share:.0f} %",
                 "",
-                *(means[0, int(k) - 1] for k in TABLE_KS),
+                *means.value.tolist(),
             ]
         ],
     )
     excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
-    interval = f"95 % interval of the mean at k = 1: {means[1, 0]:.1f} to {means[2, 0]:.1f}"
+    interval = f"95 % interval of the mean at k = 1: {means.low[0]:.1f} to {means.high[0]:.1f}"
     return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
 
 
