@@ -1,46 +1,18 @@
-"""Effects: of masking the nodes of a type on a score, of silencing the best head of a relation, of attention beside
-words and positions; and accuracies on minimal pairs.
-
-*Masking.* T1, where the nodes are masked, against T0, where as many sub-tokens are at random. Every function has both
-scores, so that the effect is the mean difference T1 - T0, in the unit of the scores: whatever belongs to the function
-is the same in both arms and cannot confound. The interval is a BCa bootstrap over functions, the test is the paired one
-of `probing.stats.statistics`, and p-values are corrected over node types.
-
-*Silencing.* Heads that look and heads that serve: the cost of silencing the best head of a relation is paired by
-function with the mean cost of the matched heads, other heads of the same layer, as `paired` does, with p-values
-corrected over relations. Since any two heads differ in enough functions, how many of the matched heads cost more is
-counted, too: a head picked at random from a layer of H costs most of them with the probability 1 / H.
-
-*Information.* The probe is fitted once, on validation: an interval belongs to the fitted probe. Relations and means get
-a BCa bootstrap over functions, with the levels of `probing.evidence.uncertainty`; a relation in fewer than
-FEW_FUNCTIONS functions has no interval.
-
-*Minimal pairs.* What is drawn are repositories. As for heads (`probing.evidence.uncertainty`), intervals of a mean over
-phenomena come from a BCa bootstrap, and those of one phenomenon, distance or depth are Wilson's, with the number of
-independent pairs that the repositories are worth: a bootstrap has no width where all pairs are right.
-"""
+"""What entries are made of, until they are hits."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.instruments.information.result import InformationLedger, InformationResult
-from probing.instruments.likelihood.result import LEAST_PAIRS, PreferenceResult
-from probing.instruments.silencing.result import SilencingResult
+from probing.instruments.information.result import InformationLedger
 from probing.runs.ledger_file import RowLedger
 from probing.stats import statistics
 from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, Found, bootstrapped, degrees_of, scored
-
-POWER = 0.8
-"""With which a difference is found that is called detectable."""
 
 
 class Effect(NamedTuple):
@@ -54,16 +26,13 @@ class Effect(NamedTuple):
 class PairedEffect(NamedTuple):
     """The mean difference of one node type over `functions`.
 
-    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979) and outcomes;
-    `detectable`: the mean difference that a test at 5 %, corrected for as many, finds with a probability of 80 %, NaN
-    for fewer than FEW_FUNCTIONS functions.
+    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979) and outcomes.
     """
 
     functions: int
     effect: Effect
     p: float
     p_holm: float
-    detectable: float
 
 
 def paired(
@@ -82,17 +51,9 @@ def paired(
     found = [_paired(of_type, seed) for of_type in differences.values()]
     corrected = np.minimum(1, outcomes * statistics.holm(np.array([p for *_, p in found])))
     return {
-        name: PairedEffect(*result, float(p), _detectable(of_type, outcomes * len(found)))
+        name: PairedEffect(*result, float(p))
         for (name, of_type), result, p in zip(differences.items(), found, corrected)
     }
-
-
-def _detectable(differences: np.ndarray, tests: int) -> float:
-    functions = len(differences)
-    if functions < FEW_FUNCTIONS:
-        return np.nan
-    away = stdtrit(functions - 1, (1 - 0.025 / tests, POWER)).sum()
-    return float(away * differences.std(ddof=1) / np.sqrt(functions))
 
 
 def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:
@@ -126,89 +87,8 @@ def _numbers(values: ArrayLike, of: str) -> np.ndarray:
     return numbers
 
 
-class SilencingEffect(NamedTuple):
-    """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
-
-    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched heads, of which there
-    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean;
-    `together`: number of heads -> the same of the best ones together, to matched sets, corrected over relations.
-    """
-
-    cost: Effect
-    matched: float
-    difference: PairedEffect
-    rivals: int
-    costlier: int
-    head: tuple[int, int]
-    together: dict[int, PairedEffect]
-
-    @property
-    def few_functions(self) -> bool:
-        return self.difference.functions < FEW_FUNCTIONS
-
-
-def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
-    """Relation -> what its best head serves; the relations of which heads look best come first."""
-    costs = result.costs()
-    against: dict[int, dict[str, PairedEffect]] = {}
-    for number in sorted({number for one in costs.values() for number in one.together}):
-        both = {name: one.together[number] for name, one in costs.items() if number in one.together}
-        matched = {name: matched.mean(axis=1) for name, (_, matched) in both.items()}
-        against[number] = paired({name: best for name, (best, _) in both.items()}, matched)
-    alone = paired({name: one.best for name, one in costs.items()}, {name: 0 * one.best for name, one in costs.items()})
-    order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
-    return {
-        name: SilencingEffect(
-            cost=alone[name].effect,
-            matched=result.relations[name].matched,
-            difference=against[1][name],
-            rivals=costs[name].matched.shape[1],
-            costlier=result.relations[name].costlier,
-            head=result.heads[name].best,
-            together={number: of[name] for number, of in against.items() if number > 1 and name in of},
-        )
-        for name in order
-    }
-
-
-def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
-    """The number of heads that are best for a relation; of those, the number that no matched head outdoes; and the
-    number expected at random.
-
-    A head that is best for several relations is one fact: it counts once, as the mean over these.
-    """
-    weight = {head: 1 / count for head, count in Counter(one.head for one in relations.values()).items()}
-    most = sum(weight[one.head] for one in relations.values() if not one.costlier)
-    return len(weight), most, sum(weight[one.head] / (1 + one.rivals) for one in relations.values())
-
-
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
 """Top-1 UAS in percent of one head and of the three choices; bits that attention adds; bits that words leave open."""
-
-
-@dataclass(frozen=True)
-class Usable:
-    """Each of MEASURED with an interval: `relations`, name -> effects, and `mean` over those that count, None without
-    any; `share`: percent of the open bits that attention adds, of the mean."""
-
-    relations: dict[str, dict[str, Effect]]
-    mean: dict[str, Effect] | None
-    share: Effect | None
-
-
-def usable(result: InformationResult) -> Usable:
-    """The measurements of a result, with intervals."""
-    names, edges, sums = by_function(result.ledger)
-    counted = np.array([result.relations[name].in_mean for name in names], bool)
-    relations = {}
-    for column, name in enumerate(names):
-        there = edges[:, column] > 0
-        found = effects(edges[there, column, None], sums[there, column, None])
-        relations[name] = dict(zip(MEASURED, found))
-    if not counted.any():
-        return Usable(relations, None, None)
-    found = effects(edges[:, counted], sums[:, counted], _with_share)
-    return Usable(relations, dict(zip(MEASURED, found)), found[-1])
 
 
 def by_function(ledger: InformationLedger) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -238,14 +118,6 @@ def means(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
     return of_relations / np.maximum(there.sum(axis=-1), 1)[..., None]
 
 
-def _with_share(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The means of MEASURED, and at last the share of the open bits that attention adds: (..., 7)."""
-    of_all = means(edges, sums)
-    adds, left = of_all[..., -2], of_all[..., -1]
-    share = np.divide(100 * adds, left, out=np.zeros_like(left), where=left > 0)
-    return np.concatenate([of_all, share[..., None]], axis=-1)
-
-
 def effects(
     edges: np.ndarray, sums: np.ndarray, estimate: Callable[[np.ndarray, np.ndarray], np.ndarray] = means
 ) -> list[Effect]:
@@ -254,31 +126,6 @@ def effects(
     draws = np.random.default_rng(0).multinomial(functions, np.full(functions, 1 / functions), RESAMPLES)
     found, low, high = bootstrapped(estimate, (edges, sums), [draws.astype(float)], degrees_of(edges))
     return [Effect(*map(float, bounds)) for bounds in zip(found, np.minimum(low, found), np.maximum(high, found))]
-
-
-class Preferred(NamedTuple):
-    """Percent of pairs by each of SCORES, with intervals. `groups`: by what pairs are grouped -> group -> accuracies;
-    `mean`: over the phenomena that count, None without any."""
-
-    groups: dict[str, dict[str, list[Effect]]]
-    mean: list[Effect] | None
-
-
-def preferred(result: PreferenceResult) -> Preferred:
-    """The accuracies of a result, with intervals; none for fewer than FEW_FUNCTIONS repositories."""
-    ledger = result.ledger
-    columns = [np.ones(len(ledger)), *100 * ledger.preferred().T]
-
-    def of(chosen: np.ndarray) -> list[Effect]:
-        repositories, at = np.unique(ledger.rows["repository"][chosen], return_inverse=True)
-        pairs, *sums = (np.bincount(at, column[chosen], len(repositories)) for column in columns)
-        return accuracies(pairs, np.stack(sums, axis=1))
-
-    groups = {by: {name: of(chosen) for name, chosen in each} for by, each in ledger.groups().items()}
-    _, sums = summed(ledger, columns)
-    counted = sums[..., 0].sum(axis=0) >= LEAST_PAIRS
-    pairs, preferences = sums[:, counted, 0], sums[:, counted, 1:]
-    return Preferred(groups, effects(pairs, preferences) if counted.any() else None)
 
 
 def accuracies(pairs: np.ndarray, sums: np.ndarray) -> list[Effect]:

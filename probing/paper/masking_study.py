@@ -23,17 +23,18 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
-from probing.evidence.effect import PairedEffect, paired
+from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
+from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
 from probing.report.kinds import CODE, COUNT, EFFECT, NAME, ROUNDED, SIGNED, SIMILARITY
 from probing.runs.data import read_functions
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.hits import Hits
+from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
 
 CONFIG = syntaxeval.CONFIG
 
@@ -61,7 +62,6 @@ SHOWN = "jaccard"
 """The similarity of the figures."""
 
 _PERCENTILES = np.arange(0, 101, 5)
-_ARMS = ("T1", "T0")
 
 
 class Cell(NamedTuple):
@@ -72,7 +72,7 @@ class Cell(NamedTuple):
 
     arms: np.ndarray
     study: float | None
-    ours: PairedEffect
+    ours: Estimate
 
     @property
     def functions(self) -> int:
@@ -98,10 +98,11 @@ class Study:
     @cached_property
     def cells(self) -> dict[str, dict[str, dict[str, Cell]]]:
         """Name -> similarity -> node type -> cell."""
-        return {
-            name: {similarity: _cells(result, similarity) for similarity in SIMILARITIES}
-            for name, result in self.results.items()
-        }
+        cells = {}
+        for name, result in self.results.items():
+            measured = hits(result)
+            cells[name] = {similarity: _cells(measured[similarity]) for similarity in SIMILARITIES}
+        return cells
 
     @property
     def names(self) -> list[str]:
@@ -184,14 +185,13 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
     return len(rows)
 
 
-def _cells(result: MaskResult, similarity: str) -> dict[str, Cell]:
+def _cells(measured: Hits) -> dict[str, Cell]:
     """Node type -> its cell; types whose trees could never be compared have none."""
-    arms = {name: one for name, one in result.arms(similarity).items() if len(one.functions)}
-    ours = paired({name: one.t1 for name, one in arms.items()}, {name: one.t0 for name, one in arms.items()})
+    (effects,) = corrected([measured.by_group(T1, T0)])
     cells = {}
-    for name, one in arms.items():
-        study = published(one.t1, one.t0) if len(one.functions) > 1 else None
-        cells[name] = Cell(np.stack([one.t1, one.t0]), study, ours[name])
+    for name, ours in measured.each(effects).items():
+        t1, t0 = arms = np.concatenate([measured.of_cluster(name, arm) for arm in ARMS])
+        cells[name] = Cell(arms, published(t1, t0) if len(t1) > 1 else None, ours)
     return cells
 
 
@@ -234,13 +234,13 @@ def _performance(made: Study) -> tuple[Table, list[Compared]]:
     for name in made.names:
         standing, given = made.standing(name), made.given(name)
         for similarity in SIMILARITIES:
-            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(_ARMS)
-            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(_ARMS)
+            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(ARMS)
+            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(ARMS)
             numbers = zip(chain(*here), chain(*theirs))
             row = [Compared(ours, published, standing, 2) for ours, published in numbers]
             rows.append([name, _title(similarity), standing, *row])
     columns = [Column("model", NAME), Column("similarity"), Column("comparable")]
-    for arm in _ARMS:
+    for arm in ARMS:
         for what in ("mean", "deviation"):
             columns += Compared.columns(f"{arm} {what}", ROUNDED, SIGNED, "study")
     notes = "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study."
@@ -262,7 +262,7 @@ def _types(made: Study) -> Table:
         means, deviations = cell.arms.mean(axis=1).tolist(), map(_deviation, cell.arms)
         rows.append([*labels, cell.functions, *chain(*zip(means, deviations))])
     columns = [*_LABELS, Column("functions", COUNT)]
-    columns += [Column(what, SIMILARITY, arm) for arm in _ARMS for what in ("mean", "deviation")]
+    columns += [Column(what, SIMILARITY, arm) for arm in ARMS for what in ("mean", "deviation")]
     return Table("types", "Similarities by node type", columns, rows, filters=1)
 
 
@@ -276,13 +276,13 @@ def _effects(made: Study) -> tuple[Table, list[Compared]]:
             for kind in sorted({*here, *(theirs if name in syntaxeval.MODELS else ())}):
                 cell = here.get(kind)
                 numbers = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
-                ours = cell and [*cell.ours.effect, cell.ours.p_holm]
+                ours = cell and tested(cell.ours)
                 rows.append([_title(similarity), name, kind, standing, numbers, ours])
     columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
     columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
     notes = (
         "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
+        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
     )
     return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
 
@@ -300,7 +300,7 @@ def _estimators(made: Study) -> Table:
     rows = []
     for labels, cell in _labelled(made):
         second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
-        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate])
+        rows.append([*labels, cell.functions, cell.study, second, cell.ours.value])
     columns = [
         *(*_LABELS, Column("functions", COUNT)),
         *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
@@ -335,11 +335,11 @@ def _effects_figure(made: Study) -> list[Figure]:
     series = []
     for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
         by_type = cells[SHOWN]
-        ours = [by_type[kind].ours.effect if kind in by_type else (np.nan,) * 3 for kind in kinds]
-        filled = [kind in by_type and separated(by_type[kind].ours.p_holm) for kind in kinds]
+        ours = [by_type[kind].ours if kind in by_type else None for kind in kinds]
+        filled = [effect is not None and effect.significant for effect in ours]
         study = [by_type[kind].study if kind in by_type else None for kind in kinds]
         series += [
-            Dots(f"{name}, paired", np.array(ours, float).T, colour, filled),
+            Dots(f"{name}, paired", figures.stacked(ours), colour, filled),
             Dots(f"{name}, study's estimator", _points(study), FAINT, [False] * len(kinds)),
         ]
     published = syntaxeval.effects(SHOWN)

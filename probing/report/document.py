@@ -21,11 +21,11 @@ import rich.table
 from markupsafe import Markup, escape
 from rich import box
 
-from probing.evidence.effect import PairedEffect
 from probing.report import figures
 from probing.report.figures import Drawn
 from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
+from probing.stats.intervals import Estimate
 from probing.stats.statistics import SEPARATED
 
 if TYPE_CHECKING:
@@ -54,9 +54,14 @@ def separated(p: float) -> bool:
     return p < SEPARATED
 
 
-def tested(one: PairedEffect, *marks: str) -> list[Cell]:
-    """The cell of an effect with its corrected p."""
-    return [*one.effect, one.p_holm, *marks]
+def bounded(estimate: Estimate) -> list[Cell]:
+    """The cell of a score or cost: the value with its interval."""
+    return [estimate.value, estimate.low, estimate.high]
+
+
+def tested(estimate: Estimate, *marks: str) -> list[Cell]:
+    """The cell of a difference or effect: the value with its interval and p."""
+    return [*bounded(estimate), estimate.p, *marks]
 
 
 AS_FILLED = "as filled"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import beyond
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
-from probing.instruments.masking.result import FLOORS, MaskResult, OutcomeArms
+from probing.instruments.masking.hits import T0, T1, hits
+from probing.instruments.masking.result import MaskResult
 from probing.report import figures, information, silencing
 from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS
@@ -28,6 +28,8 @@ from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import counted, interval, starred
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,21 +164,17 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
 @parts.register
 def masking(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the type."""
-    arms = _arms(result)
-    effects = _effects(arms)
-    columns = {
-        column: {name: np.stack(of[1:]) for name, of in result.arms(column).items() if name in arms}
-        for column in (_SIMILARITY, *FLOORS[_SIMILARITY])
-    }
-    gained = {name: [filler.gain for filler in found] for name, found in gains(columns, _SIMILARITY).items()}
+    measured = hits(result)[_SIMILARITY]
+    effects, t1, t0 = _effects(measured), *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0))
+    gained = {name: [filler.gain for filler in found] for name, found in gains(measured).items()}
     table = Table(
         "masking",
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
         [
             Column("node type", NAME, of=lambda name: name),
-            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].functions),
-            Column("T1", SIMILARITY, of=lambda name: arms[name].t1.mean()),
-            Column("T0", SIMILARITY, of=lambda name: arms[name].t0.mean()),
+            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].n),
+            Column("T1", SIMILARITY, of=lambda name: t1[name]),
+            Column("T0", SIMILARITY, of=lambda name: t0[name]),
             Column("effect", EFFECT, of=lambda name: tested(effects[name])),
             Column("gain T1", EFFECT, spare=(7, 5, 6), of=lambda name: tested(gained[name][0])),
             Column("gain T0", EFFECT, spare=(8, 5, 6), of=lambda name: tested(gained[name][1])),
@@ -184,7 +182,7 @@ def masking(result: MaskResult) -> list[str | Table]:
             Column("restored T0", PERCENT, spare=(3,), of=lambda name: result.node_types[name].t0.restored),
             Column("masked", COUNT, spare=(1,), of=lambda name: result.node_types[name].masked),
         ],
-        sorted(effects, key=lambda name: effects[name].effect.estimate),
+        sorted(effects, key=lambda name: effects[name].value),
         f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
         "over functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
         "(Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
@@ -197,13 +195,10 @@ def masking(result: MaskResult) -> list[str | Table]:
     return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
 
 
-def _arms(result: MaskResult) -> dict[str, OutcomeArms]:
-    """The node types that are in any function."""
-    return {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
-
-
-def _effects(arms: Mapping[str, OutcomeArms]) -> dict[str, PairedEffect]:
-    return paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
+def _effects(measured: Hits) -> dict[str, Estimate]:
+    """Node type -> the effect of masking it, with p corrected."""
+    (effects,) = corrected([measured.by_group(T1, T0)])
+    return measured.each(effects)
 
 
 @parts.register
@@ -372,8 +367,8 @@ def _plot_attention(result: ProbeResult, axes: Axes | None = None) -> Axes:
 
 @plot.register(MaskResult)
 def _plot_masking(result: MaskResult, axes: Axes | None = None) -> Axes:
-    effects = _effects(_arms(result))
-    names = sorted(effects, key=lambda name: effects[name].effect.estimate)
+    effects = _effects(hits(result)[_SIMILARITY])
+    names = sorted(effects, key=lambda name: effects[name].value)
     axes = axes or _new(len(names))
     figures.dots(axes, names, [dots("", [tested(effects[name]) for name in names], COLOURS[0])])
     axes.set_xlabel("T1 − T0, Jaccard similarity")

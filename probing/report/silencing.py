@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from probing.evidence.effect import SilencingEffect, by_chance, silencing_effects
+from probing.instruments.silencing.hits import SilencingEffect, by_chance, silencing_effects
 from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, separated, tested
+from probing.report.document import COLOURED, Column, Figure, Section, Table, bounded, tested
 from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
 from probing.report.kinds import COST, COUNT, EFFECT, NAME, PERCENT, SIGNED
 from probing.report.words import file_names, left_out, listed, method
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.intervals import FEW_CLUSTERS
 
 TITLE = "Heads that look and heads that serve"
 
@@ -53,9 +53,9 @@ def verdict(one: SilencingEffect) -> str:
     heads on average, as far as the test separates the two, and more than silencing any of them."""
     if one.few_functions:
         return FEW
-    if not separated(one.difference.p_holm):
+    if not one.difference.significant:
         return ALIKE
-    if one.difference.effect.estimate < 0:
+    if one.difference.value < 0:
         return LESS
     if one.cost.low <= 0:
         return NOTHING
@@ -94,7 +94,7 @@ def finding(relations: dict[str, SilencingEffect]) -> str:
     counted = {name: one for name, one in relations.items() if not one.few_functions}
     if not counted:
         return (
-            f"Every relation is in fewer than {FEW_FUNCTIONS} functions, which is too few to draw a conclusion "
+            f"Every relation is in fewer than {FEW_CLUSTERS} functions, which is too few to draw a conclusion "
             "about its head."
         )
     said = Counter(verdict(one) for one in counted.values())
@@ -104,13 +104,13 @@ def finding(relations: dict[str, SilencingEffect]) -> str:
     together = ""
     for number in sorted({number for one in counted.values() for number in one.together}):
         found = [one.together[number] for one in counted.values() if number in one.together]
-        more, less = (sum(separated(of.p_holm) and sign * of.effect.estimate > 0 for of in found) for sign in (1, -1))
+        more, less = (sum(of.significant and sign * of.value > 0 for of in found) for sign in (1, -1))
         together += (
             f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} "
             f"relations, and less in {less}."
         )
     return (
-        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks "
+        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_CLUSTERS} functions, the head that looks "
         "best matters most in its layer: silencing it costs something, and more than silencing any other head. "
         f"These relations have {serving} of {heads} different "
         f"heads.{(f' Verdicts on the rest: {others}.' if others else '')} Counting each head once, as the mean over "
@@ -183,7 +183,7 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
             Column("head", NAME, of=lambda name, head, costs, one: "-".join(map(str, head.best))),
             Column("score", PERCENT, "looks", of=lambda name, head, costs, one: head.score),
             Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, one: head.beyond),
-            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, one: one.cost),
+            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, one: bounded(one.cost)),
             Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, one: one.matched),
             Column("difference", EFFECT, "serves", (8, 4, 6), of=lambda name, head, costs, one: tested(one.difference)),
             Column(
@@ -214,7 +214,7 @@ def _figure(one: SilencedModel) -> Figure:
             Points("best head, beyond the best offset", [head.beyond for head in heads], COLOURS[0], CIRCLE),
         ],
         "cost, nats per sub-token": [
-            Points("best head", [one.cost.estimate for one in found], COLOURS[0]),
+            Points("best head", [one.cost.value for one in found], COLOURS[0]),
             Points("matched heads", [one.matched for one in found], FAINT, TICK),
         ],
     }

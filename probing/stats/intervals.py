@@ -37,6 +37,9 @@ FEW_CLUSTERS = 6
 ALPHA = 0.05
 """A difference with a p-value up to this is significant; it is also the family-wise error rate of a board's ranks."""
 
+POWER = 0.8
+"""With which a difference is found that is called detectable."""
+
 PERMUTATIONS = 9999
 """Random exchanges of a test: the smallest p-value is 1 / 10000."""
 
@@ -268,6 +271,24 @@ def _exchanges(clusters: int, permutations: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------------------- several tests
+
+
+def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
+    """The same with p corrected (`holm`): all tests along the last axis of all `estimates` are one family, of which
+    there are `times` (Bonferroni)."""
+    p = np.minimum(1, times * holm(np.concatenate([estimate.p for estimate in estimates], axis=-1)))
+    ends = np.cumsum([np.shape(estimate.p)[-1] for estimate in estimates])[:-1]
+    return [estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))]
+
+
+def detectable(differences: np.ndarray, tests: int) -> float:
+    """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability POWER; NaN for fewer
+    than FEW_CLUSTERS clusters."""
+    clusters = len(differences)
+    if clusters < FEW_CLUSTERS:
+        return np.nan
+    away = stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER)).sum()
+    return float(away * differences.std(ddof=1) / np.sqrt(clusters))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
