@@ -1,4 +1,4 @@
-"""Commands for models: which there are, whether one can be probed, and what is kept of them between runs."""
+"""Commands for models: whether one can be probed, CuBERT, and what is kept between runs."""
 
 from __future__ import annotations
 
@@ -28,30 +28,6 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
-
-
-@main.command()
-@click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--refresh", is_flag=True, help="Download the configurations of the listed models again.")
-@options.shared("wide as_json")
-def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
-    """List models known to work, or describe MODEL.
-
-    MODEL is a Hub id, a local folder or a GGUF file; its configuration describes it.
-    """
-    quiet_hub()
-    from probing.models.catalogue import available, to_json
-    from probing.report import results
-    from probing.report.document import print_parts
-    from probing.runs.progress import progress
-
-    descriptions = available(models, refresh=refresh)
-    if as_json:
-        click.echo(to_json(descriptions), nl=False)
-    else:
-        print_parts(
-            results.models(progress(descriptions, desc="reading configurations", unit="model", leave=False)), wide
-        )
 
 
 @main.command()
