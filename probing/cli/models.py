@@ -1,4 +1,4 @@
-"""Commands for models: whether one can be probed, CuBERT, and what is kept between runs."""
+"""Commands for models: whether one can be probed, and CuBERT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from probing.cli import options
-from probing.cli.group import main, note, quiet_hub, quiet_libraries
+from probing.cli.group import main, quiet_libraries
 from probing.models.cubert import DROPPABLE, LANGUAGES
 
 
@@ -52,26 +52,3 @@ def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: s
     from probing.models.cubert.convert import convert
 
     click.echo(convert(checkpoint, output, vocabulary=vocabulary, language=language, drop=drop))
-
-
-@main.command()
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=options.FOLDER)
-@click.option("--prune", "pruning", is_flag=True, help="Remove everything listed that is not in use.")
-def cache(folders: tuple[Path, ...], pruning: bool) -> None:
-    """List what stays on disk between runs, in bytes.
-
-    The list has the cache of runs, self-checks and statistics, and the files that killed processes left in each FOLDER.
-    `interrupted` is a run that continues when you repeat its command; `unfinished` is a file or folder that was never
-    completed. You can remove all of it at any time; an interrupted run then starts over.
-    """
-    quiet_hub()
-    from codesyntax_dataset.safe_files import printable
-    from probing.runs.disk_use import items, prune
-
-    found = list(items(folders))
-    for path, kind, size, in_use in found:
-        click.echo(f"{size:>15,}  {kind:11}  {printable(str(path), most=10_000)}{' (in use)' if in_use else ''}")
-    click.echo(f"{sum(one.size for one in found):>15,}  bytes in all")
-    if pruning:
-        removed = prune(found)
-        note(f"removed {len(removed):,}, {sum(one.size for one in removed):,} bytes")

@@ -81,12 +81,11 @@ def test_it_is_converted_once(tiny, cache, monkeypatch):
     assert [times(tiny), times(tiny)] == [1, 0]  # a damaged copy is made again
     renamed = shutil.copy(tiny, tiny.with_name("other.gguf"))
     assert times(renamed) == 0  # its bytes count
-    listed = CliRunner().invoke(main, ["cache", "--prune"])
-    assert sum(".gguf" in line for line in listed.output.splitlines()) == 1 and not list(cache.glob("*.gguf"))
+    shutil.rmtree(cache)
     monkeypatch.setenv("CODESYNTAX_CACHE", "")
     monkeypatch.setattr(cache_dir, "_temporary", {})
     assert [times(tiny), times(tiny)] == [1, 0]
-    assert not list(cache.iterdir())
+    assert not cache.exists()
 
 
 @pytest.mark.slow
