@@ -32,14 +32,12 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.selection import Found
-from probing.evidence.uncertainty import degrees_of, scored
 from probing.instruments.information.result import InformationLedger, InformationResult
 from probing.instruments.likelihood.result import LEAST_PAIRS, PreferenceResult
 from probing.instruments.silencing.result import SilencingResult
 from probing.runs.ledger_file import RowLedger
 from probing.stats import statistics
-from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bootstrapped
+from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, Found, bootstrapped, degrees_of, scored
 
 POWER = 0.8
 """With which a difference is found that is called detectable."""
