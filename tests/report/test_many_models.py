@@ -71,7 +71,7 @@ def written(all_findings, tmp_path_factory):
         patch.setattr(module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in RESULTS})
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
-        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))
+        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", b""))
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 
