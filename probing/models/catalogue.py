@@ -20,7 +20,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import hub_answers
-from probing.models.location import DECODER, EMBEDDED_MODELS, GGUF, embedded_folder, loading, locate
+from probing.models.location import DECODER, EMBEDDED_MODELS, embedded_folder, is_gguf, loading, locate
 from probing.models.subtokens import positions
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def _outcome(model: str, family: str, layers: int | None, heads: int | None, lon
 def _config(model: str, reached: bool) -> PreTrainedConfig:
     if model in EMBEDDED_MODELS:
         folder = embedded_folder(model)
-    elif model.endswith(GGUF) or (os.path.isdir(model) and locate(model).is_gguf):
+    elif is_gguf(model) or (os.path.isdir(model) and locate(model).is_gguf):
         from probing.models.gguf_file import config_of  # torch takes seconds to import
 
         return config_of(Path(locate(model).place))
