@@ -200,7 +200,7 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
     found, without = usable(result), left_out(result.left_out, result.skips)
     below = [f"left out: {without}"] if without else []
-    return [table(result, found), sentence(result, found), result.signature, *below]
+    return [table(result, found), sentence(result, found), result.signature, *result.run.layers_note, *below]
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs

@@ -470,6 +470,7 @@ def silencing_parts(result: SilencingResult) -> list[str | Table]:
         silencing_table("silencing", result, relations),
         silencing_sentence(relations),
         result.signature,
+        *result.run.layers_note,
         *_left_out(result),
     ]
 

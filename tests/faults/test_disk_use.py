@@ -70,7 +70,7 @@ def test_what_a_killed_process_leaves_is_found_in_use_until_then_and_removed(pla
 
 def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     key = "0" * 32
-    remember(SelfCheck(1, 1, False, [], ""), place / f"{key}.self-check.json")
+    remember(SelfCheck(1, 1, False, [], "", []), place / f"{key}.self-check.json")
     assert recall(place / f"{key}.self-check.json")
     Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
     (place / "mine.parquet").write_text("mine")

@@ -13,8 +13,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from codesyntax_dataset.errors import ModelError
 from probing.models import gguf_file
 
-gguf = pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
+pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
 
+import gguf
 from support.models import gguf_files
 
 HEAD_DIM = 16
