@@ -77,7 +77,7 @@ _STYLES: dict[str | None, Any] = {
 
 class CommonResult(NamedTuple):
     """A result on test, restricted to the functions that all subjects could read; `to_choose_on`: those of validation,
-    `heads`: of each layer."""
+    `heads`: of each layer; `layers_note`: what the numbers of layers stand for, if some have no attention."""
 
     settings: Settings
     signature: str
@@ -87,6 +87,7 @@ class CommonResult(NamedTuple):
     to_choose_on: int
     edges: int
     skips: dict[str, int]
+    layers_note: list[str]
 
 
 @dataclass
@@ -477,7 +478,9 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         name=name,
         file=file,
         chosen_on=one.probed.files["validation"],
-        result=CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips),
+        result=CommonResult(
+            test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
+        ),
         scores=one.scores,
         comparisons=one.comparisons,
         entry=for_boards(one.entry),

@@ -321,6 +321,6 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     ]
     columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
     skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
-    return Section(
-        "provenance", "Results and signatures", [results, skipped if skips else "All functions were scored."]
-    )
+    notes = [f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note]
+    rest: list[str | Table] = [skipped if skips else "All functions were scored.", *dict.fromkeys(notes)]
+    return Section("provenance", "Results and signatures", [results, *rest])

@@ -77,7 +77,7 @@ def attention(result: ProbeResult) -> list[str | Table]:
     )
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
-    return [table, result.signature, *eager, *_skipped(result.skips)]
+    return [table, result.signature, *result.run.layers_note, *eager, *_skipped(result.skips)]
 
 
 def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
