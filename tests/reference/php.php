@@ -257,7 +257,8 @@ class Edges extends PhpParser\NodeVisitorAbstract
                     $class = $this->word($start, 'class');
                     $this->add('New:class->args', $this->tokenSpan($class, $class), $this->span(...$node->args));
                 } else {
-                    $this->add('New:class->args', $this->span($node->class), $this->span(...$node->args));
+                    $given = array_filter($node->args, fn($argument) => $argument instanceof Node\Arg);
+                    $this->add('New:class->args', $this->span($node->class), $this->span(...$given));
                 }
                 break;
             case $node instanceof Expr\ArrayDimFetch:
