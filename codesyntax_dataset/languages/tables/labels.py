@@ -15,9 +15,9 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 import tree_sitter
@@ -39,6 +39,7 @@ def grammar(name: str) -> tree_sitter.Language:
 
 
 _Span = tuple[int, int]  # in bytes
+_Edit = tuple[int, int, bytes]  # what stands in place of these bytes
 
 
 class _Rule(NamedTuple):
@@ -64,7 +65,7 @@ class _Tree(NamedTuple):
     error: tree_sitter.Node | None  # the first node that the language does not have
     # bytes that end a name in the tree, or stand behind a node: tokens of their own
     signs: frozenset[int] = frozenset()
-    brackets: tuple[int, ...] = ()  # bytes that are not in the function, in order
+    inserted: tuple[int, ...] = ()  # bytes that are not in the function, in order
 
 
 class _Walk(NamedTuple):
@@ -129,32 +130,33 @@ class Labels:
         """The tree and what is in it; operators are grouped as the language does, where the grammar can read that."""
         tree = self._parsed(code)
         walk = self._walked(tree, interpolated)
-        if tree.error is None and (lacking := self._lacking(walk)):
-            again = self._with_brackets(tree, lacking)
-            if again.error is None:
-                return again, self._walked(again, interpolated)
+        if tree.error is None and (edits := self._lacking(walk)):
+            edited = self._edited(tree, edits)
+            if edited.error is None:
+                return edited, self._walked(edited, interpolated)
         return tree, walk
 
-    def _lacking(self, walk: _Walk) -> set[_Span]:
-        """Where brackets are missing so that the grammar groups operators as the language does."""
+    def _lacking(self, walk: _Walk) -> list[_Edit]:
+        """The brackets that are missing so that the grammar groups operators as the language does."""
         operators = self._table.operators
-        return set().union(*map(operators.brackets, walk.competing)) if operators else set()
+        spans = set().union(*map(operators.brackets, walk.competing)) if operators else set()
+        return [*((end, end, b")") for _, end in spans), *((start, start, b"(") for start, _ in spans)]
 
-    def _with_brackets(self, tree: _Tree, spans: set[_Span]) -> _Tree:
-        """The tree of the code with further brackets."""
-        opening, closing = Counter(start for start, _ in spans), Counter(end for _, end in spans)
-        data, brackets, signs, place = bytearray(), [], set(), tree.start
-        for place in range(tree.start, tree.end + 1):
-            for bracket in b")" * closing[place] + b"(" * opening[place]:
-                brackets.append(len(data))
-                data.append(bracket)
-            if place in tree.signs:
-                signs.add(len(data))
-            data += tree.data[place : min(place + 1, tree.end)]
-        again = self._in_frame(bytes(data))
-        return again._replace(
-            signs=frozenset(again.start + sign for sign in signs),
-            brackets=tuple(again.start + bracket for bracket in brackets),
+    def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
+        """The tree of the code with further brackets, those that close before those that open, or other white space."""
+        data, inserted, signs = bytearray(), [], []
+        last = tree.start
+        for start, end, text in [*sorted(edits, key=itemgetter(0)), (tree.end, tree.end, b"")]:
+            moved = len(data) - last
+            signs += [sign + moved for sign in tree.signs if last <= sign < start]
+            inserted += [place + moved for place in tree.inserted if last <= place < start]
+            data += tree.data[last:start] + text
+            inserted += range(len(data) - len(text) + end - start, len(data))
+            last = end
+        edited = self._in_frame(bytes(data))
+        return edited._replace(
+            signs=frozenset(edited.start + sign for sign in signs),
+            inserted=tuple(edited.start + place for place in inserted),
         )
 
     def _parsed(self, code: str) -> _Tree:
@@ -247,7 +249,7 @@ class Labels:
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs, strings = self._table.signs, self._strings if interpolated else frozenset()
-        operators, inserted = self._table.operators, frozenset(tree.brackets)
+        operators, inserted = self._table.operators, frozenset(tree.inserted)
         competing = operators.nodes if operators else frozenset()
         walk = _Walk([], [], [], set(), set(), tree.signs, [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
@@ -406,11 +408,8 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
 
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
-    if tree.brackets:
-        spans = [
-            (start - bisect_left(tree.brackets, start + tree.start), end - bisect_left(tree.brackets, end + tree.start))
-            for start, end in spans
-        ]
+    if inserted := [place - tree.start for place in tree.inserted]:
+        spans = [(start - bisect_left(inserted, start), end - bisect_left(inserted, end)) for start, end in spans]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():
