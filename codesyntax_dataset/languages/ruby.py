@@ -30,10 +30,11 @@ _STRINGS = frozenset("bare_string bare_symbol delimited_symbol heredoc_body rege
 
 _LEVELS = (  # of `parse.y`; `rescue` has two orders, which the grammar knows
     Level("left", "if_modifier unless_modifier until_modifier while_modifier"),
+    Level("prefix", "break next return"),
     Level("left", "binary", "and or"),
-    Level("prefix", "unary", "not"),
+    Level("function", "unary", "not"),
     Level("postfix", "match_pattern test_pattern"),
-    Level("prefix", "unary", "defined?"),
+    Level("function", "unary", "defined?"),
     Level("target", "assignment operator_assignment"),
     Level("right", "conditional"),
     Level("none", "range"),
@@ -55,7 +56,7 @@ TABLE = Table(
     grammar="tree_sitter_ruby",
     functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name", "singleton_method": "object<!self>"},
-    operators=Operators(_LEVELS),
+    operators=Operators(_LEVELS, wrappers={"argument_list"}),
     brackets=frozenset({"parenthesized_statements"}),
     whole=_STRINGS,
     interpolated=_STRINGS | {"interpolation"},

@@ -319,7 +319,8 @@ class Edges extends PhpParser\NodeVisitorAbstract
                 $this->add('UnaryOp:op->operand', $keyword, $this->span($node->expr));
                 break;
             case $node instanceof Expr\Yield_:
-                $this->add('Yield:yield->value', $keyword, $this->span($node->key, $node->value));
+                $pair = [$this->tokens[$index + 1]->pos, $node->getEndFilePos() + 1];
+                $this->add('Yield:yield->value', $keyword, $node->key ? $pair : $this->span($node->value));
                 break;
             case $node instanceof Expr\YieldFrom:
                 $this->add('Yield:yield->value', $keyword, $this->span($node->expr));

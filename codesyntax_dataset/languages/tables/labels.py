@@ -250,7 +250,7 @@ class Labels:
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs, strings = self._table.signs, self._strings if interpolated else frozenset()
         operators, inserted = self._table.operators, frozenset(tree.inserted)
-        competing = operators.nodes if operators else frozenset()
+        competing = operators.nodes if operators and tree.error is None else frozenset()
         walk = _Walk([], [], [], set(), set(), tree.signs, [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]

@@ -19,10 +19,11 @@ class Level(NamedTuple):
     """Operators of one precedence: their types of node, and their signs, both apart by blanks; no signs are all others.
 
     `group`: how those beside each other group; "none" if they cannot stand so. Those that are only before or behind an
-    operand are `prefix` or `postfix`. A `target` is a name before an operator such as `=`, which goes to nobody else.
+    operand are `prefix` or `postfix`; a `function` is a prefix, but with a bracket right behind it that is its operand.
+    A `target` is a name before an operator such as `=`, which goes to nobody else.
     """
 
-    group: Literal["left", "right", "none", "prefix", "postfix", "target"]
+    group: Literal["left", "right", "none", "prefix", "function", "postfix", "target"]
     nodes: str
     signs: str = ""
 
@@ -53,10 +54,11 @@ class Operators:
         levels = list(levels)
         self._powers: dict[str, dict[str, _Power]] = {}
         self._prefixes: dict[str, _Power] = {}
+        self._functions: set[str] = set()
         self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
-            left = {"prefix": None, "target": 2 * len(levels)}.get(group, power)
+            left = {"prefix": None, "function": None, "target": 2 * len(levels)}.get(group, power)
             right = {"postfix": None, "left": power + 1, "none": power + 1}.get(group, power)
             for sign in signs.split() or [""]:
                 found = _Power(left, right, sign)
@@ -64,6 +66,8 @@ class Operators:
                     self._powers.setdefault(node, {})[sign] = found
                 if group == "prefix":
                     self._prefixes[sign] = found
+                if group == "function":
+                    self._functions.add(sign)
         self.nodes = frozenset(self._powers)
 
     def competes(self, node: tree_sitter.Node) -> bool:
@@ -90,14 +94,14 @@ class Operators:
         return set(self._grouped(items)) - nodes
 
     def _power(self, node: tree_sitter.Node) -> _Power | None:
-        powers = self._powers.get(node.type)
-        if powers is None:
+        powers, children = self._powers.get(node.type), node.children
+        if powers is None or not children:  # such as the sign of a node of the same type
             return None
-        children = node.children
         power = next((powers[child.type] for child in children if child.type in powers), powers.get(""))
         if power and power.left is not None and not children[0].is_named:  # such as `..b`
             return power._replace(left=None)
-        return power
+        called = power and power.sign in self._functions and children[1].type.startswith("parenthesized")
+        return None if called and children[0].end_byte == children[1].start_byte else power
 
     def _last(self, node: tree_sitter.Node) -> tree_sitter.Node:
         last = node.children[-1]
