@@ -32,7 +32,7 @@ _LEVELS = (  # of the Rust Reference
 
 TABLE = Table(
     grammar="tree_sitter_rust",
-    operators=Operators(_LEVELS, openings={"arguments", "["}),
+    operators=Operators(_LEVELS, openings={"arguments", "["}, labels={"label"}),
     brackets=frozenset({"parenthesized_expression"}),
     backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),

@@ -7,7 +7,7 @@ power. Where nodes of a tree stand otherwise, `brackets` says where the language
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import tree_sitter
@@ -47,15 +47,21 @@ class Operators:
     """The operators of a language.
 
     `levels`: from those that group last. `openings`: signs behind an operand that begin one where none is before, such
-    as `[`. `wrappers`: nodes around the operand on the right that belong to the operator.
+    as `[`. `wrappers`: nodes around the operand on the right that belong to the operator; `labels`: nodes there that
+    are no operand.
     """
 
-    def __init__(self, levels: Iterable[Level], openings: Iterable[str] = (), wrappers: Iterable[str] = ()):
-        levels = list(levels)
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        openings: Iterable[str] = (),
+        wrappers: Iterable[str] = (),
+        labels: Iterable[str] = (),
+    ):
         self._powers: dict[str, dict[str, _Power]] = {}
         self._prefixes: dict[str, _Power] = {}
         self._functions: set[str] = set()
-        self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
+        self._openings, self._wrappers, self._labels = frozenset(openings), frozenset(wrappers), frozenset(labels)
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
             left = {"prefix": None, "function": None, "target": 2 * len(levels)}.get(group, power)
@@ -64,7 +70,7 @@ class Operators:
                 found = _Power(left, right, sign)
                 for node in nodes.split():
                     self._powers.setdefault(node, {})[sign] = found
-                if group == "prefix":
+                if group == "prefix" and sign:
                     self._prefixes[sign] = found
                 if group == "function":
                     self._functions.add(sign)
@@ -89,9 +95,11 @@ class Operators:
         return False
 
     def brackets(self, node: tree_sitter.Node) -> set[_Span]:
-        """Where the expression around an operator lacks brackets that its language does not need."""
-        items, nodes = self._flat(self._outermost(node))
-        return set(self._grouped(items)) - nodes
+        """Where the expression around an operator lacks brackets that its language does not need: with all or none."""
+        outermost = self._outermost(node)
+        items, nodes = self._flat(outermost)
+        spans = set(self._grouped(items))
+        return set() if spans <= nodes else spans - {(outermost.start_byte, outermost.end_byte)}
 
     def _power(self, node: tree_sitter.Node) -> _Power | None:
         powers, children = self._powers.get(node.type), node.children
@@ -133,7 +141,7 @@ class Operators:
             else:
                 nodes.add((node.start_byte, node.end_byte))
                 last, behind = self._last(node), node.children[0 if power.left is None else 1]
-                lacking = power.right is not None and not last.is_named
+                lacking = power.right is not None and (not last.is_named or last.type in self._labels)
                 if power.right is not None and not lacking:
                     waiting.append(last)
                 waiting.append(_Item(behind.start_byte, node.end_byte, power, lacking))
@@ -161,7 +169,8 @@ class Operators:
                 start = item.start
             if power.right is None or (item.lacking and not self._begins(following)):
                 end = item.end
-                yield start, end
+                if start != item.start:
+                    yield start, end
             else:
                 waiting.append((power.right, start))
                 start = -1
