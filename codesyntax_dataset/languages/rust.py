@@ -14,7 +14,7 @@ _BINARY = "binary_expression"
 _LEVELS = (  # of the Rust Reference
     Level("prefix", "break_expression closure_expression return_expression"),
     Level("right", "assignment_expression compound_assignment_expr"),
-    Level("none", "range_expression", ".. ... ..="),
+    Level("range", "range_expression", ".. ... ..="),
     Level("left", _BINARY, "||"),
     Level("left", _BINARY, "&&"),
     Level("none", _BINARY, "== != < > <= >="),

@@ -5,7 +5,7 @@
 
 Prints a row for pairs and one for frames: cases, those that the language has by its parser, and by a second one where
 there is one, those that are labelled otherwise than by its parser, and those that are refused. Below, these are grouped
-by the operator that most of them have in common, with an example of each group.
+by the operator that most of them have in common, with two examples of each group.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _print(kind: str, differences: list[Difference]) -> None:
         group = [difference for difference in differences if operator in (difference.case.inner, difference.case.outer)]
         differences = [difference for difference in differences if difference not in group]
         others = dict.fromkeys(case.outer if case.inner == operator else case.inner for case, _ in group)
-        example, reason = group[0]
         print(f"  {number} {kind}: {operator!r} with {', '.join(map(repr, others))}")
-        print(f"    {example.code!r}: {reason}")
+        for case, reason in (group[0], group[-1]) if number > 1 else group:
+            print(f"    {case.code!r}: {reason}")
 
 
 def _spelt(place: Place, code: str) -> str:

@@ -15,7 +15,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -78,6 +78,7 @@ class _Walk(NamedTuple):
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
     competing: list[tree_sitter.Node]  # operators that the grammar may group otherwise than the language
+    breaks: list[int]  # the bytes of line breaks that mean nothing to the language
 
 
 class Labels:
@@ -91,6 +92,7 @@ class Labels:
             for ready in [grammar(name)]
             for frame in frames or table.frames
         ]
+        self._bracketed = tree_sitter.Query(grammar(table.grammar), table.bracketed) if table.bracketed else None
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
@@ -140,7 +142,7 @@ class Labels:
         """The brackets that are missing so that the grammar groups operators as the language does."""
         operators = self._table.operators
         spans = set().union(*map(operators.brackets, walk.competing)) if operators else set()
-        return [*((end, end, b")") for _, end in spans), *((start, start, b"(") for start, _ in spans)]
+        return [*_brackets(spans), *((place, place + 1, b" ") for place in walk.breaks)]
 
     def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
         """The tree of the code with further brackets, those that close before those that open, or other white space."""
@@ -171,7 +173,18 @@ class Labels:
         if tree.error is not None and (plain := self._plain(tree, data)) != data:
             again = self._in_frame(plain)
             tree = again if again.error is None else tree
+        if tree.error is not None and (edits := self._enclosing(tree)):
+            again = self._edited(tree, edits)
+            tree = again if again.error is None else tree
         return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
+
+    def _enclosing(self, tree: _Tree) -> list[_Edit]:
+        """Brackets around what the grammar cannot read without them."""
+        spans = [match.span("inside") for lacking in self._table.enclosed for match in lacking.finditer(tree.data)]
+        if self._bracketed:
+            nodes = tree_sitter.QueryCursor(self._bracketed).captures(tree.root).get("bracketed", ())
+            spans += [(node.start_byte, node.end_byte) for node in nodes]
+        return _brackets(spans)
 
     def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
         """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
@@ -251,7 +264,7 @@ class Labels:
         signs, strings = self._table.signs, self._strings if interpolated else frozenset()
         operators, inserted = self._table.operators, frozenset(tree.inserted)
         competing = operators.nodes if operators and tree.error is None else frozenset()
-        walk = _Walk([], [], [], set(), set(), tree.signs, [])
+        walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -297,8 +310,11 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
-                if kind in competing and operators.competes(node):
-                    walk.competing.append(node)
+                if kind in competing:
+                    if operators.competes(node):
+                        walk.competing.append(node)
+                    if (place := operators.line_break(node, tree.data)) is not None:
+                        walk.breaks.append(place)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])
             else:  # of the frame
@@ -380,6 +396,12 @@ class Labels:
         ):
             nodes = inside
         return nodes
+
+
+def _brackets(spans: Collection[_Span]) -> list[_Edit]:
+    """Brackets around each span, those that close before those that open, or in an empty one."""
+    closing = [(end, end, b")") for start, end in spans if start < end]
+    return closing + [(start, start, b"(" if start < end else b"()") for start, end in spans]
 
 
 def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:

@@ -7,7 +7,9 @@ power. Where nodes of a tree stand otherwise, `brackets` says where the language
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import tree_sitter
@@ -20,10 +22,11 @@ class Level(NamedTuple):
 
     `group`: how those beside each other group; "none" if they cannot stand so. Those that are only before or behind an
     operand are `prefix` or `postfix`; a `function` is a prefix, but with a bracket right behind it that is its operand.
-    A `target` is a name before an operator such as `=`, which goes to nobody else.
+    A `range` is between two operands, or lacks either. A `target` is a name before an operator such as `=`, which goes
+    to nobody else.
     """
 
-    group: Literal["left", "right", "none", "prefix", "function", "postfix", "target"]
+    group: Literal["left", "right", "none", "range", "prefix", "function", "postfix", "target"]
     nodes: str
     signs: str = ""
 
@@ -48,7 +51,8 @@ class Operators:
 
     `levels`: from those that group last. `openings`: signs behind an operand that begin one where none is before, such
     as `[`. `wrappers`: nodes around the operand on the right that belong to the operator; `labels`: nodes there that
-    are no operand.
+    are no operand; `continued`: nodes that may lack this operand, but not where these match, in
+    bytes, what is behind: a `break` of the line before the operand.
     """
 
     def __init__(
@@ -57,21 +61,23 @@ class Operators:
         openings: Iterable[str] = (),
         wrappers: Iterable[str] = (),
         labels: Iterable[str] = (),
+        continued: Mapping[str, re.Pattern[bytes]] = MappingProxyType({}),
     ):
         self._powers: dict[str, dict[str, _Power]] = {}
         self._prefixes: dict[str, _Power] = {}
         self._functions: set[str] = set()
-        self._openings, self._wrappers, self._labels = frozenset(openings), frozenset(wrappers), frozenset(labels)
+        self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
+        self._labels, self._continued = frozenset(labels), continued
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
             left = {"prefix": None, "function": None, "target": 2 * len(levels)}.get(group, power)
-            right = {"postfix": None, "left": power + 1, "none": power + 1}.get(group, power)
+            right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(group, power)
             for sign in signs.split() or [""]:
                 found = _Power(left, right, sign)
                 for node in nodes.split():
                     self._powers.setdefault(node, {})[sign] = found
-                if group == "prefix" and sign:
-                    self._prefixes[sign] = found
+                if group in ("prefix", "range") and sign:
+                    self._prefixes[sign] = found._replace(left=None)
                 if group == "function":
                     self._functions.add(sign)
         self.nodes = frozenset(self._powers)
@@ -93,6 +99,12 @@ class Operators:
                     return True
                 inner = inner.children[0]
         return False
+
+    def line_break(self, node: tree_sitter.Node, data: bytes) -> int | None:
+        """The byte of the line break between an operator and its operand, which the grammar takes for its end."""
+        continued = self._continued.get(node.type)
+        following = continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
+        return following.start("break") if following else None
 
     def brackets(self, node: tree_sitter.Node) -> set[_Span]:
         """Where the expression around an operator lacks brackets that its language does not need: with all or none."""

@@ -73,6 +73,8 @@ class Table:
     refused: str = ""
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
+    enclosed: tuple[re.Pattern[bytes], ...] = ()
+    bracketed: str = ""
     soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False
