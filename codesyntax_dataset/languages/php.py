@@ -118,7 +118,11 @@ TABLE = Table(
         Rule("simple_parameter", "Default", {"name": "name", "value": "default_value"}),
         Rule("array_creation_expression/array_element_initializer", "Dict", {"key": "'=>'/^/*[0]", "value": "'=>'/~"}),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
-        Rule("foreach_statement", "For", {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": _BODY}),
+        Rule(
+            "foreach_statement",
+            "For",
+            {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": f"{_BODY} | ';' unless body"},
+        ),
         Rule(
             "for_statement",
             "For",

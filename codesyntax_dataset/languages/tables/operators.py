@@ -157,6 +157,8 @@ class Operators:
                 if power.right is not None and not lacking:
                     waiting.append(last)
                 waiting.append(_Item(behind.start_byte, node.end_byte, power, lacking))
+                if behind.is_named:
+                    nodes.add((behind.start_byte, node.end_byte))
                 if power.left is not None:
                     waiting.append(node.children[0])
         return items, nodes
@@ -168,8 +170,9 @@ class Operators:
         for item, following in zip(items, [*items[1:], None]):
             power = item.power
             if start < 0 and power and power.left is not None:  # no operand is before
-                turned = self._prefixes.get(power.sign)
-                power = turned if power.sign not in self._openings else None
+                if power.sign in self._openings:
+                    yield item.start, item.end
+                power = self._prefixes.get(power.sign)
             if power is None:
                 start, end = item.start, item.end
                 continue
