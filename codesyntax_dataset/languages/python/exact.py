@@ -16,6 +16,12 @@ _ARGUMENTS = "arguments<argument_list>/*"
 _SIGNED = "^<attribute|binary_operator|call|subscript>/*[0]<list_splat>"  # see `signs`
 _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
+
+def _items(path: str) -> str:
+    """The items at a path, and a comma behind the last one: without brackets of its own, a tuple has no node."""
+    return f"{path} .. {path}[-1]/~',' | {path}"
+
+
 TABLE = Table(
     grammar="tree_sitter_python",
     brackets=frozenset({"parenthesized_expression", "tuple_pattern"}),
@@ -35,9 +41,9 @@ TABLE = Table(
     scopes={"class_definition": "name"},
     refused="""
         [(exec_statement) (print_statement)] @refused
-        (type_alias_statement left: (type [(attribute) (subscript)]) @refused)
+        (type_alias_statement left: (type [(attribute) (list) (subscript)]) @refused)
     """,
-    soft=re.compile(rb"\b(?:exec|print|type)(?=\s*\()"),  # such as `type(a).b = c`
+    soft=re.compile(rb"\b(?:exec|print|type(?=\s*[(\[]))\b"),  # such as `type(a).b = c`
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
@@ -101,18 +107,18 @@ TABLE = Table(
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
         Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("list_splat", "Spread", {"spread": f"*/^ unless {_SIGNED}", "value": "*"}),
-        Rule("subscript", "Subscript", {"value": "value", "slice": "subscript"}),
+        Rule("subscript", "Subscript", {"value": "value", "slice": _items("subscript")}),
         Rule(
             "generic_type",
             "Subscript",
-            {"value": "*[0]", "slice": "*<type_parameter>/* unless ^/^<type_alias_statement>"},
+            {"value": "*[0] unless ^/^<type_alias_statement>", "slice": _items("*<type_parameter>/*")},
         ),
         Rule(
             "type_alias_statement",
             "Subscript",
-            {"value": "right/*<generic_type>/*[0]", "slice": "right/*<generic_type>/*<type_parameter>/*"},
+            {"value": "right/*<generic_type>/*[0]", "slice": _items("right/*<generic_type>/*<type_parameter>/*")},
         ),
-        Rule("match_statement", "Switch", {"switch": "'match'", "expr": "subject", "statement": "body/*"}),
+        Rule("match_statement", "Switch", {"switch": "'match'", "expr": _items("subject"), "statement": "body/*"}),
         Rule(
             "try_statement",
             "Try",
@@ -124,7 +130,8 @@ TABLE = Table(
             },
         ),
         Rule("unary_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
-        Rule("case_pattern", "UnaryOp", {"op": "'-'", "operand": "*"}),
+        *(Rule(f"{pattern}/-", "UnaryOp", {"op": ".", "operand": "~[0]"}) for pattern in _PATTERNS),
+        Rule("complex_pattern/-", "UnaryOp", {"op": "~[1]/^", "operand": "~[0]"}),
         Rule("not_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
         Rule(
             "while_statement",

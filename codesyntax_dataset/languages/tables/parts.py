@@ -7,8 +7,9 @@ A path is a list of steps, joined by `/`; each leads from some nodes to others, 
     *                the named children, and `_`, which grammars leave without a name
     'else'           the children that are this sign or keyword; 'else elif' any of several
     :1               the named child after the first `:` and before the second; :0 that before the first
-    ~                the following siblings
+    ~                the following siblings; ~',' those that are this sign or keyword
     ^                the parent
+    .                the node itself
 
 After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have this field,
 `[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts: `*[0]<a>` is the first child if
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tree_sitter
 
@@ -33,7 +34,8 @@ COUNTED = frozenset({"text_interpolation"})
 """Nodes that grammars let stand anywhere, like comments, but are none."""
 
 _STEP = re.compile(
-    r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
+    r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<parent>\^)"
+    r"|(?P<itself>\.)|(?P<siblings>~(?:'(?P<signs>[^']+)')?))"
     r"(?P<kept>(?:<!?[\w|]+>|\[(?:!?[a-z_]+|-?\d+:?)\])*)"
 )
 _KEPT = re.compile(
@@ -70,7 +72,7 @@ def compiled(part: str) -> Find:
             steps[-1] = _if_any(steps[-1])
         else:
             steps.append(_step(step))
-        to_children = re.match(r"[~^]|[a-z_]+\+", step) is None
+        to_children = re.match(r"[~^.]|[a-z_]+\+", step) is None
     first, *others = steps
     if not others:
         return first
@@ -115,8 +117,13 @@ def _found(match: re.Match[str]) -> Find:
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
     if match["colon"]:
         return lambda node: _between_colons(node, int(match["colon"]))
+    if match["signs"]:
+        signs = frozenset(match["signs"].split())
+        return lambda node: [sibling for sibling in _siblings(node) if sibling.type in signs and not sibling.is_named]
     if match["siblings"]:
-        return _following
+        return lambda node: [sibling for sibling in _siblings(node) if sibling.is_named and _counts(sibling)]
+    if match["itself"]:
+        return lambda node: [node]
     return lambda node: [node.parent] if node.parent else []
 
 
@@ -162,10 +169,8 @@ def _between_colons(node: tree_sitter.Node, number: int) -> Nodes:
     return nodes
 
 
-def _following(node: tree_sitter.Node) -> Nodes:
-    nodes = []
-    while (sibling := node.next_named_sibling) is not None:
+def _siblings(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    """Those that follow."""
+    while (sibling := node.next_sibling) is not None:
         node = sibling
-        if _counts(node):
-            nodes.append(node)
-    return nodes
+        yield node
