@@ -19,7 +19,7 @@ _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_patte
 
 def _items(path: str) -> str:
     """The items at a path, and a comma behind the last one: without brackets of its own, a tuple has no node."""
-    return f"{path} .. {path}[-1]/~',' | {path}"
+    return f"{path} .. {path}[-1]/~','<!block> | {path}"
 
 
 TABLE = Table(
