@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.blocks import by_indentation
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
@@ -27,10 +28,34 @@ _ARGUMENTS = "arguments/*"
 _KEYWORDS = "pair|hash_splat_argument"
 _STRINGS = frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split())
 
+_LEVELS = (  # of `parse.y`; `rescue` has two orders, which the grammar knows
+    Level("left", "if_modifier unless_modifier until_modifier while_modifier"),
+    Level("left", "binary", "and or"),
+    Level("prefix", "unary", "not"),
+    Level("postfix", "match_pattern test_pattern"),
+    Level("prefix", "unary", "defined?"),
+    Level("target", "assignment operator_assignment"),
+    Level("right", "conditional"),
+    Level("none", "range"),
+    Level("left", "binary", "||"),
+    Level("left", "binary", "&&"),
+    Level("none", "binary", "<=> == === != =~ !~"),
+    Level("left", "binary", "< <= > >="),
+    Level("left", "binary", "| ^"),
+    Level("left", "binary", "&"),
+    Level("left", "binary", "<< >>"),
+    Level("left", "binary", "+ -"),
+    Level("left", "binary", "* / %"),
+    Level("prefix", "unary", "-"),
+    Level("right", "binary", "**"),
+    Level("prefix", "unary", "! ~ +"),
+)
+
 TABLE = Table(
     grammar="tree_sitter_ruby",
     functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name", "singleton_method": "object<!self>"},
+    operators=Operators(_LEVELS),
     brackets=frozenset({"parenthesized_statements"}),
     whole=_STRINGS,
     interpolated=_STRINGS | {"interpolation"},

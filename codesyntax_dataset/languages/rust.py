@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _FUNCTION = "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
 _BREAK = "(call_expression function: (break_expression) @refused)"
 
+_BINARY = "binary_expression"
+_LEVELS = (  # of the Rust Reference
+    Level("prefix", "break_expression closure_expression return_expression"),
+    Level("right", "assignment_expression compound_assignment_expr"),
+    Level("none", "range_expression", ".. ... ..="),
+    Level("left", _BINARY, "||"),
+    Level("left", _BINARY, "&&"),
+    Level("none", _BINARY, "== != < > <= >="),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("left", _BINARY, "<< >>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* / %"),
+    Level("postfix", "type_cast_expression"),
+    Level("prefix", "reference_expression unary_expression", "- ! * & &&"),
+    Level("postfix", "call_expression index_expression", "arguments ["),
+    Level("postfix", "await_expression field_expression try_expression"),
+)
+
 TABLE = Table(
     grammar="tree_sitter_rust",
+    operators=Operators(_LEVELS, openings={"arguments", "["}),
     brackets=frozenset({"parenthesized_expression"}),
     backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),

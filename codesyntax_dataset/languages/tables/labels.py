@@ -15,6 +15,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -61,9 +62,9 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
-    signs: frozenset[int] = (
-        frozenset()
-    )  # bytes that end a name in the tree, or stand behind a node: tokens of their own
+    # bytes that end a name in the tree, or stand behind a node: tokens of their own
+    signs: frozenset[int] = frozenset()
+    brackets: tuple[int, ...] = ()  # bytes that are not in the function, in order
 
 
 class _Walk(NamedTuple):
@@ -75,6 +76,7 @@ class _Walk(NamedTuple):
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
+    competing: list[tree_sitter.Node]  # operators that the grammar may group otherwise than the language
 
 
 class Labels:
@@ -111,16 +113,49 @@ class Labels:
 
         With `interpolated`, strings with expressions inside are not whole.
         """
-        tree = self._parsed(code)
+        tree, walk = self._read(code, interpolated)
         if tree.error is not None:
             raise _error_at(code, tree)
-        walk = self._walked(tree, interpolated)
+        if self._lacking(walk):
+            raise _at(code, 0, "operators are grouped otherwise than the language does")
         return Annotation(_tokens(code, tree, walk), list(self._edges(walk)))
 
     def tokenize(self, code: str, interpolated: bool = False) -> list[Token]:
         """Only the tokens, also of code that does not parse: what the grammar cannot read is in tokens, too."""
+        tree, walk = self._read(code, interpolated)
+        return _tokens(code, tree, walk)
+
+    def _read(self, code: str, interpolated: bool) -> tuple[_Tree, _Walk]:
+        """The tree and what is in it; operators are grouped as the language does, where the grammar can read that."""
         tree = self._parsed(code)
-        return _tokens(code, tree, self._walked(tree, interpolated))
+        walk = self._walked(tree, interpolated)
+        if tree.error is None and (lacking := self._lacking(walk)):
+            again = self._with_brackets(tree, lacking)
+            if again.error is None:
+                return again, self._walked(again, interpolated)
+        return tree, walk
+
+    def _lacking(self, walk: _Walk) -> set[_Span]:
+        """Where brackets are missing so that the grammar groups operators as the language does."""
+        operators = self._table.operators
+        return set().union(*map(operators.brackets, walk.competing)) if operators else set()
+
+    def _with_brackets(self, tree: _Tree, spans: set[_Span]) -> _Tree:
+        """The tree of the code with further brackets."""
+        opening, closing = Counter(start for start, _ in spans), Counter(end for _, end in spans)
+        data, brackets, signs, place = bytearray(), [], set(), tree.start
+        for place in range(tree.start, tree.end + 1):
+            for bracket in b")" * closing[place] + b"(" * opening[place]:
+                brackets.append(len(data))
+                data.append(bracket)
+            if place in tree.signs:
+                signs.add(len(data))
+            data += tree.data[place : min(place + 1, tree.end)]
+        again = self._in_frame(bytes(data))
+        return again._replace(
+            signs=frozenset(again.start + sign for sign in signs),
+            brackets=tuple(again.start + bracket for bracket in brackets),
+        )
 
     def _parsed(self, code: str) -> _Tree:
         """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
@@ -212,7 +247,9 @@ class Labels:
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs, strings = self._table.signs, self._strings if interpolated else frozenset()
-        walk = _Walk([], [], [], set(), set(), tree.signs)
+        operators, inserted = self._table.operators, frozenset(tree.brackets)
+        competing = operators.nodes if operators else frozenset()
+        walk = _Walk([], [], [], set(), set(), tree.signs, [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -239,6 +276,8 @@ class Labels:
                 if kind in text and not children:
                     leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
+                    if start in inserted:
+                        continue
                     if tree.signs and {end - 1, end} & tree.signs:
                         name = end - (end - 1 in tree.signs)
                         leaves.extend([(start, name), (name, end + (end in tree.signs))])
@@ -256,6 +295,8 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
+                if kind in competing and operators.competes(node):
+                    walk.competing.append(node)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])
             else:  # of the frame
@@ -365,6 +406,11 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
 
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
+    if tree.brackets:
+        spans = [
+            (start - bisect_left(tree.brackets, start + tree.start), end - bisect_left(tree.brackets, end + tree.start))
+            for start, end in spans
+        ]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():

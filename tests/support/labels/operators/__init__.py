@@ -67,10 +67,11 @@ class Syntax:
 
 @dataclass(frozen=True)
 class Case:
-    """A function with one or two operators in a frame, with what they are: to tell kinds of differences apart."""
+    """A function with one or two operators in a frame: what stands in what, to tell kinds of differences apart."""
 
     code: str
-    construct: str
+    inner: str
+    outer: str
 
 
 def syntax_of(language: str) -> Syntax:
@@ -96,19 +97,18 @@ def named(text: str, syntax: Syntax) -> str:
 def pairs(syntax: Syntax, frames: tuple[str, ...] | None = None) -> Iterator[Case]:
     """Each operator as each operand of each other, in these frames, by default in the first; each text once."""
     texts = {
-        filled(outer.text, operand, inner.text): f"{inner.text} in {outer.text}"
+        filled(outer.text, operand, inner.text): (inner.text, outer.text)
         for outer in syntax.operators
         for operand in range(outer.operands)
         for inner in syntax.operators
     }
     for frame in frames or syntax.frames[:1]:
         for text, construct in texts.items():
-            yield Case(filled(frame, 0, named(text, syntax)), construct)
+            yield Case(filled(frame, 0, named(text, syntax)), *construct)
 
 
 def alone(syntax: Syntax) -> Iterator[Case]:
     """Each operator in each frame."""
     for frame in syntax.frames:
         for operator in syntax.operators:
-            construct = f"{operator.text} in {' '.join(frame.split())}"
-            yield Case(filled(frame, 0, named(operator.text, syntax)), construct)
+            yield Case(filled(frame, 0, named(operator.text, syntax)), operator.text, frame)
