@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import re
 
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
+
+_BINARY = "binary_operator"
+_LEVELS = (  # of its reference, section 6.17, but for those between the last and these
+    Level("postfix", "as_pattern"),
+    Level("prefix", "lambda"),
+    Level("right", "conditional_expression"),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("left", _BINARY, "<< >>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* @ / // %"),
+    Level("prefix", "unary_operator"),
+    Level("right", _BINARY, "**"),
+    Level("prefix", "await"),
+)
 
 _IF = {
     "if": "'if elif'",
@@ -13,6 +30,9 @@ _IF = {
 }
 _GENERATOR = "*<for_in_clause>[0]/left .. *<for_in_clause>[-1]/right"
 _ARGUMENTS = "arguments<argument_list>/*"
+_ITEM = "*<with_clause>/*<with_item>[0]"
+_OTHER = "*<with_clause>/*<with_item>[1]"
+_UNDECLARED = "unless ^/^<type_parameter>/^<!generic_type> unless ^/^/^/^/^<type_alias_statement>"  # `def f[T: int]`
 _SIGNED = "^<attribute|binary_operator|call|subscript>/*[0]<list_splat>"  # see `signs`
 _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
@@ -24,6 +44,7 @@ def _items(path: str) -> str:
 
 TABLE = Table(
     grammar="tree_sitter_python",
+    operators=Operators(_LEVELS),
     brackets=frozenset({"parenthesized_expression", "tuple_pattern"}),
     signs={
         "list_splat": frozenset({"attribute", "binary_operator", "call", "subscript"})
@@ -105,8 +126,10 @@ TABLE = Table(
         Rule("raise_statement", "Raise", {"raise": "'raise'", "value": "*[0]"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
+        Rule("constrained_type", "Slice", {"lower": f"*[0] {_UNDECLARED}", "upper": "*[1]"}),
         Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("list_splat", "Spread", {"spread": f"*/^ unless {_SIGNED}", "value": "*"}),
+        Rule("splat_type", "Spread", {"spread": f"*/^ {_UNDECLARED}", "value": "*"}),
         Rule("subscript", "Subscript", {"value": "value", "slice": _items("subscript")}),
         Rule(
             "generic_type",
@@ -138,7 +161,7 @@ TABLE = Table(
             "While",
             {"while": "'while'", "test": "condition", "body": "body/*", "orelse": "alternative/body/*"},
         ),
-        Rule("with_statement", "With", {"item": "*<with_clause>/*<with_item>[0]", "body": "body/*"}),
+        Rule("with_statement", "With", {"item": f"{_ITEM}/value<tuple>/*[0] unless {_OTHER} | {_ITEM}", "body": "body/*"}),
         Rule("lambda", "Lambda", {"params": "parameters", "body": "body"}),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*"}),
     ),

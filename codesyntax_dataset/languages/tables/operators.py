@@ -91,7 +91,7 @@ class Operators:
 
     def _power(self, node: tree_sitter.Node) -> _Power | None:
         powers = self._powers.get(node.type)
-        if powers is None:
+        if powers is None or not node.is_named:  # the keyword of `await` is of the same type
             return None
         children = node.children
         power = next((powers[child.type] for child in children if child.type in powers), powers.get(""))

@@ -57,8 +57,8 @@ def compiled(part: str) -> Find:
         choices = [compiled(choice) for choice in part.split(" | ")]
         return lambda node: next((nodes for choice in choices if (nodes := choice(node))), [])
     if " unless " in part:
-        path, other = (compiled(side) for side in part.split(" unless "))
-        return lambda node: [] if other(node) else path(node)
+        path, *others = map(compiled, part.split(" unless "))
+        return lambda node: [] if any(other(node) for other in others) else path(node)
     if " .. " in part:
         begin, end = (compiled(side) for side in part.split(" .. "))
 
