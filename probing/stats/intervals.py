@@ -13,8 +13,8 @@ bootstrap with Student's levels covers 89 to 92, and 95 of normal ones, where th
 *Tests.* If neither of two systems is better, they are exchangeable in each cluster: the share of random exchanges (sign
 changes of differences) that give a sum as far from 0 (Noreen 1989), equal sums counted half (mid-p: Lancaster 1961),
 tests symmetry, and of few skewed differences it rejects too many. Hall's t of the differences that are not 0 does not;
-p is the larger of the two. Where a mean is 0 by one rare large difference, few clusters may lack it: of such, it rejects
-up to 18 %. Interval and test of one difference agree: where p is above ALPHA the interval is extended to 0, and
+p is the larger of the two. Where a mean is 0 by one rare large difference, few clusters may lack it: of such, it
+rejects up to 18 %. Interval and test of one difference agree: where p is above ALPHA the interval is extended to 0, and
 elsewhere it ends before 0.
 
 *Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much they vary. So shares

@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from probing.evidence.uncertainty import MeanComparison
 from support.pages import OUTSIDE
 
 from probing import probe
-from probing.evidence.uncertainty import MeanComparison
 from probing.instruments.merge import RESULTS
 from probing.report import figures, headline
 from probing.report import report as module

@@ -109,6 +109,7 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
+        self._around = table.brackets | table.flat
         self._strings = table.interpolated & table.whole
 
     def annotate(self, code: str, interpolated: bool = False) -> Annotation:
@@ -389,10 +390,10 @@ class Labels:
         """A single node without the brackets that only group it; a sign behind these is one of the node."""
         while (
             len(nodes) == 1
-            and nodes[0].type in self._table.brackets
-            and nodes[0].end_byte not in signs
-            and len(inside := named_children(nodes[0])) == 1
-            and _groups(nodes[0].children)
+            and (outer := nodes[0]).type in self._around
+            and outer.end_byte not in signs
+            and len(inside := named_children(outer)) == 1
+            and (_groups(outer.children) if outer.type in self._table.brackets else outer.child_count == 1)
         ):
             nodes = inside
         return nodes

@@ -115,7 +115,8 @@ class Operators:
 
     def _power(self, node: tree_sitter.Node) -> _Power | None:
         powers, children = self._powers.get(node.type), node.children
-        if powers is None or not children:  # such as the sign of a node of the same type
+        # the keyword of `await`, and the sign of a node, are of the same type
+        if powers is None or not node.is_named or not children:
             return None
         power = next((powers[child.type] for child in children if child.type in powers), powers.get(""))
         if power and power.left is not None and not children[0].is_named:  # such as `..b`
