@@ -28,9 +28,9 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages import CONFIGS
 from probing.models.cache_dir import VERSIONS
-from probing.runs import records
+from probing.runs.ledger_file import INFORMATION, PREFERENCE, SILENCING, SURPRISAL
 from probing.runs.records import PLAIN, Record, exactly, explain, matching, parse, read, shown
 from probing.runs.saved import Circumstances
 from probing.runs.settings import ControlledSettings, Limit
@@ -89,31 +89,6 @@ class Scores:
     def headline(self) -> float:
         first = next(iter(self.cells.values()))
         return first.mean.value if first else 0.0
-
-
-class Outcome(NamedTuple):
-    """A number of an instrument: its title on boards, and its unit, percent, nats or bits."""
-
-    title: str
-    unit: str = "percent"
-
-
-class GroupScore(NamedTuple):
-    """The scores of a node type or a relation, by outcome, in so many `functions`; `counted`: its masked sub-tokens, or
-    edges."""
-
-    functions: int
-    counted: int
-    cells: dict[str, Score]
-
-
-@dataclass(frozen=True, eq=False)
-class GroupScores(Scores):
-    """Means over node types or relations, by outcome; and the `groups` by name. `on_read`: if any function is missed,
-    outcome -> the mean without these."""
-
-    groups: dict[str, GroupScore]
-    on_read: Mapping[str, float]
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -323,59 +298,21 @@ class Entry(Record):
         return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-class GroupedEntry(Entry):
-    """The base of entries whose scores are means over groups: over node types, or relations.
-
-    `GROUP`: what a group is; `COUNTED`: in it; `UNITS`: what `functions` are, if no functions; `ARMS`: a score and what
-    it is compared with; `OUTCOMES`: by name, the headline first; `SHOWN`: those in a table of models; `SHARED`: names
-    of `shared` that a board tells; `SHARES`: the outcome of `by_function`.
-    """
-
-    GROUP: ClassVar[str]
-    COUNTED: ClassVar[str]
-    UNITS: ClassVar[str] = ""
-    ARMS: ClassVar[tuple[str, str]]
-    OUTCOMES: ClassVar[dict[str, Outcome]]
-    SHOWN: ClassVar[tuple[str, ...]]
-    SHARED: ClassVar[tuple[str, ...]]
-    SHARES: ClassVar[str]
-
-    dropped: dict[str, records.Number]
-    ledger: Sha256
-
-    @property
-    def digests(self) -> dict[str, str]:
-        return {"test": self.ledger}
-
-    @property
-    def units(self) -> str:
-        """The plural of what `functions` are."""
-        return self.UNITS or language_of(self.settings.config).units
-
-    @abstractmethod
-    def scores(self, beside: Scores | None = None) -> GroupScores: ...
-
-    @abstractmethod
-    def by_function(self) -> Iterator[FunctionShare]:
-        """The share of SHARES in each function of each group."""
-
-
-class FunctionShare(NamedTuple):
-    """The `share`, from 0 to 1, that a model gets right of the edges or nodes `asked` in the function at `place` in the
-    split, of a group."""
-
-    group: str
-    place: int
-    share: float
-    asked: int
-
-
 def digest_of(content: Iterable[np.ndarray], text: str = "") -> str:
     """SHA-256 of a text and whole numbers."""
     digest = hashlib.sha256(text.encode())
     for numbers in content:
         digest.update(repr(numbers.shape).encode() + numbers.astype("<u4").tobytes())
     return digest.hexdigest()
+
+
+def instead_of_board(instrument: str) -> str:
+    """What to do with results of an instrument that no board takes."""
+    if instrument == PREFERENCE:
+        todo = "compare models on minimal pairs with lm-eval, for which `push dataset` adds tasks"
+    else:
+        todo = "publish the result with its ledger, two files that `codesyntax verify` checks"
+    return f"boards take attention and masking, not {instrument}: {todo}"
 
 
 def for_boards(make: Callable[[], Entry]) -> Entry | None:
@@ -394,6 +331,8 @@ def load(source: str | os.PathLike[str] | bytes) -> Entry:
     if type(version) is int and version != FORMAT:  # first: other formats have other fields
         todo = "make the entry again from its results" if version < FORMAT else "upgrade codesyntax"
         raise EntryError(f"format is {version}, which another version of codesyntax wrote, expected {FORMAT}: {todo}")
+    if instrument in (SILENCING, INFORMATION, PREFERENCE, SURPRISAL):
+        raise EntryError(instead_of_board(instrument))
     if isinstance(instrument, str) and instrument not in Entry.kinds:
         raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, sorted(Entry.kinds)))}")
     return Entry.kinds.get(str(instrument), Entry).made(fields)

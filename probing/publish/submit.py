@@ -35,22 +35,19 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
-from probing.evidence.entry import Entry, Verified
+from probing.evidence.entry import Entry, Verified, instead_of_board
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import MAKERS, by_instrument, find
+from probing.evidence.gather import by_instrument, find
 from probing.evidence.verify import verify
 from probing.instruments.attention.result import ProbeResult
-from probing.instruments.information.result import InformationResult
-from probing.instruments.likelihood.result import PreferenceResult, PreferenceSettings
 from probing.instruments.masking.result import MaskResult, MaskSettings
-from probing.instruments.merge import RESULTS
-from probing.models.load import load, load_restoring, load_scoring
+from probing.models.load import load, load_restoring
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file
 from probing.runs.data import label_digest, load_functions
-from probing.runs.ledger_file import ATTENTION
-from probing.runs.settings import ControlledSettings, Settings
+from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.runs.settings import Settings
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
@@ -63,8 +60,8 @@ _DESCRIPTION = (
 SOURCE_NAME = "CodeSyntax"
 
 
-AnyResult = ProbeResult | MaskResult | InformationResult | PreferenceResult
-AnySettings = MaskSettings | ControlledSettings
+AnyResult = ProbeResult | MaskResult
+AnySettings = MaskSettings | Settings
 
 
 class Headline(NamedTuple):
@@ -138,8 +135,8 @@ def submission(
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
-    `results`: files or folders of attention probes, as in `find`, of other instruments that have entries; of several
-    models, `model` says which.
+    `results`: files or folders of attention probes, as in `find`, and of masking. Of several models, `model` says
+    which.
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
@@ -228,19 +225,20 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
-    """The results of attention probes, then those of other instruments that have entries; of several models, those of
-    `model` or of a local model with the name of its repository.
+    """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
+    with the name of its repository.
 
-    Raises LedgerError if these are several models, none of which is named so.
+    Raises LedgerError for other instruments, and for several models, none of which is named so.
     """
     others = by_instrument(results)
     left = others.pop(ATTENTION)
     probed = find(left) if left or not any(others.values()) else []
     found = [_Result(one.files, {"test": one.test, "validation": one.validation}) for one in probed]
+    masked = others.pop(MASKING)
     for name, files in others.items():
-        if files and name not in MAKERS:
-            raise LedgerError(f"{files[0]} is of {name}, of which there are no entries: leave it out")
-        found += [_Result({"test": file}, {"test": RESULTS[name].load(file)}) for file in files]
+        if files:
+            raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
+    found += [_Result({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
     names = sorted({one.settings.model for one in found})
     if len(names) < 2:
         return found
@@ -283,12 +281,10 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
 
 
 def _first_task(settings: AnySettings) -> str:
-    """The id of a task, or what its entries are about, if there is none."""
-    if isinstance(settings, Settings):
-        return task_id(settings.config, HELD_OUT, settings.direction)
+    """The id of a task."""
     if isinstance(settings, MaskSettings):
         return mask_task_id(settings.config)
-    return f"{settings.KIND[0]}.{settings.config}"
+    return task_id(settings.config, HELD_OUT, settings.direction)
 
 
 def _content(ledger: Any) -> bytes:
@@ -443,8 +439,6 @@ def _revision(folder: str, settings: AnySettings) -> str:
     """The digest of the model in a folder, as a result with these settings has it."""
     if isinstance(settings, MaskSettings):
         return load_restoring(folder).revision
-    if isinstance(settings, PreferenceSettings):
-        return load_scoring(folder, dtype=settings.precision).revision
     return load(folder, dtype=settings.precision).revision
 
 
