@@ -30,7 +30,7 @@ from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, M
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
 from probing.instruments.attention.result import ProbeResult, load
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.records import FieldsByName
@@ -137,7 +137,7 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
 def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
     """Instrument -> the results among files and folders. Of attention, the paths that are left: a folder that has other
     results alone is not."""
-    found: dict[str, dict[Path, None]] = {name: {} for name in RESULTS}
+    found: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()}
@@ -150,7 +150,7 @@ def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
 
 def _others() -> set[str]:
     """The instruments that do not probe attention."""
-    return RESULTS.keys() - {ATTENTION}
+    return INSTRUMENTS.keys() - {ATTENTION}
 
 
 @dataclass
@@ -512,7 +512,7 @@ def of_file(file: Path, data: Any = None) -> MaskedEntry:
         raise LedgerError(f"{file} is of one split, but an entry on attention is of the results of two")
     if instrument != MASKING:
         raise LedgerError(f"{file}: {instead_of_board(instrument)}")
-    result = RESULTS[instrument].load(file)
+    result = INSTRUMENTS[instrument].result.load(file)
     try:
         return entry_masked.of_result(result, find_data(file, result.settings) if data is None else data)
     except DatasetError as error:

@@ -24,6 +24,7 @@ from huggingface_hub import (
     HfApi,
     ModelCard,
     ModelCardData,
+    constants,
     eval_result_entries_to_yaml,
 )
 from huggingface_hub.errors import EntryNotFoundError
@@ -34,18 +35,18 @@ from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
-from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.entry import Entry, Verified, instead_of_board
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import by_instrument, find
-from probing.evidence.verify import verify
+from probing.evidence.verify import REJECTED, REVISION, UNCHECKED, Verification, verify
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.masking.result import MaskResult, MaskSettings
 from probing.models.load import load, load_restoring
+from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file
-from probing.runs.data import label_digest, load_functions
+from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.settings import Settings
 
@@ -132,6 +133,7 @@ def submission(
     model_index: bool = False,
     board: str | None = None,
     device: str | None = None,
+    dry_run: bool = False,
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
@@ -141,7 +143,8 @@ def submission(
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
     page with more about them; by default the board's. `board`: a dataset repository that gets the entries, also of
-    results that are of no task. `device`: for running them again.
+    results that are of no task. `device`: for running them again. `dry_run`: do without the Hub: the data and the model
+    are those of the results, and files have neither the dataset's commit nor what is there already.
 
     Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
     Hub cannot be reached.
@@ -151,12 +154,17 @@ def submission(
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
     found = _complete(results, model)
-    commit, data = _dataset_on_the_hub(dataset)
-    for one in found:
+    if dry_run:
+        commit, folders = None, [find_data(one.files["test"], one.settings) for one in found]
+    else:
+        commit, data = _dataset_on_the_hub(dataset)
+        folders = [data] * len(found)
+    for one, folder in zip(found, folders):
         for result in one.read.values():
-            _check_labels(result, dataset, data)
-    entries = [entry_of_results(one.read, one.files, data) for one in found]
-    known, headlines = _tasks_of(dataset, data), _headlines(entries)
+            _check_labels(result, dataset, folder)
+    entries = [entry_of_results(one.read, one.files, folder) for one, folder in zip(found, folders)]
+    headlines = _headlines(entries)
+    known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
     tasks = {task: headline for task, headline in headlines.items() if task in known}
     if not tasks and not board:
         raise HubError(
@@ -164,15 +172,14 @@ def submission(
             f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
             f"{DIRECTION}"
         )
-    for place, one in enumerate(found):
-        where = _model_on_the_hub(one.settings, model)
-        again = [_run_again(file, result, where, data, device) for file, result in one.both]
+    for place, (one, folder) in enumerate(zip(found, folders)):
+        where = None if dry_run else _model_on_the_hub(one.settings, model)
+        again = [_run_again(file, result, where, folder, device, dry_run) for file, result in one.both]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
         entries[place] = entries[place].model_copy(update={"verified": verified})
-    title = _title(model, found)
-    api = client()
+    title, api = _title(model, found), None if dry_run else client()
     if board and source_url is None:
-        source_url = f"{api.endpoint}/datasets/{board}"
+        source_url = f"{constants.ENDPOINT}/datasets/{board}"
     ours = [
         EvalResultEntry(
             dataset_id=dataset,
@@ -330,7 +337,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         )
 
 
-def _check_labels(result: AnyResult, dataset: str, data: Path) -> None:
+def _check_labels(result: AnyResult, dataset: str, data: Path | str) -> None:
     settings = result.settings
     functions, name = load_functions(data, settings.config, settings.split)
     told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
@@ -414,13 +421,10 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
     with plain_errors(model):
         api = client()
         if name.lower() == model.lower():  # as the Hub finds repositories
-            # a commit of a pull request is there, too, and anybody may open one
-            refs = api.list_repo_refs(model)
-            for ref in (*refs.branches, *refs.tags):
-                if any(commit.commit_id == revision for commit in api.list_repo_commits(model, revision=ref.ref)):
-                    return None
+            if reference_of(model, revision) is not None:
+                return None
             raise LedgerError(
-                f"the result is of {model} at {revision}, which is not a commit of its branches there: probe it again"
+                f"the result is of {model} at {revision}, which is not a commit of its branches or tags: probe it again"
             )
         # a local model is tied to the repository by the digest of its weights, configuration and tokenizer
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -442,9 +446,11 @@ def _revision(folder: str, settings: AnySettings) -> str:
     return load(folder, dtype=settings.precision).revision
 
 
-def _run_again(file: Path, result: AnyResult, model: str | None, data: Path, device: str | None) -> Verification:
+def _run_again(
+    file: Path, result: AnyResult, model: str | None, data: Path | str, device: str | None, dry_run: bool
+) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
-    if not verification.accepted:
+    if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
         said = "was run again and gave other numbers" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
@@ -471,10 +477,12 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
     ]
 
 
-def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
-    """With those files that are not there already; what is not a text is named by its content."""
+def _request(api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
+    """With those files that are not there already; what is not a text is named by its content. Without `api`: all."""
 
     def there(path: str, content: str | bytes) -> bool:
+        if api is None:
+            return False
         if isinstance(content, str):
             return _there(api, repo, kind, path) == content
         return api.file_exists(repo, path, repo_type=kind)
@@ -483,8 +491,10 @@ def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str 
     return PullRequest(repo, kind, new, title)
 
 
-def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
-    """The text of a file in a repository, or None."""
+def _there(api: HfApi | None, repo: str, kind: str, path: str) -> str | None:
+    """The text of a file in a repository, or None; None without `api`, too."""
+    if api is None:
+        return None
     try:
         file = Path(api.hf_hub_download(repo, path, repo_type=kind))
     except EntryNotFoundError:
@@ -533,7 +543,7 @@ def _card(
     there: str | None,
     model: str,
     dataset: str,
-    commit: str,
+    commit: str | None,
     tasks: dict[str, Headline],
     source_url: str | None,
 ) -> str:

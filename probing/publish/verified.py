@@ -10,20 +10,20 @@ import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
 from probing.evidence import entry_masked
-from probing.evidence.checks import REJECTED, Verification
 from probing.evidence.entry import Entry, same_numbers
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
-from probing.instruments.merge import RESULTS
+from probing.evidence.verify import REJECTED, Verification, verify_each
+from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import read_functions
 from probing.runs.ledger_file import MASKING
 
@@ -31,6 +31,15 @@ from probing.runs.ledger_file import MASKING
 def ledger_file(digest: str) -> str:
     """The path of a ledger in the repository of a board."""
     return f"ledgers/{digest}.parquet"
+
+
+class RunAgain(NamedTuple):
+    """How many `functions` a board ran again, and `of` how many, with the weights of which branch or tag (`reference`),
+    empty for a model that is not on the Hub."""
+
+    functions: int
+    of: int
+    reference: str
 
 
 class Checker:
@@ -66,13 +75,12 @@ class Checker:
                 raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
         return True
 
-    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> tuple[int, int]:
+    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> RunAgain:
         """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any.
 
-        Returns how many functions were run again, and of how many. Raises EntryError if the entry is refuted,
-        LedgerError or DatasetError if it cannot be checked.
+        Returns what was run again. Raises EntryError if the entry is refuted, LedgerError or DatasetError if it cannot
+        be checked.
         """
-        from probing.evidence.verify import verify_each  # it imports torch, which takes seconds
 
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             try:
@@ -96,7 +104,8 @@ class Checker:
             raise EntryError(f"refuted: {together.reason}")
         if not together.accepted:
             raise LedgerError(together.reason)
-        return sum(one.functions for one in found), sum(one.of for one in found)
+        functions, of = (sum(getattr(each, name) for each in found) for name in ("functions", "of"))
+        return RunAgain(functions, of, found[0].reference)
 
 
 def entry_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Entry:
@@ -112,7 +121,7 @@ def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
         raise LedgerError(f"the ledger {digest} is missing beside the entry")
-    result = RESULTS[entry.instrument].from_file(file)
+    result = INSTRUMENTS[entry.instrument].result.from_file(file)
     if result.ledger.digest() != digest:
         raise LedgerError(f"the ledger {digest} is another one")
     theirs, ours = (of.model_dump(mode="json", exclude={"split", "labels"}) for of in (entry.settings, result.settings))

@@ -152,7 +152,7 @@ def document(board: Board) -> Report:
 
 _MODEL = [Column("name", LINK), Column("revision", NAME), Column("family")]
 _VERIFIED = Column("verified", MARKED)
-_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))]
+_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "branch or tag", "remarks", "file"))]
 """The first columns of a table on a page, its last one, and the last columns of a CSV file."""
 
 
@@ -198,16 +198,19 @@ def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def _status(row: BoardRow) -> list[str]:
-    """The number of functions that this board ran again, and of how many; and what to know before believing the
-    numbers.
+    """The number of functions that this board ran again, of how many, and with the weights of which branch or tag; and
+    what to know before believing the numbers.
     """
-    verified = f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "claimed"
+    verified = "claimed"
+    if row.verified:
+        functions, of, reference = row.verified
+        verified = f"{functions:,} of {of:,}" + (f", {printable(reference)}" if reference else "")
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
 def _end(row: BoardRow, ranks: tuple[int, int] | None) -> list[Any]:
     """The cells of `_ENTRY`."""
-    return [*(ranks or (None, None)), *(row.verified or (0, None)), _status(row)[1], row.file]
+    return [*(ranks or (None, None)), *(row.verified or (0, None, None)), _status(row)[1], row.file]
 
 
 def _origin(

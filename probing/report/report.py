@@ -17,7 +17,7 @@ from codesyntax_dataset.languages import variant_of
 from probing.evidence.entry import for_boards
 from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
 from probing.instruments.likelihood.result import PreferenceResult
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
     beyond,
     configs,
@@ -92,7 +92,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
     informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
-    others = [RESULTS[name].load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
+    others = [INSTRUMENTS[name].result.load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
     with caching():
         all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
     sources = {

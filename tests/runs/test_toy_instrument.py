@@ -14,11 +14,10 @@ from click.testing import CliRunner
 
 from probing import merge
 from probing.cli import main
-from probing.evidence.checks import Verifier
-from probing.evidence.verify import VERIFIERS, verify
+from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import EncodedFunction
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS, Instrument
 from probing.report.document import Column, Table
 from probing.report.kinds import NAME, PERCENT
 from probing.report.report import report
@@ -114,9 +113,8 @@ def table(result: CountResult) -> list[str | Table]:
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """Two lines make the commands know an instrument."""
-    monkeypatch.setitem(RESULTS, "counting", CountResult)
-    monkeypatch.setitem(VERIFIERS, "counting", (Counting, Verifier))
+    """One line makes the commands know an instrument."""
+    monkeypatch.setitem(INSTRUMENTS, "counting", Instrument(f"{__name__}:Counting", f"{__name__}:CountResult"))
 
 
 @pytest.fixture(scope="module")
