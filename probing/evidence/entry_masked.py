@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FailFast, Field
 
 from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
+from probing.evidence.entry import Entry, Interval, Score, Scores, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.masking import CONTROLS, PROTOCOLS, PUBLISHED
@@ -28,6 +29,17 @@ from probing.stats.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, draw
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""
+
+ARMS = ("T1", "T0")
+
+TITLES = {
+    "jaccard": "Jaccard similarity",
+    "sorensen_dice": "Sorensen-Dice similarity",
+    "levenshtein": "Levenshtein similarity",
+    "restored": "restored sub-tokens",
+    "log_probability": "log-probability",
+}
+"""Outcome -> its title on boards."""
 
 PERCENT = 100
 """Shares are shown in percent; log-probabilities are not."""
@@ -75,24 +87,29 @@ class Pairs(NamedTuple):
     arms: dict[str, np.ndarray]
 
 
-class MaskedEntry(GroupedEntry):
+class TypeScore(NamedTuple):
+    """The scores of a node type by outcome, in so many `functions`, of `masked` sub-tokens."""
+
+    functions: int
+    masked: int
+    cells: dict[str, Score]
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedScores(Scores):
+    """Means over node types, by outcome, and the node types by name. `on_read`: if any function is missed, outcome ->
+    the mean without these."""
+
+    node_types: dict[str, TypeScore]
+    on_read: Mapping[str, float]
+
+
+class MaskedEntry(Entry):
     """A published entry on a masked language model on one config.
 
     `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is missed.
     `compared`: each node type -> the functions with nodes of it. `ledger`: the digest of its content.
     """
-
-    GROUP, COUNTED, ARMS = "node type", "masked", ("T1", "T0")
-    OUTCOMES: ClassVar = {
-        "jaccard": Outcome("Jaccard similarity"),
-        "sorensen_dice": Outcome("Sorensen-Dice similarity"),
-        "levenshtein": Outcome("Levenshtein similarity"),
-        "restored": Outcome("restored sub-tokens"),
-        "log_probability": Outcome("log-probability", "nats"),
-    }
-    SHOWN = ("jaccard", "restored")
-    SHARED = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser")
-    SHARES = "restored"
 
     instrument: Literal["masking"]
     version: Literal[2]
@@ -100,6 +117,7 @@ class MaskedEntry(GroupedEntry):
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
+    ledger: entry.Sha256
     compared: dict[NodeType, entry.Number]
     places: str
     masked: str
@@ -128,6 +146,10 @@ class MaskedEntry(GroupedEntry):
         for name in sorted(pairs.node_types):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"test": self.ledger}
+
     def numbers(self) -> str:
         return entry.digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
 
@@ -144,7 +166,7 @@ class MaskedEntry(GroupedEntry):
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
-    def scores(self, beside: entry.Scores | None = None) -> GroupScores:
+    def scores(self, beside: Scores | None = None) -> MaskedScores:
         pairs = self.pairs()
         stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
         mean, p = over_types(pairs.node_type, pairs.places, stacked)
@@ -157,9 +179,9 @@ class MaskedEntry(GroupedEntry):
         sizes = np.bincount(pairs.node_type)
         weight = PERCENT / sizes[pairs.node_type] / len(sizes)
         shares = [np.bincount(row, weight * pairs.arms[name][0], len(functions)) for name in OUTCOMES]
-        return GroupScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
+        return MaskedScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
 
-    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, GroupScore]:
+    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, TypeScore]:
         of_types = {name: pairs.node_type == number for number, name in enumerate(pairs.node_types)}
         t1, t0 = ({name: pairs.arms[HEADLINE][arm, of] for name, of in of_types.items()} for arm in (0, 1))
         effects = paired(t1, t0)
@@ -172,13 +194,8 @@ class MaskedEntry(GroupedEntry):
                 cells[outcome] = Score(t1_mean, t0_mean, gained)
             effect = Interval.of(PERCENT * np.array(effects[name].effect))
             cells[HEADLINE] = cells[HEADLINE]._replace(difference=effect, p=effects[name].p_holm)
-            scores[name] = GroupScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
+            scores[name] = TypeScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
         return scores
-
-    def by_function(self) -> Iterator[entry.FunctionShare]:
-        pairs = self.pairs()
-        for group, place, share in zip(pairs.node_type, pairs.places, pairs.arms[self.SHARES][0]):
-            yield entry.FunctionShare(pairs.node_types[group], int(place), float(share), 1)
 
     @property
     def verifiable(self) -> tuple[int, int]:
@@ -209,7 +226,7 @@ class MaskedEntry(GroupedEntry):
         for cells, why in _impossible(pairs, self.settings):
             where = np.argwhere(np.atleast_2d(cells))
             arm, pair = where[0].tolist() if where.size else (0, 0)
-            place = f"{self.ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
+            place = f"{ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
             yield where.size, f"{why}, {place}"
 
 

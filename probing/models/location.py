@@ -236,6 +236,20 @@ REQUEST = "refs/pr/"
 """The prefix of the Hub's revisions of pull requests."""
 
 
+def reference_of(model: str, commit: str) -> str | None:
+    """The branch or tag of a model's repository on the Hub that has a commit, None if there is none.
+
+    Commits of pull requests are in the repository, too, but anyone may have put them there. Raises what
+    huggingface_hub raises.
+    """
+    repo, api = "/".join(model.partition("@")[0].split("/")[:2]), HfApi()
+    refs = api.list_repo_refs(repo)
+    for ref in (*refs.branches, *refs.tags):
+        if any(of_ref.commit_id == commit for of_ref in api.list_repo_commits(repo, revision=ref.ref)):
+            return ref.name
+    return None
+
+
 def embedded_folder(model: str = EMBEDDED) -> Path:
     """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not installed."""
     embedded = _EMBEDDED[model]

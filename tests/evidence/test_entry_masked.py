@@ -75,8 +75,8 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
         for name, of in by_type.items():
             t1 = unit * np.mean([value(first, outcome) for first, _ in of])
             t0 = unit * np.mean([np.mean([value(one, outcome) for one in others]) for _, others in of])
-            told = scores.groups[name]
-            assert (told.functions, told.counted) == (len(of), sum(first["masked"] for first, _ in of))
+            told = scores.node_types[name]
+            assert (told.functions, told.masked) == (len(of), sum(first["masked"] for first, _ in of))
             cell = told.cells[outcome]
             assert (cell.mean.value, cell.reference.value) == pytest.approx((t1, t0), abs=1e-4)
             means.append((t1, t0))
@@ -94,7 +94,7 @@ def test_effects_are_those_of_the_report():
     arms = result.arms("jaccard")
     effects = effect.paired({name: of.t1 for name, of in arms.items()}, {name: of.t0 for name, of in arms.items()})
     for name, expected in effects.items():
-        told = loaded(honest).scores().groups[name].cells["jaccard"]
+        told = loaded(honest).scores().node_types[name].cells["jaccard"]
         assert told.difference == pytest.approx([100 * number for number in expected.effect], abs=2e-4)
         assert told.p == pytest.approx(expected.p_holm, abs=1e-5)  # of rounded scores
 

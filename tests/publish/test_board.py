@@ -35,18 +35,18 @@ from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.uncertainty import mean_score, shares
 from probing.publish import board
 from probing.publish.board import (
-    ALPHA,
     CONFLICT,
     OTHER_BASELINES,
     Board,
     BoardRow,
     LeftOut,
     group,
-    ranks,
     read,
     rows_of,
 )
+from probing.publish.verified import RunAgain
 from probing.report.board import save
+from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
@@ -199,10 +199,10 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
 def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
     low = of_model(evidence, "user/base", -0.9)
     rows = [(name, load(json.dumps(of).encode())) for name, of in (("low", low), ("honest", python))]
-    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70)}))
-    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70), ())]
+    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main")}))
+    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70, "main"), ())]
     assert left_out == [LeftOut("low", "the same model and revision as honest, which this board verified")]
-    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70), "low": (70, 70)}))
+    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main"), "low": RunAgain(70, 70, "main")}))
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 

@@ -20,8 +20,8 @@ from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
 from probing.cli import main
 from probing.evidence import entry
-from probing.evidence.checks import Criterion, Verification
 from probing.evidence.gather import find, gather
+from probing.evidence.verify import Criterion, Verification
 from probing.publish import submit
 from probing.publish.board import read
 from probing.publish.verified import Checker, ledger_file
@@ -114,7 +114,7 @@ ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
 
 
 def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
     assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
     assert checked(submitted, lambda fields: None) == ""
 
@@ -127,7 +127,7 @@ def checked(submitted, change):
     try:
         made = entry.load(json.dumps(fields).encode())
         assert checker.from_data(made)
-        assert checker.again(made, ledger) == (0, 0)
+        assert checker.again(made, ledger) == (0, 0, "")
     except (EntryError, LedgerError) as error:
         return str(error)
     return ""
@@ -138,7 +138,7 @@ def checked(submitted, change):
 )
 def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
     """None is verified, whatever the models would give again."""
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
     found = checked(submitted, forgery)
     assert bool(found) == bool(reason) and re.search(reason, found), found
 
