@@ -13,6 +13,7 @@ from support.pages import OUTSIDE
 
 from probing import probe
 from probing.evidence.protocols import TABLE_MEASURES
+from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
@@ -68,7 +69,9 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in RESULTS})
+        patch.setattr(
+            module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS}
+        )
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
         patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", b""))
