@@ -1,7 +1,8 @@
 """The numbers that Velasco et al. (2024) published, for reference beside computed ones.
 
 They are similarities of syntax trees from 0 to 1, made with the authors' software on 7,501 Python functions; none of
-them is computed here. The causal effects are those of the study's own estimator (`probing.evidence.effect.published`).
+them is computed here. The causal effects are those of the study's own estimator
+(`probing.paper.masking_study.published`).
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def demo(output: Path, decoder: bool) -> None:
         f"See what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked --data {data} --id 0\n\n"
         f"Compare the two models:\n  codesyntax compare {EMBEDDED} {TINY} --results {results}\n\n"
         f"Probe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\n"
-        "Use your own model, code or attention: README.md. List models that work: codesyntax available-models"
+        "Use your own model, code or attention: README.md. Whether a model can be probed: codesyntax doctor MODEL"
     )
 
 

@@ -39,10 +39,10 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
-from codesyntax_dataset.protocol import BASELINES, DIRECTIONS, KS
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, DIRECTIONS, KS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
-from probing.evidence.selection import Choice, Outcomes, apply, held_out, published
-from probing.evidence.uncertainty import Means, Summary, estimate, mean_score, means, summary
+from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
+from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.data import label_digest, load_functions, rows
@@ -311,30 +311,30 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
 
-    `picks`: protocol -> chosen predictors; `outcomes`: protocol -> `offset`, `keyword` or `combined` -> hits.
+    `picks`: protocol -> chosen predictors; `hits`: protocol -> `offset`, `keyword` or `combined` -> what it hits.
     """
 
     settings: BaselineSettings
     picks: dict[str, Picks]
-    outcomes: dict[str, dict[str, Outcomes]]
+    hits: dict[str, dict[str, ChosenHits]]
 
     @cached_property
     def summaries(self) -> dict[str, dict[str, Summary]]:
         """Protocol -> baseline -> its scores."""
         return {
-            protocol: {name: summary(outcome, estimate(outcome)) for name, outcome in outcomes.items()}
-            for protocol, outcomes in self.outcomes.items()
+            protocol: {kind: summary(chosen) for kind, chosen in of_kinds.items()}
+            for protocol, of_kinds in self.hits.items()
         }
 
     @cached_property
     def same_relations(self) -> dict[str, Means]:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
-        both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
+        both = zip(self.hits["published"].items(), self.hits["held-out"].values())
         return {
-            name: self.summaries["published"][name]["scores"]
-            if outcome.relations == held.relations
-            else means(mean_score(outcome.only(held.relations)))
-            for (name, outcome), held in both
+            kind: self.summaries["published"][kind]["scores"]
+            if chosen.relations == held.relations
+            else means(chosen.only(held.relations).hits.mean(kind))
+            for (kind, chosen), held in both
         }
 
     def to_json(self) -> str:
@@ -366,7 +366,8 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     """
     on_test = pick(test, direction)
     same = ledger(test, on_test)
-    as_published = {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)}
+    as_published = {kind: published(only(same, kind), kind) for kind in KINDS}
+    as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
     on_validation, as_held_out = chosen_on(validation, test, direction)
     settings = BaselineSettings(
         **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
@@ -380,13 +381,13 @@ def chosen_on(
     test: Edges,
     direction: str = HEAD_TO_DEPENDENT,
     useless: Mapping[str, list[int]] | None = None,
-) -> tuple[Picks, dict[str, Outcomes]]:
+) -> tuple[Picks, dict[str, ChosenHits]]:
     """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or `combined` -> what
     it hits of `test`."""
     picks = pick(validation, direction).filled(validation, useless)
     chosen, scored = ledger(validation, picks), ledger(test, picks)
-    of_kinds = {kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS}
-    return picks, {**of_kinds, "combined": apply(scored, better(chosen))}
+    of_kinds = {kind: held_out(only(chosen, kind), only(scored, kind), system=kind) for kind in KINDS}
+    return picks, {**of_kinds, BEST_BASELINE: apply(scored, better(chosen), BEST_BASELINE)}
 
 
 @checked

@@ -9,7 +9,7 @@ Heads are chosen on the hard edges of `validation` and scored on those of `test`
 same intervals and tests over functions. Beside them stand, on the same edges, chance, which is a guess that ignores the
 code and draws distances of the relation's hard edges on `validation`, and the best further offsets and keywords, chosen
 on the same hard edges (`Rivals`). A relation with fewer than LEAST_EDGES hard edges on `test`, in fewer than
-FEW_FUNCTIONS functions of it, or without any on `validation`, is in no mean.
+FEW_CLUSTERS functions of it, or without any on `validation`, is in no mean.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from codesyntax_dataset.protocol import BEST_BASELINE, KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.selection import TABLE_PLACES, Choice, Outcomes, held_out
-from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
+from probing.evidence.protocols import MEASURES, TABLE_MEASURES, Choice, ChosenHits, Comparison, compare, held_out
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
-from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
+from probing.stats.intervals import Estimate
+
+LEAST_EDGES = 30
+"""Hard edges of `test` from which a relation is in a mean beyond offsets."""
 
 FEWER_EDGES = (10, 20)
 """Other such numbers, whose means stand beside it."""
@@ -43,27 +45,27 @@ DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000,
 class Beyond:
     """Hits of one model's heads on hard edges.
 
-    `offsets`: those that hard edges avoid; `outcomes`: the hits on hard edges, of relations with LEAST_EDGES;
+    `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with LEAST_EDGES;
     `shown`: the same of all relations with a score; `easy`: relation -> percent of the easy edges that the head best on
     those of validation finds, by the rule `first`, (k,); `edges`: relation -> hard edges, all edges; `few`: relation ->
     functions with hard edges, too few for a score; `unchosen`: relations without hard edges on validation.
     """
 
     offsets: Offsets
-    outcomes: Outcomes
-    shown: Outcomes
+    chosen: ChosenHits
+    shown: ChosenHits
     easy: dict[str, np.ndarray]
     edges: dict[str, tuple[int, int]]
     few: dict[str, int]
 
     @property
     def unchosen(self) -> list[str]:
-        return sorted(self.outcomes.unchosen)
+        return sorted(self.chosen.unchosen)
 
     @property
     def in_mean(self) -> list[str]:
         """The relations of the score's mean."""
-        return [name for name, counts in zip(self.outcomes.relations, self.outcomes.in_mean) if counts]
+        return self.chosen.hits.counted
 
     @property
     def share(self) -> float:
@@ -72,24 +74,26 @@ class Beyond:
         return float(100 * np.mean(shares)) if shares else float("nan")
 
     @cached_property
-    def estimate(self) -> Estimate:
-        return estimate(self.outcomes)
+    def mean(self) -> Estimate:
+        """Over relations, by MEASURES."""
+        return self.chosen.hits.mean(self.chosen.system)
 
     @cached_property
-    def shown_estimate(self) -> Estimate:
-        return estimate(self.shown)
+    def by_relation(self) -> Estimate:
+        """The scores of all relations with a score, (M, R)."""
+        return self.shown.hits.by_group(self.shown.system)
 
-    def other_means(self, outcomes: Outcomes) -> np.ndarray:
-        """Other means of what `outcomes` hits, (3, rules, k): over relations with FEWER_EDGES each, and over all hard
-        edges that have a score."""
-        scores = dict(zip(outcomes.relations, (100 * found.total / found.edges.sum() for found in outcomes.found)))
+    def other_means(self, chosen: ChosenHits) -> np.ndarray:
+        """Other means of what is hit, (3, M): over relations with FEWER_EDGES each, and over all hard edges that have a
+        score."""
+        scores = dict(zip(chosen.relations, chosen.hits.scores(chosen.system).T))
         kept = {name for name in self.shown.relations if name not in NOT_IN_MEAN}
         return self.other_means_of({name: score for name, score in scores.items() if name in kept})
 
     def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The same from relation -> percent (rules, k)."""
+        """The same from relation -> percent (M,)."""
         edges = np.array([self.edges[name][0] for name in shares])
-        scores = np.array([*shares.values()]).reshape(-1, len(RULES), len(KS))
+        scores = np.array([*shares.values()]).reshape(-1, len(MEASURES))
         weights = [*((edges >= least).astype(float) for least in FEWER_EDGES), edges.astype(float)]
         none = np.full(scores.shape[1:], np.nan)
         return np.array([np.average(scores, axis=0, weights=weight) if weight.any() else none for weight in weights])
@@ -107,16 +111,17 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
     easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
-    functions = dict(zip(hard.relations, np.count_nonzero(hard.edges, axis=0).tolist()))
-    few = {name: count for name, count in functions.items() if count < FEW_FUNCTIONS}
+    few = {name: len(group.places) for name, group in hard.hits.groups.items() if group.few}
     chosen = test.relation[to_find], test.relation
     counts = [np.bincount(relation, minlength=len(test.relations)).tolist() for relation in chosen]
-    shown = hard.only(functions.keys() - few.keys())
+    shown = hard.only(set(hard.relations) - few.keys())
+    enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_EDGES]
+    by_first = easy.hits.where(measures=MEASURES[: len(KS)])
     return Beyond(
         offsets=offsets,
-        outcomes=shown.only(np.array(shown.relations)[shown.edges.sum(axis=0) >= LEAST_EDGES].tolist()),
+        chosen=shown.only(enough),
         shown=shown,
-        easy=dict(zip(easy.relations, (100 * easy.total[0] / easy.edges.sum(axis=0)).T)),
+        easy=dict(zip(by_first.groups, by_first.scores(easy.system).T)),
         edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
         few=few,
     )
@@ -157,28 +162,28 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
 class Rivals:
     """Guesses without a model, on the hard edges of some functions.
 
-    `outcomes`: `offset` (further ones), `keyword` or `combined` -> hits, heads being those of a baseline's ledger;
-    `chance`: relation -> the expected score of guesses that ignore the code (`guesses`), percent, (rules, k).
+    `hits`: `offset` (further ones), `keyword` or `combined` -> what it hits, heads being those of a baseline's ledger;
+    `chance`: relation -> the expected score of guesses that ignore the code (`guesses`), percent, (M,).
     """
 
-    outcomes: dict[str, Outcomes]
+    hits: dict[str, ChosenHits]
     chance: dict[str, np.ndarray]
 
     def against(self, model: Beyond) -> Comparison:
         """The differences of a model to the combined baseline, on the relations of its score."""
-        return compare(model.outcomes, self.of(BEST_BASELINE, model), relations_at=TABLE_PLACES)
+        return compare(model.chosen, self.of(BEST_BASELINE, model), TABLE_MEASURES)
 
-    def of(self, kind: str, model: Beyond) -> Outcomes:
+    def of(self, kind: str, model: Beyond) -> ChosenHits:
         """The hits of a baseline on the relations of a model's score."""
-        known = self.outcomes[kind]
-        return known.only(set(known.relations) & set(model.outcomes.relations))
+        known = self.hits[kind]
+        return known.only(set(known.relations) & set(model.chosen.relations))
 
     def guessed(self, model: Beyond) -> np.ndarray:
-        """The expected score of a guess: percent, (rules, k), mean over the relations of a model's score."""
+        """The expected score of a guess: percent, (M,), mean over the relations of a model's score."""
         return np.mean([self.chance[name] for name in model.in_mean], axis=0)
 
     def guessed_shown(self, model: Beyond) -> dict[str, np.ndarray]:
-        """The same of each relation with a score that may count: percent, (rules, k)."""
+        """The same of each relation with a score that may count: percent, (M,)."""
         return {name: self.chance[name] for name in model.shown.relations if name not in NOT_IN_MEAN}
 
 
@@ -191,12 +196,12 @@ def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_T
     chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
     if not (len(chosen_on) and len(scored)):
         return None
-    _, outcomes = baselines.chosen_on(chosen_on, scored, direction, useless=offsets)
-    return Rivals(outcomes, guesses(chosen_on, scored, direction))
+    _, hits = baselines.chosen_on(chosen_on, scored, direction, useless=offsets)
+    return Rivals(hits, guesses(chosen_on, scored, direction))
 
 
 def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
-    """Relation of both -> the expected score on `test` of k guesses that ignore the code: percent, (rules, k).
+    """Relation of both -> the expected score on `test` of k guesses that ignore the code: percent, by MEASURES (M,).
 
     Each is a distance from head to first token of the dependent (rule `last`: to its last), drawn from those of
     `validation`, whatever the others are. In the other direction each token of the dependent guesses for itself.
@@ -206,7 +211,7 @@ def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEP
         drawn, sought = (_distances(table, name) for table in (validation, test))
         if drawn["first"].size and sought["first"].size:
             ends = {rule: drawn["last" if rule == "last" else "first"][0] for rule in RULES}
-            scores[name] = np.array([_guessed(ends[rule], sought[rule], direction) for rule in RULES])
+            scores[name] = np.concatenate([_guessed(ends[rule], sought[rule], direction) for rule in RULES])
     return scores
 
 

@@ -24,15 +24,13 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence import baselines
 from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.selection import Outcomes, held_out
-from probing.evidence.uncertainty import Comparison, estimate, mean_of
-from probing.evidence.uncertainty import compare as compare_outcomes
+from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, held_out
+from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
 from probing.runs.data import find_data
-from probing.stats.statistics import holm
+from probing.stats.intervals import holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +49,15 @@ class Sides:
     difference: Comparison
 
     @classmethod
-    def of(cls, one: Outcomes, other: Outcomes, **fields: Any) -> Self:
-        """From hits of the same relations."""
-        edges, in_mean = one.edges.sum(axis=0), one.in_mean
-        hits = np.array([side.total[0, 0] for side in (one, other)])
-        first, second = mean_of(hits[:, in_mean], edges[in_mean]).tolist()
+    def of(cls, one: ChosenHits, other: ChosenHits, **fields: Any) -> Self:
+        """From hits with one guess, of the same relations."""
+        first, second = (float(side.hits.mean(side.system).value[0]) for side in (one, other))
         return cls(
             means=(first, second),
-            relations=100 * hits / edges,
-            edges=edges,
-            in_mean=in_mean,
-            difference=compare_outcomes(one, other),
+            relations=np.concatenate([side.hits.scores(side.system) for side in (one, other)]),
+            edges=one.hits.n,
+            in_mean=np.array([name in one.hits.counted for name in one.relations], bool),
+            difference=compare_hits(one, other),
             **fields,
         )
 
@@ -147,7 +143,7 @@ def _compared(one: Probed, other: Probed) -> ModelsCompared:
     if not (len(test) and len(validation)):
         raise LedgerError(f"{' and '.join(names)} share no function of {settings.config}")
     kept = [side.only(test, validation) for side in (one, other)]
-    found = [held_out(side.validation.ledger, side.test.ledger).one_guess for side in kept]
+    found = [held_out(side.validation.ledger, side.test.ledger).at(ONE_GUESS) for side in kept]
     shared = set(found[0].relations) & set(found[1].relations)
     place = {name: getattr(settings, name) for name in ("config", "split", "direction")}
     return ModelsCompared.of(*(side.only(shared) for side in found), names=names, functions=len(test), **place)
@@ -182,7 +178,7 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
         return None
     found = [_found(side.only(test, validation), test, validation, data) for side in sides]
     one, other = (side[HEADS] for side in found)
-    if not np.array_equal(one.edges.sum(axis=1), other.edges.sum(axis=1)):
+    if not np.array_equal(_edges_by_function(one), _edges_by_function(other)):
         raise LedgerError(
             f"{before.files['test']} and {after.files['test']} do not have the same edges in the same functions: build "
             "both configs from one source, in one folder, and probe them again"
@@ -192,10 +188,18 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
         return None
     by = {who: Sides.of(*(side[who].only(names) for side in found)) for who in WHO}
     lost = len(np.setdiff1d(before.test.ledger.function, test))
-    return Changes(len(test), int(one.only(names).edges.sum()), lost, by)
+    return Changes(len(test), int(one.only(names).hits.n.sum()), lost, by)
 
 
-def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, Outcomes]:
+def _edges_by_function(chosen: ChosenHits) -> np.ndarray:
+    """The edges of all relations in each function: (F,)."""
+    edges = np.zeros(len(chosen.functions), np.int64)
+    for group in chosen.hits.groups.values():
+        edges[group.places] += group.n
+    return edges
+
+
+def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, ChosenHits]:
     """Hits of each of WHO on one side in these functions."""
     settings = probed.test.settings
     place = find_data(probed.files["test"], settings) if data is None else data
@@ -205,8 +209,8 @@ def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) 
     )
     _, rivals = baselines.chosen_on(chosen_on, scored, settings.direction)
     heads = held_out(probed.validation.ledger, probed.test.ledger)
-    outcomes = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
-    return {who: one.one_guess for who, one in outcomes.items()}
+    chosen = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
+    return {who: hits.at(ONE_GUESS) for who, hits in chosen.items()}
 
 
 @dataclass(frozen=True)
@@ -257,12 +261,12 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     beyond = [found for one in ordered if (found := one.beyond[AVOIDED[0]]) and found.in_mean]  # of all or of none
     hard, chance = None, float("nan")
     if rivals is not None and beyond:
-        hard = _course([found.outcomes for found in beyond], rivals.of("offset", beyond[0]))
-        chance = float(rivals.guessed(beyond[0])[RULES.index("first"), 0])
+        hard = _course([found.chosen for found in beyond], rivals.of("offset", beyond[0]))
+        chance = float(rivals.guessed(beyond[0])[0])
     return Emergence(
         model=first.probed.test.settings.model,
         steps=[step_of(one) for one in ordered],
-        edges=_course([one.outcomes[HELD_OUT] for one in ordered], first.splits.baselines.outcomes[HELD_OUT]["offset"]),
+        edges=_course([one.hits[HELD_OUT] for one in ordered], first.splits.baselines.hits[HELD_OUT]["offset"]),
         hard=hard,
         chance=chance,
     )
@@ -274,19 +278,19 @@ def step_of(checkpoint: Evidence) -> int:
     return step
 
 
-def _course(models: Sequence[Outcomes], offsets: Outcomes) -> Course:
+def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
-    models, offsets = [model.only(names).one_guess for model in models], offsets.only(names).one_guess
-    estimates = [estimate(model) for model in models]
-    compared = [compare_outcomes(model, offsets) for model in models]
-    p = holm(np.array([one.p_mean[0, 0] for one in compared]))
-    baseline = estimate(offsets)
-    scores = np.array([one.relations[0, 0, 0] for one in estimates])  # (S, R)
-    kept = [place for place, name in enumerate(names) if models[0].in_mean[place]]
+    steps, baseline = [model.only(names).at(ONE_GUESS) for model in models], offsets.only(names).at(ONE_GUESS)
+    means = [step.hits.mean(step.system).at(0) for step in steps]
+    differences = [compare_hits(step, baseline).mean.at(0) for step in steps]
+    p = holm(np.array([difference.p for difference in differences]))
+    scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)
+    of_offsets = baseline.hits.scores(baseline.system)[0]
+    kept = [place for place, name in enumerate(names) if name in steps[0].hits.counted]
     return Course(
-        scores=np.array([one.mean[:, 0, 0] for one in estimates]).T,
-        offset=float(baseline.mean[0, 0, 0]),
-        differences=np.vstack([np.array([one.difference.mean[:, 0, 0] for one in compared]).T, p]),
+        scores=np.array([mean[:3] for mean in means]).T,
+        offset=float(baseline.hits.mean(baseline.system).value[0]),
+        differences=np.vstack([np.array([difference[:3] for difference in differences]).T, p]),
         relations={names[place]: scores[:, place] for place in kept},
-        offsets={names[place]: float(baseline.relations[0, 0, 0, place]) for place in kept},
+        offsets={names[place]: float(of_offsets[place]) for place in kept},
     )

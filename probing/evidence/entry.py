@@ -20,7 +20,7 @@ import logging
 import os
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -67,9 +67,9 @@ class Interval(NamedTuple):
     high: float | None = None
 
     @classmethod
-    def of(cls, bounded: np.ndarray) -> Interval | None:
-        """From number and bounds (3,), NaN for unknown; None without the number."""
-        value, low, high = (None if np.isnan(number) else float(number) for number in bounded)
+    def of(cls, bounded: Sequence[float] | np.ndarray) -> Interval | None:
+        """From number and bounds, which come first, NaN for unknown; None without the number."""
+        value, low, high = (None if np.isnan(number) else float(number) for number in bounded[:3])
         return None if value is None else cls(value, low, high)
 
 

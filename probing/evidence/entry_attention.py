@@ -22,6 +22,7 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
     ATTENTION,
+    BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
     DIRECTIONS,
@@ -33,14 +34,15 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
+from probing.evidence.beyond import LEAST_EDGES
 from probing.evidence.entry import Entry, Interval, Score, Scores, digest_of, packed, unpacked
-from probing.evidence.selection import SAME_RELATIONS, TABLE_PLACES, Found, Outcomes
-from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
+from probing.evidence.protocols import MODEL, SAME_RELATIONS, TABLE_MEASURES, TABLE_PLACES, ChosenHits
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, Texts, listed, matching, shown
 from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings, Signature
-from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
+from probing.stats.hits import Columns, Group, Hits
+from probing.stats.intervals import FEW_CLUSTERS
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores of each relation."""
@@ -112,7 +114,7 @@ class HardHits(ProtocolHits):
     edges: str
 
 
-def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict[str, Any]:
+def pack(model: ChosenHits, baselines: Mapping[str, ChosenHits], heads: int) -> dict[str, Any]:
     """The fields of ProtocolHits: of a model with so many `heads` in a layer, and the baselines on the same edges.
 
     Raises EntryError for a relation that the baselines do not have.
@@ -129,21 +131,30 @@ def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict
     }
 
 
-def pack_baselines(baselines: Mapping[str, Outcomes], relations: list[str]) -> dict[str, str]:
+def pack_baselines(baselines: Mapping[str, ChosenHits], relations: list[str]) -> dict[str, str]:
     """The fields of ProtocolHits that are of the baselines."""
     better = _chosen(baselines[BEST_BASELINE], relations)[..., 1]
     return {"better": packed(better), **{kind: _packed_hits(baselines[kind].only(relations)) for kind in KINDS}}
 
 
-def _chosen(outcomes: Outcomes, relations: list[str]) -> np.ndarray:
+def _chosen(hits: ChosenHits, relations: list[str]) -> np.ndarray:
     """Layer and head: (rules, k, R, 2)."""
-    chosen = np.array([outcomes.choice[name][:, TABLE_PLACES] for name in relations], np.int64)
+    chosen = np.array([hits.choice[name][:, TABLE_PLACES] for name in relations], np.int64)
     return np.moveaxis(chosen.reshape(len(relations), len(RULES), len(TABLE_KS), 2), 0, 2)
 
 
-def _packed_hits(outcomes: Outcomes) -> str:
-    none = np.zeros((len(RULES), len(TABLE_KS), 0), np.int64)
-    return packed(np.concatenate([none, *(found.counts[:, TABLE_PLACES] for found in outcomes.found)], axis=-1))
+def _packed_hits(chosen: ChosenHits) -> str:
+    groups = chosen.at(TABLE_MEASURES).hits.groups.values()
+    none = np.zeros((len(TABLE_MEASURES), 0), np.int64)
+    return packed(np.concatenate([none, *(group.sums[chosen.system].sums for group in groups)], axis=-1))
+
+
+def edges_of(hits: Hits) -> np.ndarray:
+    """The edges of each relation in each function: (R, F)."""
+    edges = np.zeros((len(hits.groups), len(hits.clusters)), np.int64)
+    for row, group in zip(edges, hits.groups.values()):
+        row[group.places] = group.n
+    return edges
 
 
 class CountedHits(NamedTuple):
@@ -171,13 +182,13 @@ class CountedHits(NamedTuple):
         totals = [hits.sum(axis=-1) for hits in self.by_relation(who)]
         return np.moveaxis(np.reshape(totals, (-1, len(RULES), len(TABLE_KS))), 0, -1)
 
-    def outcomes(self, who: str) -> Outcomes:
-        """As of a ledger, at the k of tables, without the choice of heads."""
-        found = [
-            Found.of(np.flatnonzero(edges), edges[edges > 0], hits)
-            for edges, hits in zip(self.edges, self.by_relation(who))
-        ]
-        return Outcomes(self.relations, self.functions, np.ascontiguousarray(self.edges.T, np.int32), found, {}, {})
+    def as_hits(self) -> Hits:
+        """Of MODEL and BASELINES, at the k of tables."""
+        groups, of_systems = {}, {who: self.by_relation(who) for who in (MODEL, *BASELINES)}
+        for number, (name, edges) in enumerate(zip(self.relations, self.edges)):
+            sums = {who: Columns.of(of[number].reshape(len(TABLE_MEASURES), -1)) for who, of in of_systems.items()}
+            groups[name] = Group(np.flatnonzero(edges), edges[edges > 0].astype(np.int64), sums)
+        return Hits(self.functions, groups, TABLE_MEASURES, left_out=NOT_IN_MEAN)
 
 
 class ChosenHead(NamedTuple):
@@ -323,24 +334,24 @@ class AttentionEntry(Entry):
 
     def scores(self, beside: Scores | None = None) -> AttentionScores:
         counted = self.counted()
-        models, combined = (_means(counted, who) for who in ("model", BEST_BASELINE))
+        means = _means(counted)
         if isinstance(beside, AttentionScores):
             baselines = beside.baselines
         else:
-            baselines = {kind: _cells(_means(counted, kind)) for kind in KINDS} | {BEST_BASELINE: _cells(combined)}
+            baselines = {kind: _cells(means, kind) for kind in BASELINES}
             for cell in baselines[KINDS[0]]:
                 if cell[0] == BEYOND_OFFSET:  # where only the combined one is shown
                     baselines[KINDS[0]][cell] = baselines[KINDS[1]][cell] = None
         added = np.zeros((len(MEANS), len(RULES) * len(TABLE_KS), self.scored), np.float32)
         for number, mean in enumerate(MEANS):
-            if mean in models:
-                at = np.searchsorted(counted[PUBLISHED].functions, models[mean].functions)
-                added[number][:, at] = shares(models[mean])
+            if mean in means:
+                places = np.searchsorted(counted[PUBLISHED].functions, means[mean].clusters)
+                added[number][:, places] = means[mean].contributions(MODEL)
         return AttentionScores(
-            cells=_cells(models, combined, baselines[BEST_BASELINE]),
+            cells=_cells(means, MODEL, baselines[BEST_BASELINE]),
             shares=added.reshape(-1, self.scored),
             baselines=baselines,
-            relations=self._relations(counted, models),
+            relations=self._relations(counted, means),
             on_read={at: self._on_read(of) for at, of in counted.items()} if self.missed else {},
         )
 
@@ -350,22 +361,23 @@ class AttentionEntry(Entry):
         kept = (edges > 0) & [name not in NOT_IN_MEAN for name in counted.relations]
         return float(np.mean(100 * counted.total("model")[0, 0][kept] / edges[kept])) if kept.any() else 0.0
 
-    def _relations(self, counted: dict[str, CountedHits], models: dict[str, Outcomes]) -> dict[str, RelationScore]:
+    def _relations(self, counted: dict[str, CountedHits], means: dict[str, Hits]) -> dict[str, RelationScore]:
         published = counted[PUBLISHED]
         functions = np.count_nonzero(published.edges, axis=1).tolist()
         relations = {
-            name: RelationScore(edges, size, size < FEW_FUNCTIONS, name not in NOT_IN_MEAN, {}, {})
+            name: RelationScore(edges, size, size < FEW_CLUSTERS, name not in NOT_IN_MEAN, {}, {})
             for name, edges, size in zip(published.relations, published.edges.sum(axis=1).tolist(), functions)
         }
         for protocol in PROTOCOLS:
-            of, scores = counted[protocol], relation_scores(models[protocol])  # (3, rules, k, R)
-            combined = 100 * of.total(BEST_BASELINE) / of.edges.sum(axis=1)
-            layer, head = np.divmod(of.heads, self.heads)
-            for (rule, k, column), best in np.ndenumerate(combined):
-                cell, relation = (protocol, RULES[rule], TABLE_KS[k]), relations[of.relations[column]]
-                score = Interval.of(scores[:, rule, k, column])
+            hits, scores = means[protocol], means[protocol].by_group(MODEL)  # (M, R)
+            combined, heads = hits.scores(BEST_BASELINE), counted[protocol].heads.reshape(len(TABLE_MEASURES), -1)
+            for (place, column), best in np.ndenumerate(combined):
+                rule, k = TABLE_MEASURES[place]
+                cell, relation = (protocol, rule, str(k)), relations[hits.names[column]]
+                score = Interval.of(scores.at(place, column))
                 assert score is not None
-                relation.found[cell] = ChosenHead(score, int(layer[rule, k, column]), int(head[rule, k, column]))
+                layer, head = divmod(int(heads[place, column]), self.heads)
+                relation.found[cell] = ChosenHead(score, layer, head)
                 relation.combined[cell] = float(best)
         return relations
 
@@ -445,7 +457,7 @@ class AttentionEntry(Entry):
             for name, edges in zip(hard.relations, hard.edges):
                 functions, total, at = np.count_nonzero(edges), edges.sum(), f"{BEYOND_OFFSET}.edges"
                 why = f"{at} has {total} of {name} in {functions} functions, expected at least {LEAST_EDGES} in "
-                yield functions < FEW_FUNCTIONS or total < LEAST_EDGES, f"{why}{FEW_FUNCTIONS}"
+                yield functions < FEW_CLUSTERS or total < LEAST_EDGES, f"{why}{FEW_CLUSTERS}"
                 yield name not in held_out.relations, f"{BEYOND_OFFSET}.relations has {name}, without held-out hits"
             none_in_mean = all(name in NOT_IN_MEAN for name in hard.relations)
             yield none_in_mean, f"{BEYOND_OFFSET}.relations has none of the mean, expected no such score then"
@@ -499,27 +511,28 @@ def _of_one_head(counted: dict[str, CountedHits]) -> Iterator[tuple[Any, str]]:
         yield wrong.any(), f"{name}: of one and the same head, {lacks}"
 
 
-def _means(counted: dict[str, CountedHits], who: str) -> dict[str, Outcomes]:
+def _means(counted: dict[str, CountedHits]) -> dict[str, Hits]:
     """One of MEANS, if there is such a score -> what it is the mean of."""
-    outcomes = {protocol: hits.outcomes(who) for protocol, hits in counted.items()}
-    return {**outcomes, SAME_RELATIONS: outcomes[PUBLISHED].only(counted[HELD_OUT].relations)}
+    hits = {protocol: of.as_hits() for protocol, of in counted.items()}
+    return {**hits, SAME_RELATIONS: hits[PUBLISHED].where(groups=counted[HELD_OUT].relations)}
 
 
 def _cells(
-    several: dict[str, Outcomes],
-    others: dict[str, Outcomes] | None = None,
-    references: dict[Cell, Score | None] | None = None,
+    means: dict[str, Hits], system: str, references: dict[Cell, Score | None] | None = None
 ) -> dict[Cell, Score | None]:
-    """The scores of `several`, and their differences to `others`, whose scores are `references`."""
+    """The scores of a system, and its differences to the combined baseline, whose scores are `references`."""
     cells: dict[Cell, Score | None] = {}
-    for mean in MEANS:
-        bounded = mean_with_bounds(several[mean]) if mean in several else None
-        compared = compare_means([several[mean], others[mean]], [(0, 1)])[0] if others and mean in several else None
-        for (row, rule), (column, k) in product(enumerate(RULES), enumerate(TABLE_KS)):
-            score = None if bounded is None else Interval.of(bounded[:, row, column])
-            reference = references and references[mean, rule, k]
-            cells[mean, rule, k] = score and Score(score)
+    for mean, (rule, k) in product(MEANS, TABLE_MEASURES):
+        cells[mean, rule, str(k)] = None
+    for mean, hits in means.items():
+        estimate = hits.mean(system)
+        compared = hits.mean(system, BEST_BASELINE) if references else None
+        for place, (rule, k) in enumerate(TABLE_MEASURES):
+            cell = mean, rule, str(k)
+            score = Interval.of(estimate.at(place))
+            reference = references[cell] if references else None
+            cells[cell] = score and Score(score)
             if score and reference and compared:
-                difference, p = Interval.of(compared.mean[:, row, column]), float(compared.p[row, column])
-                cells[mean, rule, k] = Score(score, reference.mean, difference, p)
+                difference = compared.at(place)
+                cells[cell] = Score(score, reference.mean, Interval.of(difference), difference.p)
     return cells

@@ -19,14 +19,32 @@ import numpy as np
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
-from probing.evidence import baselines, entry_masked, uncertainty
+from probing.evidence import baselines, entry_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
 from probing.evidence.entry import instead_of_board, packed
-from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
+from probing.evidence.entry_attention import (
+    NO_RELATIONS,
+    AttentionEntry,
+    CountedHits,
+    edges_of,
+    pack,
+    pack_baselines,
+)
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.selection import TABLE_PLACES, Outcomes, apply_each, check_alike, choice_of, choose_least
-from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, Means, Summary
+from probing.evidence.protocols import (
+    MEASURES,
+    TABLE_MEASURES,
+    ChosenHits,
+    Comparison,
+    apply_each,
+    check_alike,
+    choice_of,
+    choose_least,
+    compare,
+    compare_means,
+)
+from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
 from probing.instruments.attention.result import ProbeResult, load
@@ -36,6 +54,7 @@ from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
+from probing.stats.intervals import Estimate
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
@@ -194,7 +213,7 @@ class Evidence:
     read: Probed | None = None
 
     @cached_property
-    def outcomes(self) -> dict[str, Outcomes]:
+    def hits(self) -> dict[str, ChosenHits]:
         """Protocol -> the hits of the model's heads."""
         test, validation = self.probed.test, self.probed.validation
         check_alike(validation.ledger, test.ledger)
@@ -209,33 +228,27 @@ class Evidence:
         return np.setdiff1d(self.probed.validation.ledger.function, read.validation.ledger.function)
 
     @cached_property
-    def estimates(self) -> dict[str, Estimate]:
-        """Protocol -> scores with intervals."""
-        return {protocol: uncertainty.estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
-
-    @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
         if self.probed.test.settings.control in RELABELLED:
             return {}
-        best = {protocol: of[BEST_BASELINE] for protocol, of in self.splits.baselines.outcomes.items()}
+        baselines = self.splits.baselines.hits
         return {
-            protocol: uncertainty.compare(outcomes, best[protocol], relations_at=TABLE_PLACES)
-            for protocol, outcomes in self.outcomes.items()
+            protocol: compare(chosen, baselines[protocol][BEST_BASELINE], TABLE_MEASURES)
+            for protocol, chosen in self.hits.items()
         }
 
     @cached_property
-    def same_relations(self) -> tuple[np.ndarray, MeanComparison | None]:
-        """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
-        with the best baseline."""
-        outcomes, relations = self.outcomes[PUBLISHED], self.outcomes[HELD_OUT].relations
-        published = outcomes.only(relations)
-        all_of_them = relations == outcomes.relations
-        mean = self.estimates[PUBLISHED].mean if all_of_them else uncertainty.mean_score(published)
+    def same_relations(self) -> tuple[Estimate, Estimate | None]:
+        """The means of *published* over the relations of *held-out*, which compare with its own, and their difference
+        to the best baseline's, None for controls with other labels."""
+        published = self.hits[PUBLISHED].only(self.hits[HELD_OUT].relations)
+        mean = published.hits.mean(published.system)
         if PUBLISHED not in self.comparisons:
             return mean, None
-        best = self.splits.baselines.outcomes[PUBLISHED][BEST_BASELINE]
-        return mean, uncertainty.compare_means([published, best], [(0, 1)])[0]
+        if published.relations == self.hits[PUBLISHED].relations:
+            return mean, self.comparisons[PUBLISHED].mean
+        return mean, compare_means(published, self.splits.baselines.hits[PUBLISHED][BEST_BASELINE])
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
@@ -247,7 +260,7 @@ class Evidence:
     def strata(self) -> list[Stratum]:
         """What the heads and the best offsets that were chosen on validation find, by distance and length."""
         offsets = best_offsets(self.probed.validation.ledger, 1)
-        return strata(self.probed.test.ledger, self.outcomes["held-out"].choice, offsets)
+        return strata(self.probed.test.ledger, self.hits[HELD_OUT].choice, offsets)
 
     @cached_property
     def beyond_compared(self) -> dict[int, Comparison | None]:
@@ -262,16 +275,13 @@ class Evidence:
     def scores(self) -> EvidenceScores:
         same, compared = self.same_relations
         return EvidenceScores(
-            protocols={at: uncertainty.summary(self.outcomes[at], self.estimates[at]) for at in PUBLISHED_FIRST},
+            protocols={protocol: summary(self.hits[protocol]) for protocol in PUBLISHED_FIRST},
             baselines=self.splits.baselines.summaries,
-            differences={
-                protocol: _differences(comparison.difference.mean, comparison.p_mean)
-                for protocol, comparison in self.comparisons.items()
-            },
+            differences={protocol: _differences(comparison.mean) for protocol, comparison in self.comparisons.items()},
             same_relations=SameRelations(
-                scores=uncertainty.means(same),
+                scores=means(same),
                 baselines=self.splits.baselines.same_relations,
-                differences={} if compared is None else _differences(compared.mean, compared.p),
+                differences={} if compared is None else _differences(compared),
             ),
         )
 
@@ -287,7 +297,7 @@ class Evidence:
         read, avoided = self.read or self.probed, AVOIDED[0]
         test, validation = read.test, read.validation
         model, rival = self.beyond[avoided], self.splits.rivals[avoided]
-        published, kinds = self.outcomes[PUBLISHED], self.splits.baselines.outcomes
+        published, kinds = self.hits[PUBLISHED], self.splits.baselines.hits
         unread = np.setdiff1d(published.functions, test.ledger.function)
         fields: dict[str, Any] = {
             "scoring": SCORING_VERSION,
@@ -302,16 +312,16 @@ class Evidence:
             "unread": packed(unread),
             "missed": len(unread),
             "places": packed(published.functions),
-            "edges": packed(published.edges.T),
+            "edges": packed(edges_of(published.hits)),
             "published": pack(published, kinds[PUBLISHED], test.heads),
-            "held_out": pack(self.outcomes[HELD_OUT], kinds[HELD_OUT], test.heads),
+            "held_out": pack(self.hits[HELD_OUT], kinds[HELD_OUT], test.heads),
         }
         if model is not None and rival is not None and model.in_mean and test.settings.control is None:
             fields["beyond_offset"] = {
-                **pack(model.outcomes, {kind: rival.of(kind, model) for kind in BASELINES}, test.heads),
-                "functions": len(model.outcomes.functions),
-                "places": packed(model.outcomes.functions),
-                "edges": packed(model.outcomes.edges.T),
+                **pack(model.chosen, {kind: rival.of(kind, model) for kind in BASELINES}, test.heads),
+                "functions": len(model.chosen.functions),
+                "places": packed(model.chosen.functions),
+                "edges": packed(edges_of(model.chosen.hits)),
             }
         return AttentionEntry.of_result(test, **fields)
 
@@ -372,9 +382,9 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     labels = {split: edges.settings.labels for split, edges in whole.edges.items()}
     if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
         return False
-    known: dict[str, Mapping[str, Outcomes]] = dict(whole.baselines.outcomes)
+    known: dict[str, Mapping[str, ChosenHits]] = dict(whole.baselines.hits)
     if (rival := whole.rivals[AVOIDED[0]]) is not None:
-        known[BEYOND_OFFSET] = rival.outcomes
+        known[BEYOND_OFFSET] = rival.hits
     fields = {}
     for at, hits in entry.counted().items():
         ours = known.get(at, {}).get(BEST_BASELINE)
@@ -388,9 +398,9 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
     return True
 
 
-def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
-    ours = ours.only(hits.relations)
-    return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
+def _same_edges(hits: CountedHits, ours: ChosenHits) -> bool:
+    edges = edges_of(ours.only(hits.relations).hits)
+    return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, edges)
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
@@ -479,15 +489,13 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     return common
 
 
-def _differences(difference: np.ndarray, p: np.ndarray) -> Differences:
-    return {
-        rule: {
-            k: TestedDifference(difference=cell, p=float(p[number, int(k) - 1]))
-            for k, cell in by_k.items()
-            if cell is not None
-        }
-        for number, (rule, by_k) in enumerate(uncertainty.means(difference).items())
-    }
+def _differences(difference: Estimate) -> Differences:
+    differences: Differences = {rule: {} for rule in RULES}
+    for place, (rule, k) in enumerate(MEASURES):
+        value, low, high, p, _ = difference.at(place)
+        if not np.isnan(value):
+            differences[rule][str(k)] = TestedDifference(difference=[value, low, high], p=p)
+    return differences
 
 
 def _results(folder: Path) -> list[Path]:

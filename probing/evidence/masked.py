@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,28 +14,27 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.languages.grammar import parse
-from probing.evidence.effect import PairedEffect, paired
 from probing.instruments.masking.examples import Worked, examples_path
 from probing.instruments.masking.examples import load as load_examples
+from probing.instruments.masking.hits import ARMS, T0, T1, fillers, hits
 from probing.instruments.masking.masking import SUB_TOKENS, outermost
-from probing.instruments.masking.result import (
-    FLOORS,
-    OUTCOMES,
-    SIMILARITIES,
-    MaskResult,
-    MaskRun,
-    MaskSettings,
-    OutcomeArms,
-)
+from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskRun, MaskSettings
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
-from probing.stats.statistics import SEPARATED
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected, detectable
 
 UNCOMPARED = FAILED, UNSHARED = (
     "in one arm, every comparison of trees failed",
     "not in the results that it was compared with",
 )
 """Why a function and a node type that were masked are not compared."""
+
+COMPARED = SIMILARITIES[0]
+"""The outcome that says which functions are compared: all similarities fail together, and the other outcomes never."""
+
+FILLED = "filler"
+"""The system that is the best filler of each node type."""
 
 TESTED = 3
 """The outcomes that a finding takes up: similarity of trees, restored sub-tokens and log-probability."""
@@ -46,63 +46,36 @@ OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 class FillerGain(NamedTuple):
     """The gain of a model over a filler in an outcome of one arm.
 
-    `filler`: the column of FLOORS with the highest mean, `floor`; `gain`: over it, corrected over node types and arms.
+    `filler`: the one with the highest mean, `floor`; `gain`: over it, with p corrected over node types and arms.
     """
 
     filler: str
     floor: float
-    gain: PairedEffect
+    gain: Estimate
 
     @property
     def separated(self) -> bool:
         """True if the model has more."""
-        return self.gain.p_holm < SEPARATED and self.gain.effect.estimate > 0
+        return self.gain.significant and self.gain.value > 0
 
 
-class MaskedType(NamedTuple):
-    """A node type on the F functions that all models with it share, whose trees all could be compared.
-
-    `places`: (F,) in the split; `sub_tokens`: (F,) in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F);
-    `effects`: one of OUTCOMES -> the effect, corrected over the node types of the model and as many outcomes as TESTED;
-    `gains`: one of FLOORS -> in T1 and in T0.
-    """
-
-    places: np.ndarray
-    sub_tokens: np.ndarray
-    arms: dict[str, np.ndarray]
-    effects: dict[str, PairedEffect]
-    gains: dict[str, list[FillerGain]]
-
-    @property
-    def functions(self) -> int:
-        return len(self.places)
-
-    @property
-    def restores(self) -> bool:
-        """True if the model restores more, in an arm, than the sub-token that is masked most often would."""
-        return any(gain.separated for gain in self.gains["restored"])
-
-    def tells(self, outcome: str) -> bool:
-        """True if an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
-        both arms."""
-        return self.restores and (outcome not in SIMILARITIES or all(gain.separated for gain in self.gains[outcome]))
-
-    @property
-    def masked(self) -> int:
-        return int(self.sub_tokens.sum())
-
-
-class Masked(NamedTuple):
+@dataclass(frozen=True)
+class Masked:
     """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`, `without_place`,
     `run`: as in MaskResult, of all that was run.
 
+    `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node type that all models
+    with it share, whose trees all could be compared; `masked`: node type -> sub-tokens in its nodes there.
+
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
-    type that were run, but are not in `node_types`}; `examples`: None if there are none beside the result.
+    type that were run, but are not in `hits`}; `examples`: None if there are none beside the result.
     """
 
     settings: MaskSettings
     signature: str
-    node_types: dict[str, MaskedType]
+    node_types: list[str]
+    hits: dict[str, Hits]
+    masked: dict[str, int]
     functions: int
     copies: int
     failed: int
@@ -112,6 +85,44 @@ class Masked(NamedTuple):
     without_place: dict[str, tuple[int, int]]
     run: MaskRun
     examples: list[Worked] | None = None
+
+    @cached_property
+    def effects(self) -> dict[str, dict[str, Estimate]]:
+        """Outcome -> node type -> T1 less T0, with p corrected over node types and as many outcomes as TESTED."""
+        effects = {}
+        for outcome, measured in self.hits.items():
+            (of_types,) = corrected([measured.by_group(T1, T0)], times=TESTED)
+            effects[outcome] = measured.each(of_types)
+        return effects
+
+    @cached_property
+    def gains(self) -> dict[str, dict[str, list[FillerGain]]]:
+        """One of FLOORS -> node type -> the gain in T1 and in T0."""
+        return {outcome: gains(self.hits[outcome]) for outcome in FLOORS}
+
+    def counted(self, node_type: str) -> int:
+        """The functions with a node type, which all models that have it share."""
+        return int(self.effects[SIMILARITIES[0]][node_type].n)
+
+    def arms(self, node_type: str, outcome: str) -> np.ndarray:
+        """An outcome of the functions with a node type, in T1 and in T0: (2, F)."""
+        return np.concatenate([self.hits[outcome].of_cluster(node_type, arm) for arm in ARMS])
+
+    def detectable(self, node_type: str, outcome: str) -> float:
+        """The effect that the corrected test finds with the probability POWER."""
+        t1, t0 = self.arms(node_type, outcome)
+        return detectable(t1 - t0, TESTED * len(self.node_types))
+
+    def restores(self, node_type: str) -> bool:
+        """True if the model restores more, in an arm, than the sub-token that is masked most often would."""
+        return any(gain.separated for gain in self.gains["restored"][node_type])
+
+    def tells(self, node_type: str, outcome: str) -> bool:
+        """True if an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
+        both arms."""
+        if outcome in SIMILARITIES and not all(gain.separated for gain in self.gains[outcome][node_type]):
+            return False
+        return self.restores(node_type)
 
 
 def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
@@ -169,64 +180,63 @@ def gather(files: Sequence[Path]) -> list[Masked]:
             )
         if (beside := examples_path(file)).exists():
             examples[result.settings] = load_examples(beside, result)
-    columns = (*OUTCOMES, *chain(*FLOORS.values()))
-    all_arms = [{column: result.arms(column) for column in columns} for _, result in results.values()]
+    all_hits = [hits(result) for _, result in results.values()]
     shared: dict[str, np.ndarray] = {}
-    for name in dict.fromkeys(name for arms in all_arms for name in arms[SIMILARITIES[0]]):
-        # all similarities fail together, and the other outcomes never
-        with_it = [arms[SIMILARITIES[0]][name].functions for arms in all_arms if name in arms[SIMILARITIES[0]]]
+    for name in dict.fromkeys(chain(*(result.node_types for _, result in results.values()))):
+        with_it = [
+            measured[COMPARED].of(name)
+            for (_, result), measured in zip(results.values(), all_hits)
+            if name in result.node_types
+        ]
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
     return [
-        _masked(result, arms, shared)._replace(examples=examples.get(settings))
-        for (settings, (_, result)), arms in zip(results.items(), all_arms)
+        _masked(result, measured, shared, examples.get(settings))
+        for (settings, (_, result)), measured in zip(results.items(), all_hits)
     ]
 
 
-def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared: dict[str, np.ndarray]) -> Masked:
+def _masked(
+    result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray], examples: list[Worked] | None
+) -> Masked:
+    compared = measured[COMPARED]
     names = [name for name in result.node_types if name in shared]
-    kept = {column: {name: _only(by_type[name], shared[name]) for name in names} for column, by_type in arms.items()}
-    effects, over_fillers = {}, {outcome: gains(kept, outcome) for outcome in FLOORS}
-    for outcome in OUTCOMES:
-        t1, t0 = ({name: both[arm] for name, both in kept[outcome].items()} for arm in (0, 1))
-        effects[outcome] = paired(t1, t0, outcomes=TESTED)
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
-    node_types = {}
+    masked = {}
     for name in names:
-        rows = first[first["node_type"] == result.ledger.node_types.index(name)]
-        node_types[name] = MaskedType(
-            places=shared[name],
-            sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
-            arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
-            effects={outcome: of[name] for outcome, of in effects.items()},
-            gains={outcome: of[name] for outcome, of in over_fillers.items()},
-        )
-    known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
-    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
+        of_type = first["node_type"] == result.ledger.node_types.index(name)
+        masked[name] = int(first["masked"][of_type & np.isin(first["function"], shared[name])].sum())
+    kept = {name: shared[name] for name in names}
+    known = sum(len(group.places) for group in compared.groups.values())
+    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, kept.values()))}
     of_result = ("settings", "signature", "functions", "copies", "skips", "dropped", "without_place", "run")
     return Masked(
         **{name: getattr(result, name) for name in of_result},
-        node_types=node_types,
+        node_types=names,
+        hits={outcome: of.cells(kept) for outcome, of in measured.items()},
+        masked=masked,
         failed=sum(scores.failed for scores in result.node_types.values()),
         uncompared=uncompared,
+        examples=examples,
     )
 
 
-def gains(arms: Mapping[str, Mapping[str, np.ndarray]], outcome: str) -> dict[str, list[FillerGain]]:
-    """Node type -> the gain in T1 and in T0, from column -> node type -> both arms (2, F)."""
-    places = {f"{name} {arm}": (name, arm) for name in arms[outcome] for arm in (0, 1)}
-    of_model = {key: arms[outcome][name][arm] for key, (name, arm) in places.items()}
-    fillers = {
-        key: max(FLOORS[outcome], key=lambda filler: arms[filler][name][arm].mean())
-        for key, (name, arm) in places.items()
+def gains(measured: Hits) -> dict[str, list[FillerGain]]:
+    """Node type -> the gain in T1 and in T0 by the outcome of `measured`."""
+    best, estimates = [], []
+    for arm in ARMS:
+        systems = fillers(measured, arm)
+        scores = np.stack([measured.scores(system)[0] for system in systems])
+        chosen = dict(zip(measured.groups, (systems[number] for number in scores.argmax(axis=0))))
+        beside = measured.chosen(FILLED, chosen)
+        best.append((chosen, beside.scores(FILLED)[0]))
+        estimates.append(beside.by_group(arm, FILLED))
+    each = [measured.each(estimate) for estimate in corrected(estimates)]
+    return {
+        name: [
+            FillerGain(chosen[name].partition(" ")[0], float(floors[column]), of_arm[name])
+            for (chosen, floors), of_arm in zip(best, each)
+        ]
+        for column, name in enumerate(measured.groups)
     }
-    floors = {key: arms[fillers[key]][name][arm] for key, (name, arm) in places.items()}
-    found = paired(of_model, floors)
-    each = {key: FillerGain(fillers[key], float(floors[key].mean()), gain) for key, gain in found.items()}
-    return {name: [each[f"{name} {arm}"] for arm in (0, 1)] for name in arms[outcome]}
-
-
-def _only(arms: OutcomeArms, functions: np.ndarray) -> np.ndarray:
-    """Both arms (2, F) of some of their functions."""
-    return np.stack([arms.t1, arms.t0])[:, np.isin(arms.functions, functions)]

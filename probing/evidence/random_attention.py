@@ -148,18 +148,18 @@ def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: 
 
 
 def expected(of_relation: Mapping[str, np.ndarray], relations: Sequence[str] | None = None) -> np.ndarray:
-    """The expected score of one head of random attention: percent, float64 (rules, k), mean over relations.
+    """The expected score of one head of random attention: percent, by MEASURES (M,), mean over relations.
 
     `of_relation`: from `by_relation`; `relations`: take the mean over these only. NaN if none is in the mean.
     """
     in_mean = [name for name in (of_relation if relations is None else relations) if name not in NOT_IN_MEAN]
     if not in_mean:
-        return np.full((len(RULES), len(KS)), np.nan)
+        return np.full(len(RULES) * len(KS), np.nan)
     return np.mean([of_relation[name] for name in in_mean], axis=0)
 
 
 def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
-    """The expected score of one head of random attention on each relation: percent, float64 (rules, k).
+    """The expected score of one head of random attention on each relation: percent, by MEASURES (M,).
 
     The best k of n other tokens are any k of them. A row finds one of m tokens with probability
     1 - C(n - m, k) / C(n, k), and m rows that each look for one token find it with 1 - (1 - k / n) ** m. A token itself
@@ -192,7 +192,7 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
         alike.append(which)
     places = {name: np.flatnonzero(edges.relation == number) for number, name in enumerate(edges.relations)}
     return {
-        name: 100 * np.stack([of_rule[which[at]].mean(axis=0) for of_rule, which in zip(found, alike)])
+        name: 100 * np.concatenate([of_rule[which[at]].mean(axis=0) for of_rule, which in zip(found, alike)])
         for name, at in sorted(places.items())
         if len(at)
     }

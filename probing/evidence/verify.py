@@ -436,7 +436,7 @@ class Verifier(Generic[E]):
         Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all numbers to one side.
         """
         starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
-        found = {}
+        found: dict[str, np.ndarray] = {}
         for name, tolerance in rerun.tolerance.items():
             differences = np.nan_to_num(theirs[name].astype(float) - rerun.rows[name])
             differences[np.abs(differences) <= NEGLIGIBLE * np.asarray(tolerance)] = 0

@@ -11,31 +11,30 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from codesyntax_dataset import atomic, corpus, sources, syntaxeval
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
-from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources.codesearchnet import FIELDS
-from codesyntax_metric.ast_similarity.similarity import parse
-from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
-from probing.instruments.masking.masking import PUBLISHED, walk
+from probing.instruments.masking.hits import ARMS, T0, T1, hits
+from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
+from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
 from probing.report.kinds import CODE, COUNT, EFFECT, NAME, ROUNDED, SIGNED, SIMILARITY
 from probing.runs.data import read_functions
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.hits import Hits
+from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
 
 CONFIG = syntaxeval.CONFIG
 
@@ -63,78 +62,17 @@ SHOWN = "jaccard"
 """The similarity of the figures."""
 
 _PERCENTILES = np.arange(0, 101, 5)
-_ARMS = ("T1", "T0")
-
-COMMON_CAUSES = ("ast_levels", "words", "complexity", "nloc", "token_counts", "n_ast_nodes")
-"""The confounders in the model of the study."""
-
-
-class Confounders(NamedTuple):
-    """Sizes of one function: possible causes of both its masking and its loss.
-
-    They are named by what they are. The published `n_whitespaces_` is the number of words, and the published model left
-    out `n_ast_errors`. The procedure of the study is that of today with an older parser and lizard: with
-    tree-sitter-python 0.20 strings had no parts, so that functions had fewer nodes, and lizard 1.17 counted some
-    f-strings as one token less.
-
-    Of the tree: `n_ast_errors`, the nodes of type ERROR; `ast_levels`, the nodes on the longest path from the root, 0
-    where the root is alone; `n_ast_nodes`, all nodes but the root. Of the text: `words`, separated by white space. By
-    lizard: `complexity`, McCabe's cyclomatic complexity; `nloc`, lines that are neither empty nor comments;
-    `token_counts`, its tokens from its name on; these three are None where lizard finds no function.
-    """
-
-    n_ast_errors: int
-    ast_levels: int
-    n_ast_nodes: int
-    complexity: int | None
-    nloc: int | None
-    token_counts: int | None
-    words: int
-
-
-def confounders(code: str, language: str = "python") -> Confounders:
-    """The confounders of one function; of several, or of functions in functions, lizard's are those of the last to end.
-
-    Raises UnknownName for an unknown language, ArgumentError for one that lizard does not read, and CodeSyntaxError for
-    code without a UTF-8 form, or without an installed grammar.
-    """
-    try:
-        lizard, readers = import_module("lizard"), import_module("lizard_languages")
-    except ImportError as error:  # no dependency of this package: nothing else needs it
-        raise CodeSyntaxError(
-            "complexity is lizard's, which is not installed: pip install codesyntax[confounders]"
-        ) from error
-    if language not in LANGUAGES:
-        raise UnknownName("language", language, LANGUAGES)
-    file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
-    if readers.get_reader_for(file) is None:
-        raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
-    nodes = list(walk(parse(code, language)))
-    deepest = max(depth for _, depth in nodes)
-    functions = lizard.analyze_file.analyze_source_code(file, code).function_list
-    last = functions[-1] if functions else None
-    return Confounders(
-        n_ast_errors=sum(node.type == "ERROR" for node, _ in nodes),
-        ast_levels=deepest + (deepest > 0),
-        n_ast_nodes=len(nodes) - 1,
-        complexity=last and last.cyclomatic_complexity,
-        nloc=last and last.nloc,
-        token_counts=last and last.token_count,
-        words=len(code.split()),
-    )
 
 
 class Cell(NamedTuple):
     """One node type by one similarity. `arms`: T1 and T0 of its functions (2, F), in the order of the data.
 
-    `study`: the effect by the study's own estimator; `ours`: the paired one; `unpaired`: estimates that
-    adjust for confounders, None where there are too few functions for these.
+    `study`: the effect by the study's own estimator, None for a single function; `ours`: the paired one.
     """
 
     arms: np.ndarray
     study: float | None
-    ours: PairedEffect
-    unpaired: UnpairedEffect | None
+    ours: Estimate
 
     @property
     def functions(self) -> int:
@@ -142,11 +80,11 @@ class Cell(NamedTuple):
 
 
 class StudyFunctions(NamedTuple):
-    """The functions of the study. `sizes`: of those in the source, in order; `places`: which of them each function of
-    the split has, (F,): those that parse without their triple-quoted texts."""
+    """How many functions were `read` from the source, and how many of them parse without their triple-quoted texts and
+    are `labelled`."""
 
-    sizes: list[Confounders]
-    places: np.ndarray
+    read: int
+    labelled: int
 
 
 @dataclass(frozen=True)
@@ -160,11 +98,11 @@ class Study:
     @cached_property
     def cells(self) -> dict[str, dict[str, dict[str, Cell]]]:
         """Name -> similarity -> node type -> cell."""
-        sizes = [self.prepared.sizes[place] for place in self.prepared.places]
-        return {
-            name: {similarity: _cells(result, similarity, sizes) for similarity in SIMILARITIES}
-            for name, result in self.results.items()
-        }
+        cells = {}
+        for name, result in self.results.items():
+            measured = hits(result)
+            cells[name] = {similarity: _cells(measured[similarity]) for similarity in SIMILARITIES}
+        return cells
 
     @property
     def names(self) -> list[str]:
@@ -181,7 +119,7 @@ class Study:
             return "not in the study"
         if self.given(name) is None:
             return "empty: no such model"
-        other = [] if len(self.prepared.sizes) == FUNCTIONS else ["other data"]
+        other = [] if self.prepared.read == FUNCTIONS else ["other data"]
         return f"no: {', '.join(['other parser', *other])}"
 
 
@@ -208,62 +146,53 @@ def text(code: str) -> str:
 def prepare(
     asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
 ) -> StudyFunctions:
-    """Write the functions as the study read them into `output`, and build their dataset in the folder `data`.
-
-    Raises CodeSyntaxError if lizard is not installed.
-    """
+    """Write the functions as the study read them into `output`, and build their dataset in the folder `data`."""
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
-    sizes = _write(asked, output / SOURCE / MEMBER, excluded)
+    read = _write(asked, output / SOURCE / MEMBER, excluded)
     build(str(output / SOURCE), [CONFIG], data, overwrite=True)
-    return StudyFunctions(sizes, np.array(read_functions(data, CONFIG, "test").dataset["id"]))
+    return StudyFunctions(read, len(read_functions(data, CONFIG, "test").dataset))
 
 
-def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> list[Confounders]:
-    """Write the first functions of the split test as CodeSearchNet has them; return their confounders, in order.
+def published(t1: ArrayLike, t0: ArrayLike) -> float:
+    """The effect that the study reports for scores (F,) of the same functions in both arms, in the order of its rows.
 
-    The study measured trees before, and words after it removed triple-quoted text.
+    The study matches rows by propensity, but every function is in both arms with the same confounders, so that all
+    propensities are exactly 0.5, all distances tie, and the ball tree of scikit-learn returns the second function of
+    the other arm for every row. What is left is half the mean difference plus half the difference of the second
+    function, whichever it is: reorder the functions, and the effect is another.
+
+    Raises ArgumentError for fewer than two functions.
     """
+    differences = np.subtract(t1, t0)
+    if len(differences) < 2:
+        raise ArgumentError("the published effect needs at least two functions: it depends on the second")
+    return float(differences.mean() + differences[1]) / 2
+
+
+def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
+    """Write the first functions of the split test as CodeSearchNet has them; return how many."""
     rows: list[str] = []
-    sizes: list[Confounders] = []
     for function in corpus.read(asked.sources[CONFIG], CONFIG, Skips(), excluded):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
         fields = (code, function.repo, function.path, function.func_name, function.url, CONFIG, "test")
         rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
-        sizes.append(confounders(function.code)._replace(words=len(code.split())))
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:  # the same bytes at any time
         stream.write("".join(f"{row}\n" for row in rows).encode())
     atomic.write(file, packed.getvalue())
-    return sizes
+    return len(rows)
 
 
-def _cells(result: MaskResult, similarity: str, sizes: list[Confounders]) -> dict[str, Cell]:
+def _cells(measured: Hits) -> dict[str, Cell]:
     """Node type -> its cell; types whose trees could never be compared have none."""
-    arms = {name: one for name, one in result.arms(similarity).items() if len(one.functions)}
-    ours = paired({name: one.t1 for name, one in arms.items()}, {name: one.t0 for name, one in arms.items()})
+    (effects,) = corrected([measured.by_group(T1, T0)])
     cells = {}
-    for name, one in arms.items():
-        study = published(one.t1, one.t0) if len(one.functions) > 1 else None
-        adjusted = _adjusted(one.t1, one.t0, [sizes[place] for place in one.functions])
-        cells[name] = Cell(np.stack([one.t1, one.t0]), study, ours[name], adjusted)
+    for name, ours in measured.each(effects).items():
+        t1, t0 = arms = np.concatenate([measured.of_cluster(name, arm) for arm in ARMS])
+        cells[name] = Cell(arms, published(t1, t0) if len(t1) > 1 else None, ours)
     return cells
-
-
-def _adjusted(t1: np.ndarray, t0: np.ndarray, sizes: list[Confounders]) -> UnpairedEffect | None:
-    """The study's design: every function is a treated row, and again a control row with the same confounders."""
-    known = np.array([None not in size for size in sizes])
-    rows = {
-        name: np.tile([getattr(size, name) for size, is_known in zip(sizes, known) if is_known], 2)
-        for name in COMMON_CAUSES
-    }
-    treated = np.repeat([1, 0], known.sum())
-    outcome = np.concatenate([t1[known], t0[known]])
-    try:
-        return unpaired(outcome, treated, rows, placebos=2)  # the fewest: the page has none
-    except ArgumentError:  # too few functions for six confounders
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
@@ -275,14 +204,14 @@ def sections(made: Study) -> list[Section]:
         _summary(made, [*performance[1], *effects[1]]),
         Section("similarities", "Similarities of syntax trees", [performance[0], *_boxes(made), _types(made)]),
         Section("effects", "Causal effects", [*_effects_figure(made), effects[0]]),
-        Section("estimators", "Why the study's estimate is an artefact", [*_ARTEFACT, _estimators(made)]),
+        Section("estimators", "Why the study's estimate is an artefact", [_ARTEFACT, _estimators(made)]),
         _provenance(made),
     ]
 
 
 def _summary(made: Study, cells: list[Compared]) -> Section:
     filled = sum(cell.here is not None for cell in cells)
-    source, labelled = len(made.prepared.sizes), len(made.prepared.places)
+    read, labelled = made.prepared
     return Section(
         "summary",
         "What was made, and what compares",
@@ -291,7 +220,7 @@ def _summary(made: Study, cells: list[Compared]) -> Section:
             "exactly: the study parsed with the Python grammar of June 2022, and today's gives other trees. For a "
             "small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) on average. A row "
             f"says what else differs. The study analysed {FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {source:,} functions, of which {labelled:,} parse "
+            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
@@ -305,13 +234,13 @@ def _performance(made: Study) -> tuple[Table, list[Compared]]:
     for name in made.names:
         standing, given = made.standing(name), made.given(name)
         for similarity in SIMILARITIES:
-            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(_ARMS)
-            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(_ARMS)
+            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(ARMS)
+            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(ARMS)
             numbers = zip(chain(*here), chain(*theirs))
             row = [Compared(ours, published, standing, 2) for ours, published in numbers]
             rows.append([name, _title(similarity), standing, *row])
     columns = [Column("model", NAME), Column("similarity"), Column("comparable")]
-    for arm in _ARMS:
+    for arm in ARMS:
         for what in ("mean", "deviation"):
             columns += Compared.columns(f"{arm} {what}", ROUNDED, SIGNED, "study")
     notes = "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study."
@@ -333,7 +262,7 @@ def _types(made: Study) -> Table:
         means, deviations = cell.arms.mean(axis=1).tolist(), map(_deviation, cell.arms)
         rows.append([*labels, cell.functions, *chain(*zip(means, deviations))])
     columns = [*_LABELS, Column("functions", COUNT)]
-    columns += [Column(what, SIMILARITY, arm) for arm in _ARMS for what in ("mean", "deviation")]
+    columns += [Column(what, SIMILARITY, arm) for arm in ARMS for what in ("mean", "deviation")]
     return Table("types", "Similarities by node type", columns, rows, filters=1)
 
 
@@ -347,13 +276,13 @@ def _effects(made: Study) -> tuple[Table, list[Compared]]:
             for kind in sorted({*here, *(theirs if name in syntaxeval.MODELS else ())}):
                 cell = here.get(kind)
                 numbers = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
-                ours = cell and [*cell.ours.effect, cell.ours.p_holm]
+                ours = cell and tested(cell.ours)
                 rows.append([_title(similarity), name, kind, standing, numbers, ours])
     columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
     columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
     notes = (
         "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_FUNCTIONS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
+        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
     )
     return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
 
@@ -362,9 +291,8 @@ _ARTEFACT = (
     "The study matches treated rows (T1) with control rows (T0) by propensity. But every function is in both arms with "
     "the same confounders, so all propensities are exactly a half, all distances tie, and the search for the nearest "
     "neighbour returns the second function for every row. What is left is half the mean difference plus half the "
-    "difference of the second function, whichever it is: another order of the data gives another effect.",
-    "The other estimators ask the same of the same rows. Where confounders are balanced by design, weighting and the "
-    "doubly robust estimate give the plain difference of means, and so does pairing, which needs no confounders.",
+    "difference of the second function, whichever it is: another order of the data gives another effect. Pairing gives "
+    "the difference of means, in any order, and needs no confounders."
 )
 
 
@@ -372,24 +300,13 @@ def _estimators(made: Study) -> Table:
     rows = []
     for labels, cell in _labelled(made):
         second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
-        adjusted: list[float | None] = [None] * 5
-        if (one := cell.unpaired) is not None:
-            overlap = [*one.overlap.treated, *one.overlap.control]
-            estimates = [effect.estimate for effect in (one.naive, one.weighted, one.doubly_robust)]
-            adjusted = [*estimates, min(overlap), max(overlap)]
-        rows.append([*labels, cell.functions, cell.study, second, cell.ours.effect.estimate, *adjusted])
+        rows.append([*labels, cell.functions, cell.study, second, cell.ours.value])
     columns = [
         *(*_LABELS, Column("functions", COUNT)),
         *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
-        *Column.each(SIGNED, "paired", "plain", "weighted", "doubly robust", group="T1 − T0"),
-        *Column.each(SIMILARITY, "lowest", "highest", group="propensity"),
+        Column("paired", SIGNED, "T1 − T0"),
     ]
-    unknown = sum(None in size for size in made.prepared.sizes)
-    notes = (
-        f"Plain, weighted and doubly robust use the functions in which lizard finds a function (all but {unknown:,}), "
-        "and are empty where these are too few for six confounders."
-    )
-    return Table("estimators", "Five estimators on the same rows", columns, rows, notes, filters=1)
+    return Table("estimators", "Two estimators on the same rows", columns, rows, filters=1)
 
 
 def _boxes(made: Study) -> list[Figure]:
@@ -418,11 +335,11 @@ def _effects_figure(made: Study) -> list[Figure]:
     series = []
     for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
         by_type = cells[SHOWN]
-        ours = [by_type[kind].ours.effect if kind in by_type else (np.nan,) * 3 for kind in kinds]
-        filled = [kind in by_type and separated(by_type[kind].ours.p_holm) for kind in kinds]
+        ours = [by_type[kind].ours if kind in by_type else None for kind in kinds]
+        filled = [effect is not None and effect.significant for effect in ours]
         study = [by_type[kind].study if kind in by_type else None for kind in kinds]
         series += [
-            Dots(f"{name}, paired", np.array(ours, float).T, colour, filled),
+            Dots(f"{name}, paired", figures.stacked(ours), colour, filled),
             Dots(f"{name}, study's estimator", _points(study), FAINT, [False] * len(kinds)),
         ]
     published = syntaxeval.effects(SHOWN)

@@ -139,7 +139,7 @@ class _Run:
     def syntaxeval(self) -> tuple[str, list[Section]]:
         """The title and the sections of the page."""
         data, results = self.output / masking_study.CONFIG / DATASET, self.output / RESULTS
-        self.tell("reading the functions and their confounders")
+        self.tell("reading the functions")
         prepared = masking_study.prepare(self.asked, self.output, data, self.exclude_repositories)
         masked: dict[str, MaskResult] = {}
         for model in self.asked.models[masking_study.CONFIG]:

@@ -41,8 +41,8 @@ from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import LARGEST, Entry, Scores, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
+from probing.stats.cache import caching
 from probing.stats.intervals import ranks
-from probing.stats.statistics import caching
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import FEWER_EDGES, Beyond, Rivals
-from probing.evidence.uncertainty import Comparison, bounded, mean_score
+from probing.evidence.beyond import FEWER_EDGES, LEAST_EDGES, Beyond, Rivals
+from probing.evidence.protocols import MEASURES, ChosenHits, Comparison
+from probing.evidence.summary import bounded, mean_at
 from probing.instruments.attention.offsets import AVOIDED
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
@@ -21,7 +21,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, K, difference_on, head_name_of, mean_difference, tests_in_words, with_marks
 from probing.report.words import counted, method
-from probing.stats.statistics import LEAST_EDGES, holm
+from probing.stats.intervals import Estimate, holm
 
 TITLE = "Beyond offsets"
 
@@ -45,9 +45,9 @@ def scores(findings: Findings, subject: Subject) -> list[Any]:
     model, rivals = subject.beyond[AVOIDED[0]], findings.rivals[AVOIDED[0]]
     if model is None or rivals is None or not model.in_mean:
         return [None] * 3
-    place = RULES.index(RULE), int(K) - 1
-    best = mean_score(rivals.of(BEST_BASELINE, model), [int(K)])[0, RULES.index(RULE), 0]
-    return [model.estimate.mean[:, *place].tolist(), float(best), float(rivals.guessed(model)[place])]
+    place = MEASURES.index((RULE, int(K)))
+    best = rivals.of(BEST_BASELINE, model).at([MEASURES[place]]).hits.mean(BEST_BASELINE)
+    return [bounded(model.mean.at(place)), float(best.value[0]), float(rivals.guessed(model)[place])]
 
 
 _Shown = dict[int, tuple[Beyond, Rivals]]
@@ -78,29 +78,30 @@ def _config(findings: Findings, of_models: bool) -> Section:
 def _means(findings: Findings, shown: _Shown) -> Table:
     rows: list[list[Any]] = []
     for avoided, (first, rivals) in shown.items():
-        # name, kind, what is found, its mean (3, rules, k) or (rules, k), other means, comparison with the best rival
-        scored: list[tuple[str, str, Beyond, np.ndarray, np.ndarray, Comparison | None]] = []
+        # name, kind, what is found, its mean (M,), other means, comparison with the best rival
+        scored: list[tuple[str, str, Beyond, Estimate | np.ndarray, np.ndarray, Comparison | None]] = []
         for subject in findings.subjects:
             if (model := subject.beyond[avoided]) is not None:
                 kind, others = "model" if subject.is_model else "control", model.other_means(model.shown)
                 compared = subject.beyond_compared[avoided]
-                scored.append((subject.name, kind, model, model.estimate.mean, others, compared))
+                scored.append((subject.name, kind, model, model.mean, others, compared))
         for name in kinds_of(findings.config):
             title = f"{name} (further)" if name == BASELINES[0] else name
-            mean = mean_score(rivals.of(name, first), [int(k) for k in TABLE_KS])
-            scored.append((title, "baseline", first, mean, first.other_means(rivals.outcomes[name]), None))
+            of_baseline = mean_at(rivals.of(name, first).hits, name, map(int, TABLE_KS))
+            scored.append((title, "baseline", first, of_baseline, first.other_means(rivals.hits[name]), None))
         others = first.other_means_of(rivals.guessed_shown(first))
         scored.append(("chance", "control", first, rivals.guessed(first), others, None))
-        for (number, rule), k in product(enumerate(findings.rules), TABLE_KS):
-            cell = number, int(k) - 1
+        for rule, k in product(findings.rules, TABLE_KS):
+            cell = MEASURES.index((rule, int(k)))
             differences = [mean_difference(one[-1], rule, k) if one[-1] else None for one in scored]
             tested = [one for one, (_, kind, *_) in zip(differences, scored) if one is not None and kind == "model"]
             for one, p in zip(tested, holm(np.array([one[-1] for one in tested])).tolist()):
                 one[-1] = p
             for (name, kind, model, mean, others, _), difference in zip(scored, differences):
                 hard = sum(model.edges[relation][0] for relation in model.in_mean)
-                sizes, score = [len(model.in_mean), hard, model.share], mean[..., *cell].tolist()
-                rows.append([avoided, rule, k, name, kind, *sizes, score, *others[:, *cell].tolist(), difference])
+                sizes = [len(model.in_mean), hard, model.share]
+                score = bounded(mean.at(cell)) if isinstance(mean, Estimate) else float(mean[cell])
+                rows.append([avoided, rule, k, name, kind, *sizes, score, *others[:, cell].tolist(), difference])
     return Table(
         f"{findings.name}-beyond",
         "Mean top-k UAS on hard edges",
@@ -161,18 +162,19 @@ def _by_strata(findings: Findings) -> Figure:
 
 
 def _relations(findings: Findings, subject: Subject, shown: _Shown) -> Table:
-    number, rows = RULES.index(RULE), []
+    rows = []
     for (avoided, (_, rivals)), k in product(shown.items(), TABLE_KS):
-        model, compared, place = subject.beyond[avoided], subject.beyond_compared[avoided], int(k) - 1
+        model, compared = subject.beyond[avoided], subject.beyond_compared[avoided]
+        place = MEASURES.index((RULE, int(k)))
         assert model is not None
-        scores = model.shown_estimate.relations[:, number, place]  # (3, R)
-        for column in np.argsort(-scores[0], kind="stable").tolist():
+        scores = model.by_relation.at(place)  # (R,)
+        for column in np.argsort(-scores.value, kind="stable").tolist():
             name = model.shown.relations[column]
-            edges, score = model.edges[name], bounded(scores[:, column])
+            edges, score = model.edges[name], bounded(scores.at(column))
             marks = with_marks(name)[1] or ("" if name in model.in_mean else "few edges")
             easy = float(model.easy[name][place]) if name in model.easy else None
-            layer, head = model.shown.choice[name][number, place].tolist()
-            chance = float(rivals.chance[name][number, place])
+            layer, head = model.shown.choice[name].reshape(-1, 2)[place].tolist()
+            chance = float(rivals.chance[name][place])
             offsets = ", ".join(map(str, model.offsets[name]))
             cells = [easy, head_name_of(layer, head, score[0]), score, chance, *_against(compared, rivals, name, k)]
             rows.append([avoided, k, [name, marks], offsets, *edges[::-1], *cells])
@@ -200,20 +202,18 @@ def _relations(findings: Findings, subject: Subject, shown: _Shown) -> Table:
 
 def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> tuple[Any, Any]:
     """The score of the combined baseline on a relation, and the difference to it; None if it has none."""
-    best = rivals.outcomes[BEST_BASELINE]
-    if compared is None or name not in best.relations:
+    best = rivals.hits[BEST_BASELINE].hits
+    if compared is None or name not in best.groups:
         return None, None
-    column = best.relations.index(name)
-    hits, edges = best.total[RULES.index(RULE), int(k) - 1, column], best.edges[:, column].sum()
-    return float(100 * hits / edges), difference_on(compared, name, k=k)
+    group = best.groups[name]
+    hits = group.sums[BEST_BASELINE].total[MEASURES.index((RULE, int(k)))]
+    return float(100 * hits / group.total), difference_on(compared, name, k=k)
 
 
 def _left_out(model: Beyond, avoided: int) -> list[str]:
     named = [f"{name} ({counted(count, 'function')})" for name, count in sorted(model.few.items())]
     named += [
-        f"{name} ({model.edges[name][0]} edges)"
-        for name in model.shown.relations
-        if name not in model.outcomes.relations
+        f"{name} ({model.edges[name][0]} edges)" for name in model.shown.relations if name not in model.chosen.relations
     ]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
@@ -223,24 +223,24 @@ def _left_out(model: Beyond, avoided: int) -> list[str]:
 def _figure(findings: Findings, shown: _Shown) -> Figure:
     """By relation, beyond the fewest offsets."""
     avoided, (first, rivals) = next(iter(shown.items()))
-    number, best = RULES.index(RULE), rivals.of(BEST_BASELINE, first)
+    place, best = MEASURES.index((RULE, int(K))), rivals.of(BEST_BASELINE, first)
 
-    def hard(model: Beyond) -> dict[str, float]:
-        return dict(zip(model.outcomes.relations, model.estimate.relations[0, number, 0].tolist()))
+    def hard(chosen: ChosenHits) -> dict[str, float]:
+        return dict(zip(chosen.relations, chosen.hits.scores(chosen.system)[place].tolist()))
 
-    of_first = hard(first)
+    of_first = hard(first.chosen)
     names = sorted(first.in_mean, key=lambda name: -of_first[name])
     series = []
     for subject, colour, _ in findings.styled:
         model = subject.beyond[avoided]
         if model is not None and subject.is_model:
             easy = [model.easy[name][0] if name in model.easy else None for name in names]
-            series.append(Points(f"{subject.name}, hard", [*map(hard(model).get, names)], colour))
+            series.append(Points(f"{subject.name}, hard", [*map(hard(model.chosen).get, names)], colour))
             series.append(Points(f"{subject.name}, easy", easy, colour, CIRCLE))
     rival = "the next best offset" + (" or keyword" if findings.language.keywords else "")
-    shares = dict(zip(best.relations, (100 * best.total[number, 0] / best.edges.sum(axis=0)).tolist()))
+    shares = hard(best)
     series.append(Points(f"{rival}, hard", [*map(shares.get, names)], INK, TICK))
-    series.append(Points("chance, hard", [rivals.chance[name][number, 0] for name in names], FAINT, TICK))
+    series.append(Points("chance, hard", [rivals.chance[name][place] for name in names], FAINT, TICK))
     return Figure(
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "

@@ -35,7 +35,7 @@ from probing.report.scored import (
     with_marks,
 )
 from probing.report.words import file_names, interval, method, numbered
-from probing.stats.statistics import FEW_FUNCTIONS, holm
+from probing.stats.intervals import FEW_CLUSTERS, holm
 
 # ---------------------------------------------------------------------------------------------------------- ablations
 
@@ -196,7 +196,7 @@ def _of_languages(titles: Sequence[str], model: str, shared: _Shared, name: str)
     return Figure(
         name,
         f"{model} by language, top-1 UAS, first token, held-out. Each cell has the score of the best head and, below "
-        f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_FUNCTIONS} functions of "
+        f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_CLUSTERS} functions of "
         f"at least two languages, largest mean difference first{above}.",
         f"Heat map of relation by language ({', '.join(titles)}). The table repeats the numbers in its cells.",
         name,
@@ -220,7 +220,7 @@ def _by_language(titles: Sequence[str], model: str, shared: Mapping[str, _Shared
         columns,
         rows,
         f"Percent with 95 % intervals, rule {RULE}. Empty: the language lacks the relation, or fewer than "
-        f"{FEW_FUNCTIONS} of its functions have it. The tables of each language have the p-values of the differences.",
+        f"{FEW_CLUSTERS} of its functions have it. The tables of each language have the p-values of the differences.",
         filters=1,
     )
 
@@ -386,7 +386,7 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
                 for one, other in _same_models(plain, findings):
                     if changed := changes(_probed(one), _probed(other), data):
                         found.append((edit, one.name, changed))
-    corrected = holm(np.array([float(changed.by[HEADS].difference.p_mean[0, 0]) for _, _, changed in found]))
+    corrected = holm(np.array([mean_difference(changed.by[HEADS].difference)[-1] for _, _, changed in found]))
     return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
 
 
@@ -491,7 +491,7 @@ def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for one in edited:
         compared = one.changes.by[HEADS].difference
-        for place in np.argsort(compared.difference.relations[0, 0, 0], kind="stable").tolist():
+        for place in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
             name = compared.relations[place]
             numbers = [cell for who in WHO for cell in one.changes.by[who].relations[::-1, place].tolist()]
             rows.append([one.edit, with_marks(name), difference_on(compared, name), *numbers])

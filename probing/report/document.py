@@ -21,11 +21,11 @@ import rich.table
 from markupsafe import Markup, escape
 from rich import box
 
-from probing.evidence.effect import PairedEffect
 from probing.report import figures
 from probing.report.figures import Drawn
-from probing.report.kinds import CODE, CORRELATION, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
+from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
+from probing.stats.intervals import Estimate
 from probing.stats.statistics import SEPARATED
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ from codesyntax_dataset.safe_files import escaped, printable
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
-interval) or the value alone, and a correlation is the same; a difference is [value, low, high, p]; an effect is the
+interval) or the value alone; a difference is [value, low, high, p]; an effect is the
 same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 COLOURED = (
@@ -54,9 +54,14 @@ def separated(p: float) -> bool:
     return p < SEPARATED
 
 
-def tested(one: PairedEffect, *marks: str) -> list[Cell]:
-    """The cell of an effect with its corrected p."""
-    return [*one.effect, one.p_holm, *marks]
+def bounded(estimate: Estimate) -> list[Cell]:
+    """The cell of a score or cost: the value with its interval."""
+    return [estimate.value, estimate.low, estimate.high]
+
+
+def tested(estimate: Estimate, *marks: str) -> list[Cell]:
+    """The cell of a difference or effect: the value with its interval and p."""
+    return [*bounded(estimate), estimate.p, *marks]
 
 
 AS_FILLED = "as filled"
@@ -522,7 +527,7 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
-    if kind not in (SCORE, DIFFERENCE, EFFECT, CORRELATION, COST):
+    if kind not in (SCORE, DIFFERENCE, EFFECT, COST):
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
     low, high, *more = rest
     interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"

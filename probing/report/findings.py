@@ -24,19 +24,27 @@ from codesyntax_dataset.protocol import (
     RANDOM_WEIGHTS,
     REDRAWN_DEPENDENTS,
     SHUFFLED_ATTENTION,
-    TABLE_KS,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence import gather, uncertainty
+from probing.evidence import gather
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.mechanism import OneGuess, one_guess
+from probing.evidence.protocols import (
+    MEASURES,
+    SAME_RELATIONS,
+    TABLE_MEASURES,
+    ChosenHits,
+    Comparison,
+    apply_each,
+    choose,
+    compare_means,
+)
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.selection import SAME_RELATIONS, Outcomes, apply_each, choose
+from probing.evidence.summary import Means, Summary, means
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, at_step
@@ -45,7 +53,8 @@ from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Limit, Settings, extent
-from probing.stats.statistics import cached, holm
+from probing.stats.cache import cached
+from probing.stats.intervals import Estimate, holm
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
@@ -68,7 +77,7 @@ _STYLES: dict[str | None, Any] = {
 
 class CommonResult(NamedTuple):
     """A result on test, restricted to the functions that all subjects could read; `to_choose_on`: those of validation,
-    `heads`: of each layer."""
+    `heads`: of each layer; `layers_note`: what the numbers of layers stand for, if some have no attention."""
 
     settings: Settings
     signature: str
@@ -78,6 +87,7 @@ class CommonResult(NamedTuple):
     to_choose_on: int
     edges: int
     skips: dict[str, int]
+    layers_note: list[str]
 
 
 @dataclass
@@ -96,13 +106,13 @@ class Subject:
     chosen_on: Path
     result: CommonResult
     scores: gather.EvidenceScores
-    comparisons: dict[str, uncertainty.Comparison]
+    comparisons: dict[str, Comparison]
     entry: Entry | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
     beyond: dict[int, Beyond | None]
-    beyond_compared: dict[int, uncertainty.Comparison | None]
+    beyond_compared: dict[int, Comparison | None]
     strata: list[Stratum]
 
     @cached_property
@@ -110,7 +120,7 @@ class Subject:
         return self.result.settings
 
     @property
-    def means(self) -> dict[str, uncertainty.Means]:
+    def means(self) -> dict[str, Means]:
         """One of MEANS -> its scores."""
         scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
         return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
@@ -167,7 +177,7 @@ class Findings:
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
     first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at
-    TABLE_KS. `guessed`: settings of a model or checkpoint -> what its best heads find with one guess, by function.
+    TABLE_KS.
     `rivals`: number of avoided offsets -> what needs no model there. `trainings`: models of which several checkpoints
     were probed; their last ones are the subjects.
     """
@@ -175,16 +185,15 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, dict[str, uncertainty.Summary]]
+    baselines: dict[str, dict[str, Summary]]
     random_heads: int  # as many as the largest model has
-    random: dict[str, uncertainty.Means]
+    random: dict[str, Means]
     chance: dict[str, dict[str, dict[str, float | None]]]
     picked: dict[str, Named]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
-    pairs: dict[tuple[int, int], dict[str, uncertainty.MeanComparison]]
-    guessed: dict[Settings, OneGuess]
+    pairs: dict[tuple[int, int], dict[str, Estimate]]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
 
@@ -220,7 +229,7 @@ class Findings:
         edges = [entry.edges for entry in relations if entry.in_mean]
         return len(edges), sum(edges)
 
-    def baseline(self, mean: str, kind: str) -> uncertainty.Means:
+    def baseline(self, mean: str, kind: str) -> Means:
         """One of MEANS of a baseline."""
         if mean == SAME_RELATIONS:
             return self.subjects[0].scores.same_relations.baselines[kind]
@@ -414,7 +423,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = gather.find(files)
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
-    guesses = {one.probed.test.settings: one_guess(one) for one in evidence if one.probed.test.settings.control is None}
     earlier = {id(one) for training in trainings for one in training[:-1]}
     probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
     evidence = [one for one in evidence if id(one) not in earlier]
@@ -425,13 +433,12 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     in_order = sorted(made, key=lambda pair: (not pair[0].is_model, pair[0].name))
     subjects, evidence = [subject for subject, _ in in_order], [one for _, one in in_order]
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
-    outcomes = [_side_by_side(one.outcomes) for one in evidence]
+    hits = [_side_by_side(one.hits) for one in evidence]
     pairs = list(combinations(models, 2))
+    at_tables = [{mean: chosen.at(TABLE_MEASURES) for mean, chosen in of_model.items()} for of_model in hits]
     of_pairs = {
-        mean: uncertainty.compare_means(
-            [one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs
-        )
-        for mean in (outcomes[0] if pairs else ())
+        (one, other): {mean: compare_means(at_tables[one][mean], at_tables[other][mean]) for mean in at_tables[one]}
+        for one, other in pairs
     }
     by_chance = by_relation(test, direction)
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
@@ -442,20 +449,19 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].scores.baselines,
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
-        chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
+        chance={mean: _chance(by_chance, chosen.relations) for mean, chosen in hits[0].items()},
         picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
         chosen={
             protocol: {
                 rule: {name: [KINDS[head] for head in heads[number, :, 1]] for name, heads in choice.items()}
                 for number, rule in enumerate(RULES)
             }
-            for protocol, kinds in first.splits.baselines.outcomes.items()
+            for protocol, kinds in first.splits.baselines.hits.items()
             for choice in [kinds[BEST_BASELINE].choice]
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
-        guessed=guesses,
+        pairs=of_pairs,
         rivals=first.splits.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
@@ -472,7 +478,9 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         name=name,
         file=file,
         chosen_on=one.probed.files["validation"],
-        result=CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips),
+        result=CommonResult(
+            test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
+        ),
         scores=one.scores,
         comparisons=one.comparisons,
         entry=for_boards(one.entry),
@@ -530,29 +538,30 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
     return counted
 
 
-def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, uncertainty.Means]:
+def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Means]:
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
-        of_published, of_held_out = apply_each(scored, [choose(scored), any_heads])
-        scores = {PUBLISHED: uncertainty.mean_score(of_published), HELD_OUT: uncertainty.mean_score(of_held_out)}
-        if of_published.relations == of_held_out.relations:
-            return {**scores, SAME_RELATIONS: scores[PUBLISHED]}
-        return {**scores, SAME_RELATIONS: uncertainty.mean_score(of_published.only(of_held_out.relations))}
+        both = apply_each(scored, [choose(scored), any_heads])
+        side_by_side = _side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
+        return {mean: np.array(chosen.hits.mean(chosen.system)[:4]) for mean, chosen in side_by_side.items()}
 
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: uncertainty.means(scores) for mean, scores in found.items()}
+    return {mean: means(Estimate(value, low, high, p, 0)) for mean, (value, low, high, p) in found.items()}
 
 
-def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
-    """The outcomes of both protocols, and of SAME_RELATIONS."""
-    return {**outcomes, SAME_RELATIONS: outcomes["published"].only(outcomes["held-out"].relations)}
+def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
+    """The hits by both protocols, and of SAME_RELATIONS."""
+    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
 
 
 def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
     expected = expected_scores(of_relation, relations)
-    return {rule: dict(zip(map(str, KS), uncertainty.bounded(expected[number]))) for number, rule in enumerate(RULES)}
+    cells: dict[str, dict[str, float | None]] = {rule: {} for rule in RULES}
+    for (rule, k), score in zip(MEASURES, expected.tolist()):
+        cells[rule][str(k)] = None if np.isnan(score) else score
+    return cells

@@ -4,17 +4,19 @@ positions, the likelier texts of minimal pairs, and the surprisal of the tokens 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
-from probing.evidence.effect import Effect, Preferred, Usable, effects, preferred, usable
-from probing.instruments.information.result import InformationResult, InformationSettings
+from probing.instruments.information.hits import FINDERS
+from probing.instruments.information.hits import hits as information_hits
+from probing.instruments.information.result import BOTH, WORDS, InformationResult, InformationSettings
 from probing.instruments.likelihood import result as likelihood_results
+from probing.instruments.likelihood.hits import CONTROL, MODEL, NODE, of_pairs, of_surprisal
 from probing.instruments.likelihood.result import (
     LEAST_NODES,
     LEAST_PAIRS,
@@ -22,19 +24,16 @@ from probing.instruments.likelihood.result import (
     Accuracy,
     PreferenceResult,
     Surprisal,
-    SurprisalLedger,
     SurprisalResult,
 )
-from probing.report.document import Column, Section, Table
+from probing.report.document import Column, Section, Table, bounded
 from probing.report.kinds import COST, COUNT, NAME, PERCENT, ROUNDED, SCORE, SIGNED, SIMILARITY
-from probing.report.words import counted, file_names, interval, left_out, method
+from probing.report.words import counted, file_names, interval, left_out, method, starred
 from probing.runs.settings import Settings
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate
 
 TITLE = "What attention adds to words and positions"
-
-CHOICES = ("best", "attention", "words", "both")
-"""The choices of a dependent in tables, from one head to all that is known."""
-
 
 _READ = {
     False: ("all heads", "attention adds", "the attention of all heads"),
@@ -43,12 +42,36 @@ _READ = {
 """What is read of a model, of heads and of states: the name of its choice, what it does, and what it is."""
 
 
-class InformedModel(NamedTuple):
+@dataclass(frozen=True)
+class InformedModel:
     """A result with its intervals. `name`: of files."""
 
     name: str
     result: InformationResult
-    found: Usable
+
+    @cached_property
+    def hits(self) -> dict[str, Hits]:
+        return information_hits(self.result)
+
+    @cached_property
+    def adds(self) -> dict[str, Estimate]:
+        """Relation -> the bits that attention adds to words and positions."""
+        bits = self.hits["bits"]
+        return bits.each(bits.by_group(WORDS, BOTH))
+
+    @cached_property
+    def adds_mean(self) -> Estimate:
+        """The same, the mean over relations."""
+        return self.hits["bits"].mean(WORDS, BOTH).at(0)
+
+    @cached_property
+    def share(self) -> Estimate:
+        """The percentage of the bits that words and positions leave open which attention adds, of the means."""
+        return self.hits["bits"].portion(WORDS, BOTH, of=WORDS).at(0)
+
+    def finds(self, finder: str) -> Estimate:
+        """The mean top-1 UAS of one of FINDERS."""
+        return self.hits["uas"].mean(finder).at(0)
 
 
 def read_informed(files: Sequence[Path]) -> list[InformedModel]:
@@ -63,7 +86,7 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
 
     in_order = sorted(results.values(), key=order)
     names = file_names([f"information-{result.settings.config}-{result.settings.model}" for result in in_order])
-    return [InformedModel(name, result, usable(result)) for name, result in zip(names, in_order)]
+    return [InformedModel(name, result) for name, result in zip(names, in_order)]
 
 
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
@@ -72,19 +95,19 @@ def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
     return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
 
 
-def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], Effect]:
-    """The run of each model, without controls -> what its attention adds, with the interval."""
+def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float]]:
+    """The run of each model, without controls -> the cell of what its attention adds, with the interval."""
     return {
-        same_run(one.result.settings): one.found.mean["adds"]
+        same_run(one.result.settings): bounded(one.adds_mean)
         for one in informed
-        if not (one.result.settings.control or one.result.settings.states) and one.found.mean is not None
+        if not (one.result.settings.control or one.result.settings.states) and one.result.mean is not None
     }
 
 
 def findings(informed: Sequence[InformedModel]) -> list[Section]:
     """The finding on each model, without controls, in a sentence."""
     return [
-        Section(f"{one.name}-finding", f"{one.result.title}: usable information", [sentence(one.result, one.found)])
+        Section(f"{one.name}-finding", f"{one.result.title}: usable information", [sentence(one)])
         for one in informed
         if one.result.settings.control is None
     ]
@@ -92,26 +115,26 @@ def findings(informed: Sequence[InformedModel]) -> list[Section]:
 
 def sections(informed: Sequence[InformedModel]) -> list[Section]:
     """One section, with the models and controls side by side, then each relation by relation; none without models."""
-    each = [Section(one.name, one.result.title, [table(one.result, one.found, one.name)]) for one in informed]
+    each = [Section(one.name, one.result.title, [table(one)]) for one in informed]
     return [Section("information", TITLE, [*method("information"), _together(informed)], each)] if informed else []
 
 
 def _together(informed: Sequence[InformedModel]) -> Table:
-    choices = zip(CHOICES, ("best head", "all heads", "words and positions", "both"))
+    finders = zip(FINDERS, ("best head", "all heads", "words and positions", "both"))
     return Table(
         "information-models",
         "Means over relations, with 95 % intervals over functions",
         [
             Column("model", NAME, of=lambda one: one.result.title),
             Column("relations", COUNT, of=lambda one: one.result.mean.relations),
-            *(Column(title, SCORE, "top-1 UAS", of=partial(_mean, choice)) for choice, title in choices),
-            Column("attention adds", COST, "bits", of=partial(_mean, "adds")),
-            Column("% of open", SCORE, "bits", of=lambda one: one.found.share),
+            *(Column(title, SCORE, "top-1 UAS", of=partial(_found, finder)) for finder, title in finders),
+            Column("attention adds", COST, "bits", of=lambda one: bounded(one.adds_mean)),
+            Column("% of open", SCORE, "bits", of=lambda one: bounded(one.share)),
             Column("% of states", PERCENT, "bits", spare=(0,), of=lambda one: _of_states(one, informed)),
             Column("beyond rules", PERCENT, of=lambda one: one.result.mean.attention_beyond),
             Column("selectivity", SIGNED, spare=(0,), of=lambda one: _selectivity(one, informed)),
         ],
-        [one for one in informed if one.found.mean is not None and one.found.share is not None],
+        [one for one in informed if one.result.mean is not None],
         "States: hidden states of a layer, in a bilinear form, instead of all heads. % of states: how many of the bits "
         "that they add attention adds. Beyond rules: the percentage of the edges missed by words and positions that "
         "the attention of all heads finds. Selectivity: how many points more all heads find than of the control task "
@@ -119,17 +142,16 @@ def _together(informed: Sequence[InformedModel]) -> Table:
     )
 
 
-def _mean(name: str, one: InformedModel) -> Effect | None:
-    return one.found.mean[name] if one.found.mean else None
+def _found(finder: str, one: InformedModel) -> list[float]:
+    return bounded(one.finds(finder))
 
 
 def _of_states(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
     """Percent of the bits that states add which attention adds; None without a run on them, or where they add none."""
     with_states = one.result.settings.model_copy(update={"states": True})
     for other in informed:
-        if other is not one and other.result.settings == with_states and one.found.mean and other.found.mean:
-            add = other.found.mean["adds"]
-            return 100 * one.found.mean["adds"].estimate / add.estimate if add.low > 0 else None
+        if other is not one and other.result.settings == with_states and one.result.mean and other.result.mean:
+            return 100 * one.adds_mean.value / other.adds_mean.value if other.adds_mean.low > 0 else None
     return None
 
 
@@ -146,15 +168,16 @@ def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float
     return None
 
 
-def table(result: InformationResult, found: Usable, name: str = "information") -> Table:
+def table(model: InformedModel) -> Table:
     """The relations, those to which attention adds most first, and their mean."""
+    result = model.result
     source, adding, means = _READ[result.settings.states]
     order = sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0]))
     totals = []
-    if result.mean is not None and found.mean is not None:
-        totals = [(f"mean of {result.mean.relations} relations", result.mean, found.mean["adds"])]
+    if result.mean is not None:
+        totals = [(f"mean of {result.mean.relations} relations", result.mean, model.adds_mean)]
     return Table(
-        name,
+        model.name,
         f"{result.title}: what {means} adds to words and positions, {result.functions} "
         f"{language_of(result.settings.config).units}",
         [
@@ -165,12 +188,12 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
             Column("words", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.words.uas),
             Column("both", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.both.uas),
             Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.words.bits),
-            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, one, adds: adds),
+            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, one, adds: bounded(adds)),
             Column("missed", COUNT, "beyond rules", (2,), of=lambda relation, one, adds: getattr(one, "missed", "")),
             Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.beyond),
             Column(source, PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.attention_beyond),
         ],
-        [(relation + ("" if one.in_mean else " *"), one, found.relations[relation]["adds"]) for relation, one in order],
+        [(starred(relation, one.in_mean), one, model.adds[relation]) for relation, one in order],
         "All choices are fitted on validation. Words: words and positions, without a model. "
         f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
         f"Open: the mean log-loss of words and positions; {adding} this many bits, with 95 % intervals over functions. "
@@ -180,27 +203,27 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
     )
 
 
-def sentence(result: InformationResult, found: Usable) -> str:
+def sentence(model: InformedModel) -> str:
     """The gain of attention in words."""
-    mean = result.mean
-    if mean is None or found.mean is None or found.share is None:
+    mean = model.result.mean
+    if mean is None:
         return "Too few edges for a mean."
-    adds, share = found.mean["adds"], found.share
-    _, adding, means = _READ[result.settings.states]
+    adds = model.adds_mean
+    _, adding, means = _READ[model.result.settings.states]
     return (
         f"Over {mean.relations} relations, the best head finds {mean.best:.1f} % of the dependents, and "
         f"{means} {mean.attention.uas:.1f} %. Words and positions find {mean.words.uas:.1f} % without "
         f"a model, and both together {mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits "
-        f"open; {adding} {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), "
-        f"{share.estimate:.1f} % of them."
+        f"open; {adding} {SIGNED.show(adds.value)} ({interval(adds.low, adds.high, SIGNED)}), "
+        f"{model.share.value:.1f} % of them."
     )
 
 
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
-    found, without = usable(result), left_out(result.left_out, result.skips)
+    model, without = InformedModel("information", result), left_out(result.left_out, result.skips)
     below = [f"left out: {without}"] if without else []
-    return [table(result, found), sentence(result, found), result.signature, *below]
+    return [table(model), sentence(model), result.signature, *result.run.layers_note, *below]
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
@@ -233,12 +256,12 @@ def read_preferred(files: Sequence[Path]) -> list[PreferenceResult]:
 def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
     """One section, with the models and controls side by side, then each by phenomenon, distance and depth; none without
     results."""
-    found = [preferred(result) for result in results]
-    rows = [
-        [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs, result.mean.brackets, *of.mean]
-        for result, of in zip(results, found)
-        if result.mean is not None and of.mean is not None
-    ]
+    hits = [of_pairs(result) for result in results]
+    rows: list[list[object]] = []
+    for result, measured in zip(results, hits):
+        if result.mean is not None:
+            names = [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs]
+            rows.append([*names, result.mean.brackets, *map(bounded, _means(measured["phenomena"], MODEL))])
     together = Table(
         "preference-models",
         "Means over phenomena, with 95 % intervals over repositories",
@@ -246,8 +269,8 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
         rows,
     )
     each = [
-        Section(result.settings.name, result.title, _preference_tables(result, of, result.settings.name))
-        for result, of in zip(results, found)
+        Section(result.settings.name, result.title, _preference_tables(result, measured, result.settings.name))
+        for result, measured in zip(results, hits)
     ]
     return [Section("preference", PREFERENCE_TITLE, [*method("preference"), together], each)] if results else []
 
@@ -255,37 +278,50 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
     skipped = [f"skipped: {count:,} pairs ({reason})" for reason, count in result.skips.items()]
-    return [*_preference_tables(result, preferred(result), "preference"), result.signature, *skipped]
+    return [*_preference_tables(result, of_pairs(result), "preference"), result.signature, *skipped]
 
 
-def _preference_tables(result: PreferenceResult, found: Preferred, name: str) -> list[Table]:
+def _preference_tables(result: PreferenceResult, measured: Mapping[str, Hits], name: str) -> list[Table]:
     totals: list[list[object]] = []
-    if result.mean is not None and found.mean is not None:
-        title = f"mean of {result.mean.phenomena} phenomena"
-        totals = [[title, result.accuracy.pairs, None, None, result.mean.brackets, *found.mean]]
+    if result.mean is not None:
+        title, means = f"mean of {result.mean.phenomena} phenomena", _means(measured["phenomena"], MODEL)
+        totals = [[title, result.accuracy.pairs, None, None, result.mean.brackets, *map(bounded, means)]]
     phenomena = Table(
         name,
         f"{result.title}: the grammatical text is likelier, percent of pairs",
         [Column("phenomenon", NAME), *_ACCURACY],
-        _accuracies(result.phenomena, found.groups["phenomena"], LEAST_PAIRS),
+        _accuracies(result.phenomena, measured["phenomena"], LEAST_PAIRS),
         f"By {result.run.scores}. Near 50: by chance; ties count half. 95 % intervals over repositories. *: fewer than "
         f"{LEAST_PAIRS} pairs, not in the mean. Brackets: without a model, the text with fewer unmatched brackets.",
         totals=totals,
     )
-    rows = _accuracies(result.relations, found.groups["relations"])
-    rows += _accuracies(result.distances, found.groups["distances"], by="distance ")
-    rows += _accuracies(result.depths, found.groups["depths"], by="depth ")
+    rows = _accuracies(result.relations, measured["relations"])
+    rows += _accuracies(result.distances, measured["distances"], by="distance ")
+    rows += _accuracies(result.depths, measured["depths"], by="depth ")
     title = f"{result.title}: the same by relation, by distance, in tokens, and by depth, in levels of the tree"
     return [phenomena, Table(f"{name}-bins", title, [Column("pairs with", NAME), *_ACCURACY], rows)]
 
 
-def _accuracies(
-    accuracies: Mapping[str, Accuracy], found: Mapping[str, Sequence[Effect]], least: int = 0, by: str = ""
-) -> list[list[object]]:
-    return [
-        [by + name + " *" * (one.pairs < least), one.pairs, one.repositories, one.ties, one.brackets, *found[name]]
-        for name, one in accuracies.items()
-    ]
+def _accuracies(accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = "") -> list[list[object]]:
+    rows: list[list[object]] = []
+    scores = _cells(hits, MODEL)
+    for name, one in accuracies.items():
+        shown = by + starred(name, one.pairs >= least)
+        rows.append([shown, one.pairs, one.repositories, one.ties, one.brackets, *scores[name]])
+    return rows
+
+
+def _cells(hits: Hits, system: str, against: str | None = None) -> dict[str, list[list[float]]]:
+    """Group -> the cells of a score or difference, by each measure."""
+    estimate = hits.by_group(system, against)
+    by_measure = [hits.each(estimate, measure) for measure in hits.measures]
+    return {name: [bounded(of_groups[name]) for of_groups in by_measure] for name in hits.groups}
+
+
+def _means(hits: Hits, system: str, against: str | None = None) -> list[Estimate]:
+    """The means over groups, by each measure."""
+    mean = hits.mean(system, against)
+    return [mean.at(row) for row in range(len(hits.measures))]
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal
@@ -311,10 +347,10 @@ _SUBJECTS = {**_TITLES, ROLES[-1]: "a token of a node"}
 def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     """The tables, each with what it shows in words, and what is said below them."""
     tables: list[str | Table] = []
-    name = result.settings.name
+    name, measured = result.settings.name, of_surprisal(result)
     for role in ROLES:
-        ledger, unmatched = result.ledger.of(role), result.unmatched.get(role, {})
-        rows = _surprisals(ledger, "node_types", result.node_types[role], unmatched)
+        hits = measured[role]
+        rows = _surprisals(hits, result.node_types[role], LEAST_NODES, result.unmatched.get(role, {}))
         title = f"{result.title}: surprisal in bits, {_TITLES[role]}"
         notes = (
             "Gain: by how many bits tokens surprise less than their controls, which are tokens of the same function as "
@@ -323,19 +359,16 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
             "or an untrained twin (--control random-weights) have it, too. Frequency: how often the text of a token "
             f"stands in the functions (geometric mean). *: fewer than {LEAST_NODES} nodes, not in the mean."
         )
-        kinds = ledger.rows["node_type"]
-        enough = np.bincount(kinds, minlength=1) >= LEAST_NODES
         columns, totals, said = [Column("node type", NAME), *_SURPRISAL], [], []
-        if enough.any():
-            gains = _gains(ledger, kinds, enough[kinds])
-            totals = [[f"mean of {enough.sum()} types", *[None] * 3, *gains, *[None] * 5]]
-            said = [surprisal_sentence(result, role, int(enough.sum()), *gains)]
+        if types := len(hits.counted):
+            gains = _means(hits, CONTROL, NODE)
+            totals = [[f"mean of {types} types", *[None] * 3, *map(bounded, gains), *[None] * 5]]
+            said = [surprisal_sentence(result, role, types, *gains)]
         tables += [Table(f"{name}-{role}", title, columns, rows, notes, totals=totals), *said]
-    closing = result.ledger.of(likelihood_results.CLOSING)
     bins = [
-        [f"{by} {row[0]}", *row[1:-1]]
-        for by, at in (("distance", "distances"), ("depth", "depths"))
-        for row in _surprisals(closing, at, getattr(result, at)[likelihood_results.CLOSING], {})
+        [f"{by.removesuffix('s')} {row[0]}", *row[1:-1]]
+        for by in ("distances", "depths")
+        for row in _surprisals(measured[by], getattr(result, by)[likelihood_results.CLOSING], 0, {})
     ]
     title = f"{result.title}: the token with which a node ends, by distance to the first, in tokens, and by depth"
     columns = [Column("nodes at", NAME), *_SURPRISAL[:-1]]
@@ -345,43 +378,32 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
 
 
 def _surprisals(
-    ledger: SurprisalLedger, by: str, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
+    hits: Hits, groups: Mapping[str, Surprisal], least: int, unmatched: Mapping[str, int]
 ) -> list[list[object]]:
-    """A row for each group, with intervals over functions."""
-    chosen = dict(ledger.groups()[by])
+    """A row for each group, with intervals over functions; those of fewer than so many nodes have a star."""
     rows: list[list[object]] = []
+    gains = _cells(hits, CONTROL, NODE)
     for name, of in groups.items():
         frequencies = [np.exp2(each[likelihood_results.FREQUENCY]) for each in (of.tokens, of.controls)]
         places = [100 * each[likelihood_results.PLACE] for each in (of.tokens, of.controls)]
         surprisal = of.tokens[likelihood_results.BITS], of.controls[likelihood_results.BITS]
-        few = " *" * (by == "node_types" and of.nodes < LEAST_NODES)
-        gains = _gains(ledger, np.zeros(len(ledger)), chosen[name])
-        rows.append([name + few, of.nodes, *surprisal, *gains, *frequencies, *places, unmatched.get(name, 0)])
+        without = unmatched.get(name, 0)
+        shown = starred(name, of.nodes >= least)
+        rows.append([shown, of.nodes, *surprisal, *gains[name], *frequencies, *places, without])
     return rows
 
 
-def _gains(ledger: SurprisalLedger, group: np.ndarray, chosen: np.ndarray) -> list[Effect]:
-    """The gains of the model and of 5-grams, and by how much the first is larger: means over the `chosen` rows of a
-    group (N,) and over groups."""
-    _, functions = np.unique(ledger.rows["function"][chosen], return_inverse=True)
-    _, groups = np.unique(group[chosen], return_inverse=True)
-    cells = np.zeros((functions.max() + 1, groups.max() + 1, 4))
-    gained = ledger.gained()[chosen]
-    np.add.at(cells, (functions, groups), np.column_stack([np.ones(len(groups)), gained, -np.diff(gained)]))
-    return effects(cells[..., 0], cells[..., 1:])
-
-
 def surprisal_sentence(
-    result: SurprisalResult, role: str, types: int, gain: Effect, of_grams: Effect, over: Effect
+    result: SurprisalResult, role: str, types: int, gain: Estimate, of_grams: Estimate, over: Estimate
 ) -> str:
     """What a table shows: a gain over controls counts where it is larger than that of 5-grams."""
 
-    def told(effect: Effect) -> str:
-        return f"{COST.show(effect.estimate)} bits ({interval(effect.low, effect.high, COST)})"
+    def told(effect: Estimate) -> str:
+        return f"{COST.show(effect.value)} bits ({interval(effect.low, effect.high, COST)})"
 
     subject = f"Over {counted(types, 'node type')}, {_SUBJECTS[role]}"
     if gain.low != gain.low:
-        return f"{subject} gains {COST.show(gain.estimate)} bits over its control, in too few functions to say more."
+        return f"{subject} gains {COST.show(gain.value)} bits over its control, in too few functions to say more."
     if not gain.low > 0:
         return f"{subject} is foreseen no better than its control: a gain of {told(gain)}."
     better = f"{subject} is foreseen better than its control, with a gain of {told(gain)}"

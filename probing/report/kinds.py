@@ -45,6 +45,5 @@ SIGNED = Kind(partial(_signed, digits=3))
 EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
-CORRELATION = Kind(NATS.show, DIFFERENCE.parts)
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
 RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range

@@ -10,7 +10,8 @@ import numpy as np
 from codesyntax_dataset.protocol import KS, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.evidence.compared import Course, Emergence
-from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.summary import bounded
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
@@ -18,7 +19,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
 from probing.report.words import counted, interval, method, numbered
-from probing.stats.statistics import holm
+from probing.stats.intervals import holm
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 _IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}
@@ -138,14 +139,14 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
 def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
-    for (at_rule, rule), (at_k, k) in product(enumerate(findings.rules), enumerate(TABLE_KS)):
+    for rule, k in product(findings.rules, TABLE_KS):
         compared = {mean: [comparisons[mean] for comparisons in findings.pairs.values()] for mean in side_by_side}
-        corrected = {mean: holm(np.array([one.p[at_rule, at_k] for one in ones])) for mean, ones in compared.items()}
+        cell = TABLE_MEASURES.index((rule, int(k)))
+        corrected = {mean: holm(np.array([one.p[cell] for one in ones])) for mean, ones in compared.items()}
         for place, pair in enumerate(findings.pairs):
             names = [findings.subjects[one].name for one in pair]
             differences = [
-                [*ones[place].mean[:, at_rule, at_k].tolist(), float(corrected[mean][place])]
-                for mean, ones in compared.items()
+                [*bounded(ones[place].at(cell)), float(corrected[mean][place])] for mean, ones in compared.items()
             ]
             rows.append([rule, k, *names, *differences])
     columns = [Column("model"), Column("vs model")]

@@ -24,8 +24,8 @@ from probing.report import (
     headline,
     information,
     means,
-    mechanism,
     relations,
+    silencing,
     syntaxeval,
 )
 from probing.report.document import Column, Section, Table
@@ -33,12 +33,13 @@ from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
 from probing.report.kinds import CODE, COUNT, NAME
-from probing.report.mechanism import SilencedModel, read_silenced
 from probing.report.results import parts
+from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import Group, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
-from probing.stats.statistics import FEW_FUNCTIONS, caching
+from probing.stats.cache import caching
+from probing.stats.intervals import FEW_CLUSTERS
 
 logger = logging.getLogger(__name__)
 
@@ -196,17 +197,15 @@ def sections(
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [
         *syntaxeval.findings(masked),
-        *mechanism.silencing_findings(silenced),
+        *silencing.findings(silenced),
         *information.findings(informed),
     ]
     rest = [
         *(_attention(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
-        *mechanism.sections(mechanism.read_both(all_findings, masked, data)),
-        *mechanism.silencing_sections(silenced),
+        *silencing.sections(silenced),
         *information.sections(informed),
         *information.preference_sections(preferred),
-        *mechanism.predictors(all_findings, informed, silenced, preferred),
         *(Section(result.settings.name, result.title, parts(result)) for result in others),
     ]
     fold(rest)
@@ -269,7 +268,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
         if entry["few_functions"]
     ]
     if few:
-        notes.append(f"In fewer than {FEW_FUNCTIONS} {units}: {', '.join(few)}.")
+        notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
     key = findings.name
     sections: list[Section] = []
     detailed = findings.models if of_models else []
@@ -322,6 +321,6 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     ]
     columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
     skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
-    return Section(
-        "provenance", "Results and signatures", [results, skipped if skips else "All functions were scored."]
-    )
+    notes = [f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note]
+    rest: list[str | Table] = [skipped if skips else "All functions were scored.", *dict.fromkeys(notes)]
+    return Section("provenance", "Results and signatures", [results, *rest])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +14,26 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import beyond
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
-from probing.instruments.masking.result import FLOORS, MaskResult, OutcomeArms
-from probing.report import figures, information, mechanism
+from probing.instruments.masking.hits import T0, T1, hits
+from probing.instruments.masking.result import MaskResult
+from probing.report import figures, information, silencing
 from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import counted, interval, starred
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from probing.models.catalogue import Description
 
 _SIMILARITY = "jaccard"
 
@@ -43,7 +44,7 @@ def parts(result: object) -> list[str | Table]:
     raise TypeError(f"{type(result).__name__} has no table")
 
 
-parts.register(mechanism.silencing_parts)
+parts.register(silencing.silencing_parts)
 parts.register(information.parts_of)
 parts.register(information.preference_parts)
 parts.register(information.surprisal_parts)
@@ -76,7 +77,7 @@ def attention(result: ProbeResult) -> list[str | Table]:
     )
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
-    return [table, result.signature, *eager, *_skipped(result.skips)]
+    return [table, result.signature, *result.run.layers_note, *eager, *_skipped(result.skips)]
 
 
 def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
@@ -125,9 +126,10 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     found = beyond(validation.ledger, result.ledger, avoided)
     if found is None or not found.in_mean:
         return [f"too few edges lie beyond {offsets} of their relation"]
-    rule, names = RULES.index(RULE), found.outcomes.relations
-    scores = dict(zip(names, found.estimate.relations[0, rule].T))  # of each relation: (k,)
-    means = found.estimate.mean[:, rule]  # (3, k)
+    rule, names = RULES.index(RULE), found.chosen.relations
+    chosen = found.chosen.at([(RULE, int(k)) for k in TABLE_KS])
+    scores = dict(zip(names, chosen.hits.scores(chosen.system).T))  # of each relation: (k,)
+    means = chosen.hits.mean(chosen.system)
     table = Table(
         "beyond",
         f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {RULE} token of the dependent",
@@ -136,9 +138,9 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
             Column("edges", COUNT, spare=(2,), of=lambda name: found.edges[name][1]),
             Column("hard", COUNT, of=lambda name: found.edges[name][0]),
             Column(
-                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.outcomes.choice[name][rule, 0]))
+                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.chosen.choice[name][rule, 0]))
             ),
-            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][int(k) - 1])),
+            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][TABLE_KS.index(k)])),
         ],
         sorted(names, key=lambda name: -scores[name][0]),
         "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
@@ -148,34 +150,30 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
                 "",
                 f"{found.share:.0f} %",
                 "",
-                *(means[0, int(k) - 1] for k in TABLE_KS),
+                *means.value.tolist(),
             ]
         ],
     )
     excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
-    interval = f"95 % interval of the mean at k = 1: {means[1, 0]:.1f} to {means[2, 0]:.1f}"
+    interval = f"95 % interval of the mean at k = 1: {means.low[0]:.1f} to {means.high[0]:.1f}"
     return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
 
 
 @parts.register
 def masking(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the type."""
-    arms = _arms(result)
-    effects = _effects(arms)
-    columns = {
-        column: {name: np.stack(of[1:]) for name, of in result.arms(column).items() if name in arms}
-        for column in (_SIMILARITY, *FLOORS[_SIMILARITY])
-    }
-    gained = {name: [filler.gain for filler in found] for name, found in gains(columns, _SIMILARITY).items()}
+    measured = hits(result)[_SIMILARITY]
+    effects, t1, t0 = _effects(measured), *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0))
+    gained = {name: [filler.gain for filler in found] for name, found in gains(measured).items()}
     table = Table(
         "masking",
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
         [
             Column("node type", NAME, of=lambda name: name),
-            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].functions),
-            Column("T1", SIMILARITY, of=lambda name: arms[name].t1.mean()),
-            Column("T0", SIMILARITY, of=lambda name: arms[name].t0.mean()),
+            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].n),
+            Column("T1", SIMILARITY, of=lambda name: t1[name]),
+            Column("T0", SIMILARITY, of=lambda name: t0[name]),
             Column("effect", EFFECT, of=lambda name: tested(effects[name])),
             Column("gain T1", EFFECT, spare=(7, 5, 6), of=lambda name: tested(gained[name][0])),
             Column("gain T0", EFFECT, spare=(8, 5, 6), of=lambda name: tested(gained[name][1])),
@@ -183,7 +181,7 @@ def masking(result: MaskResult) -> list[str | Table]:
             Column("restored T0", PERCENT, spare=(3,), of=lambda name: result.node_types[name].t0.restored),
             Column("masked", COUNT, spare=(1,), of=lambda name: result.node_types[name].masked),
         ],
-        sorted(effects, key=lambda name: effects[name].effect.estimate),
+        sorted(effects, key=lambda name: effects[name].value),
         f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
         "over functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
         "(Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
@@ -196,13 +194,10 @@ def masking(result: MaskResult) -> list[str | Table]:
     return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
 
 
-def _arms(result: MaskResult) -> dict[str, OutcomeArms]:
-    """The node types that are in any function."""
-    return {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
-
-
-def _effects(arms: Mapping[str, OutcomeArms]) -> dict[str, PairedEffect]:
-    return paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
+def _effects(measured: Hits) -> dict[str, Estimate]:
+    """Node type -> the effect of masking it, with p corrected."""
+    (effects,) = corrected([measured.by_group(T1, T0)])
+    return measured.each(effects)
 
 
 @parts.register
@@ -315,27 +310,6 @@ def _baseline_means(result: BaselineResult) -> Table:
     )
 
 
-def models(descriptions: Iterable[Description]) -> list[str | Table]:
-    """A row for each model, and remarks."""
-    remarks: list[str | Table] = []
-    rows: list[list[object]] = []
-    for model in descriptions:
-        direction = "both" if len(model.directions) > 1 else "".join(model.directions) or None
-        sizes = [model.layers or None, model.heads or None, model.longest or "any"]
-        known = [model.family, *sizes, direction] if model.path != "unknown" else [None] * 5
-        rows.append([model.model, *known, model.path])
-        remarks += [f"{model.model}: {model.path}: {model.why}"] if model.why else []
-    columns = [
-        Column("model"),
-        Column("family", NAME, spare=(1,)),
-        *Column.each(COUNT, "layers", "heads"),
-        Column("sub-\ntokens", SHORT),
-        Column("direction", NAME, spare=(2,)),
-        Column("attention", NAME),
-    ]
-    return [Table("models", "Models, and how their attention is read", columns, rows), *remarks]
-
-
 def _over_k(kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None) -> list[Column]:
     """A column for each k; `of`: the cell of k and a record."""
     return [Column(f"k={k}", kind, spare=(spare.get(k, 0),), of=of and partial(of, k)) for k in TABLE_KS]
@@ -371,8 +345,8 @@ def _plot_attention(result: ProbeResult, axes: Axes | None = None) -> Axes:
 
 @plot.register(MaskResult)
 def _plot_masking(result: MaskResult, axes: Axes | None = None) -> Axes:
-    effects = _effects(_arms(result))
-    names = sorted(effects, key=lambda name: effects[name].effect.estimate)
+    effects = _effects(hits(result)[_SIMILARITY])
+    names = sorted(effects, key=lambda name: effects[name].value)
     axes = axes or _new(len(names))
     figures.dots(axes, names, [dots("", [tested(effects[name]) for name in names], COLOURS[0])])
     axes.set_xlabel("T1 − T0, Jaccard similarity")

@@ -10,9 +10,10 @@ import numpy as np
 from codesyntax_dataset.protocol import (
     KS,
 )
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.uncertainty import Comparison, HeadEstimate
+from probing.evidence.protocols import Comparison
+from probing.evidence.summary import HeadEstimate
 from probing.report.document import Column, separated
 from probing.report.figures import Dots, stacked
 from probing.report.findings import MEANS, RULE, Cell, Findings, K, Subject
@@ -66,14 +67,12 @@ def difference_on(comparison: Comparison | None, relation: str, rule: str = RULE
     """[difference, low, high, p] on a relation, p corrected over relations; None if it was not compared there."""
     if comparison is None or relation not in comparison.relations:
         return None
-    cell = RULES.index(rule), int(k) - 1, comparison.relations.index(relation)
-    return [*comparison.difference.relations[:, *cell].tolist(), float(comparison.p_holm[cell])]
+    return list(comparison.on(relation, rule, int(k))[:4])
 
 
 def mean_difference(comparison: Comparison, rule: str = RULE, k: str = K) -> list[float]:
     """[difference, low, high, p] of a mean over relations, p uncorrected."""
-    cell = RULES.index(rule), int(k) - 1
-    return [*comparison.difference.mean[:, *cell].tolist(), float(comparison.p_mean[cell])]
+    return list(comparison.of_mean(rule, int(k))[:4])
 
 
 def with_marks(relation: str, few_functions: bool = False) -> list[str]:

@@ -11,19 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_dataset import syntaxeval
-from probing.evidence.effect import POWER
-from probing.evidence.masked import Masked, MaskedType, comparable, gather
+from probing.evidence.masked import Masked, comparable, gather
 from probing.instruments.masking import examples
 from probing.instruments.masking.examples import RestoredExample, Worked
 from probing.instruments.masking.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
-from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, separated, tested
+from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, tested
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
 from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.intervals import FEW_CLUSTERS, POWER
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
 """Text masked in T0, by the control of a run."""
@@ -68,15 +67,13 @@ class Group(NamedTuple):
         """Those that a model lost most in first, by SHOWN."""
         effects: dict[str, float] = {}
         for model in self.models.values():
-            for name, one in model.node_types.items():
-                effects[name] = min(effects.get(name, np.inf), one.effects[SHOWN].effect.estimate)
+            for name, effect in model.effects[SHOWN].items():
+                effects[name] = min(effects.get(name, np.inf), effect.value)
         return sorted(effects, key=lambda name: (effects[name], name))
 
     def functions(self, node_type: str) -> int:
         """The number of functions with nodes of a type, which all models that have it share."""
-        return next(
-            model.node_types[node_type].functions for model in self.models.values() if node_type in model.node_types
-        )
+        return next(model.counted(node_type) for model in self.models.values() if node_type in model.node_types)
 
 
 def read_groups(files: Sequence[Path]) -> list[Group]:
@@ -137,17 +134,18 @@ _OF_RUN = ("revision", "max_length", "node_types", "random_weights")
 
 def _finding(name: str, model: Masked) -> str:
     """Where masking a node type costs more than the control, less, or neither, and which outcomes say so."""
-    counted = {kind: one for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
+    counted = [kind for kind in model.node_types if model.counted(kind) >= FEW_CLUSTERS]
     if not counted:
-        return f"{name}: every node type is in fewer than {FEW_FUNCTIONS} functions, so its effects show nothing."
-    known = {kind: one for kind, one in counted.items() if one.restores}
+        return f"{name}: every node type is in fewer than {FEW_CLUSTERS} functions, so its effects show nothing."
+    known = [kind for kind in counted if model.restores(kind)]
     if not known:
         return (
             f"{name} restores no node type better than one fixed sub-token would, the one that is masked most often. "
             "Its effects therefore show nothing."
         )
-    order = sorted(known, key=lambda kind: known[kind].effects[SHOWN].effect.estimate)
-    signs = {kind: _signs(known[kind]) for kind in order}
+    effects = model.effects[SHOWN]
+    order = sorted(known, key=lambda kind: effects[kind].value)
+    signs = {kind: _signs(model, kind) for kind in order}
     of_all = [kind for kind in order if SHOWN in signs[kind]]
     more = [kind for kind in of_all if set(signs[kind].values()) == {-1}]
     less = [kind for kind in reversed(of_all) if set(signs[kind].values()) == {1}]
@@ -158,9 +156,8 @@ def _finding(name: str, model: Masked) -> str:
 
     def told(kinds: Sequence[str]) -> str:
         with_effect = [
-            f"{kind} ({EFFECT.show(estimate)}, {interval(low, high, EFFECT)})"
+            f"{kind} ({EFFECT.show(effects[kind].value)}, {interval(effects[kind].low, effects[kind].high, EFFECT)})"
             for kind in kinds[:NAMED]
-            for estimate, low, high in [known[kind].effects[SHOWN].effect]
         ]
         return listed([*with_effect, *kinds[NAMED:]])
 
@@ -169,7 +166,7 @@ def _finding(name: str, model: Masked) -> str:
         together = {text: [kind for kind in kinds if said[kind] == text] for text in said.values()}
         return "; ".join(f"{listed(same)} ({text})" for text, same in together.items())
 
-    text = f"{name}: of {len(known)} node types in at least {FEW_FUNCTIONS} functions, "
+    text = f"{name}: of {len(known)} node types in at least {FEW_CLUSTERS} functions, "
     text += f"masking {told(more)} costs" if more else "masking never costs"
     text += f" more than masking {RANDOM[model.settings.control]} does, by {listed([*OUTCOMES.values()])} alike"
     text += " (T1 − T0, Jaccard similarity)" if more or less else ""
@@ -177,7 +174,7 @@ def _finding(name: str, model: Masked) -> str:
     text += f" The outcomes contradict each other for {by_outcome(differ)}." if differ else ""
     text += f" Only some outcomes separate a difference from 0 for {by_outcome(some)}." if some else ""
     if neither:
-        unseen = [f"{kind} ({SIMILARITY.show(known[kind].effects[SHOWN].detectable)})" for kind in neither]
+        unseen = [f"{kind} ({SIMILARITY.show(model.detectable(kind, SHOWN))})" for kind in neither]
         text += (
             f" No outcome separates a difference from 0 for {listed(unseen)}; the brackets give the difference in "
             f"similarity that the test would find with a probability of {100 * POWER:.0f} %."
@@ -195,10 +192,10 @@ def _finding(name: str, model: Masked) -> str:
     return text
 
 
-def _signs(one: MaskedType) -> dict[str, int]:
-    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0."""
-    effects = {outcome: one.effects[outcome] for outcome in OUTCOMES if one.tells(outcome)}
-    return {outcome: int(np.sign(of.effect.estimate)) * separated(of.p_holm) for outcome, of in effects.items()}
+def _signs(model: Masked, kind: str) -> dict[str, int]:
+    """Outcome that tells something of a node type -> 1 or -1 if the test separates its effect from 0."""
+    effects = {outcome: model.effects[outcome][kind] for outcome in OUTCOMES if model.tells(kind, outcome)}
+    return {outcome: int(np.sign(effect.value)) * effect.significant for outcome, effect in effects.items()}
 
 
 def _said(signs: dict[str, int]) -> str:
@@ -218,7 +215,7 @@ def _group(group: Group) -> Section:
     types = group.node_types
     if not types:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
-    kept = [name for name in types if group.functions(name) >= FEW_FUNCTIONS]
+    kept = [name for name in types if group.functions(name) >= FEW_CLUSTERS]
     drawn = [_effects_figure(group, kept)] if kept else []
     spread = _spread(group, kept) if kept else []
     return Section(
@@ -247,7 +244,7 @@ def _table(group: Group) -> Table:
     rows = []
     for similarity, kind in product(SIMILARITIES, group.node_types):
         functions = group.functions(kind)
-        marks = "few functions" if functions < FEW_FUNCTIONS else ""
+        marks = "few functions" if functions < FEW_CLUSTERS else ""
         cells = [_cells(model, kind, similarity) for model in group.models.values()]
         rows.append([_title(similarity), [kind, marks], functions, *chain.from_iterable(cells)])
     columns = [Column("similarity"), Column("node type", MARKED), Column("functions", COUNT)]
@@ -268,7 +265,7 @@ def _table(group: Group) -> Table:
         columns,
         rows,
         f"T1: the nodes of the type are masked. T0: {RANDOM[group.settings.control]}. Masked: sub-tokens in T1. "
-        f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected "
+        f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_CLUSTERS} functions) and p, corrected "
         "for the node types of the model (Holm) and for three outcomes: similarity, restored sub-tokens and "
         f"log-probability. {COLOURED} As filled: a filler without a model has as much (next table), "
         "so the effect shows nothing. Largest loss: the lowest orange effect. Detectable: the effect that the "
@@ -279,19 +276,26 @@ def _table(group: Group) -> Table:
 
 
 def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
-    if (one := model.node_types.get(kind)) is None:
+    if kind not in model.node_types:
         return [None] * 10
-    t1, t0 = one.arms[similarity].mean(axis=1).tolist()
-    effect = one.effects[similarity]
-    marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
-    marks += [] if one.tells(similarity) else [AS_FILLED]
-    restored = (100 * one.arms["restored"].mean(axis=1)).tolist()
-    chance_t1, chance_t0 = one.arms["log_probability"].mean(axis=1).tolist()
-    more, likelier = (
-        tested(one.effects[name], *([] if one.restores else [AS_FILLED])) for name in ("restored", "log_probability")
+    (t1, t0), restored, chance = (
+        model.arms(kind, outcome).mean(axis=1).tolist() for outcome in (similarity, "restored", "log_probability")
     )
-    cells = [one.masked, t1, t0, tested(effect, *marks), effect.detectable, *restored]
-    return [*cells, more, chance_t0 - chance_t1, likelier]
+    marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
+    marks += [] if model.tells(kind, similarity) else [AS_FILLED]
+    unrestored = [] if model.restores(kind) else [AS_FILLED]
+    effect, more, likelier = (model.effects[name][kind] for name in (similarity, "restored", "log_probability"))
+    return [
+        model.masked[kind],
+        t1,
+        t0,
+        tested(effect, *marks),
+        model.detectable(kind, similarity),
+        *(100 * share for share in restored),
+        tested(more, *unrestored),
+        chance[1] - chance[0],
+        tested(likelier, *unrestored),
+    ]
 
 
 def _floors(group: Group) -> Table:
@@ -323,22 +327,20 @@ def _floors(group: Group) -> Table:
 
 
 def _floor_cells(model: Masked, kind: str, outcome: str) -> list[object]:
-    if (one := model.node_types.get(kind)) is None:
+    if kind not in model.node_types:
         return [None] * 8
     cells: list[object] = []
-    for arm, (filler, floor, gain) in zip(one.arms[outcome], one.gains[outcome]):
-        cells += [float(arm.mean()), floor, FILLED_WITH[filler.partition("_")[0]], tested(gain)]
+    for arm, (filler, floor, gain) in zip(model.arms(kind, outcome), model.gains[outcome][kind]):
+        cells += [float(arm.mean()), floor, FILLED_WITH[filler], tested(gain)]
     return cells
 
 
 def _largest_loss(model: Masked, similarity: str) -> str | None:
     """The node type with the lowest effect, of those that the test separates from 0."""
     effects = {
-        name: one.effects[similarity].effect.estimate
-        for name, one in model.node_types.items()
-        if separated(one.effects[similarity].p_holm)
-        and one.effects[similarity].effect.estimate < 0
-        and one.tells(similarity)
+        name: effect.value
+        for name, effect in model.effects[similarity].items()
+        if effect.significant and effect.value < 0 and model.tells(name, similarity)
     }
     return min(effects, key=lambda name: effects[name], default=None)
 
@@ -352,15 +354,17 @@ def _title(similarity: str) -> str:
 def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
     series = []
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
-        found = [*map(model.node_types.get, types)]
-        cells = [one and one.effects[SHOWN].effect for one in found]
-        filled = [one is not None and one.tells(SHOWN) and separated(one.effects[SHOWN].p_holm) for one in found]
-        series.append(figures.Dots(name, figures.stacked(cells), colour, filled))
+        effects = [model.effects[SHOWN].get(kind) for kind in types]
+        filled = [
+            effect is not None and effect.significant and model.tells(kind, SHOWN)
+            for kind, effect in zip(types, effects)
+        ]
+        series.append(figures.Dots(name, figures.stacked(effects), colour, filled))
     return Figure(
         f"{group.name}-effects",
         f"{group.title}: the effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % "
         "intervals. Left of 0, the nodes are harder to restore than the control. Filled points: corrected p < 0.05, "
-        f"and more than fillers have. Node types in at least {FEW_FUNCTIONS} functions.",
+        f"and more than fillers have. Node types in at least {FEW_CLUSTERS} functions.",
         f"A dot and a line for the effect and interval of {', '.join(types)}. The table has the numbers.",
         group.name,
         lambda: figures.effects(types, series, "T1 − T0, Jaccard similarity"),
@@ -394,24 +398,25 @@ def _panels(group: Group, types: Sequence[str]) -> dict[str, list[ArmPercentiles
     """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
     panels: dict[str, list[ArmPercentiles | None]] = {}
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
-        found = [*map(model.node_types.get, types)]
-        panels[name] = [one and ArmPercentiles(*_percentiles(one), colour) for one in found]
+        panels[name] = [
+            ArmPercentiles(*_percentiles(model, kind), colour) if kind in model.node_types else None for kind in types
+        ]
     return panels
 
 
-def _percentiles(one: MaskedType) -> tuple[np.ndarray, np.ndarray]:
-    """The PERCENTILES of SHOWN over functions, T1 and T0."""
-    t1, t0 = np.percentile(one.arms[SHOWN], PERCENTILES, axis=1).T
+def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """The PERCENTILES of SHOWN over the functions with a node type, T1 and T0."""
+    t1, t0 = np.percentile(model.arms(kind, SHOWN), PERCENTILES, axis=1).T
     return t1, t0
 
 
 def _distribution(group: Group) -> Table:
     """The numbers of the box plots and curves."""
     rows = [
-        [name, kind, arm, one.functions, int(percentile), float(value)]
+        [name, kind, arm, model.counted(kind), int(percentile), float(value)]
         for name, model in group.models.items()
-        for kind, one in model.node_types.items()
-        for arm, values in zip(("T1", "T0"), _percentiles(one))
+        for kind in model.node_types
+        for arm, values in zip(("T1", "T0"), _percentiles(model, kind))
         for percentile, value in zip(PERCENTILES, values)
     ]
     columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]

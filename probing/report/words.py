@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
-from probing.evidence.mechanism import LEAST
 from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.report.kinds import Kind
 from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
@@ -16,7 +15,6 @@ _VALUES = {
     "FEW_FUNCTIONS": FEW_FUNCTIONS,
     "PERMUTATIONS": PERMUTATIONS,
     "RESAMPLES": RESAMPLES,
-    "LEAST": LEAST,
     "LEAST_EDGES": LEAST_EDGES,
     "LEAST_PAIRS": LEAST_PAIRS,
     "PAPER": paper.source(),

@@ -23,9 +23,9 @@ from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
     agreeing,
+    hall_p,
     mean_estimate,
     sign_p,
-    spread_p,
     wilson,
     wilson_difference,
 )
@@ -84,6 +84,14 @@ class Group:
     def few(self) -> bool:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
+
+    def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
+        """In some of its clusters, bool (f,), and by some measures, places (M,)."""
+        sums = {
+            system: Columns.of(columns.distinct[columns.which[measures]][:, clusters])
+            for system, columns in self.sums.items()
+        }
+        return Group(self.places[clusters], self.n[clusters], sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +157,10 @@ class Hits:
         """The things of each group: int64 (G,)."""
         return np.array([group.total for group in self.groups.values()], np.int64)
 
+    def of(self, group: str) -> np.ndarray:
+        """The clusters that have a group, by number: (f,); none have one that is not there."""
+        return self.clusters[self.groups[group].places if group in self.groups else []]
+
     def total(self, system: str) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
         totals = [group.sums[system].total for group in self.groups.values()]
@@ -170,22 +182,20 @@ class Hits:
         places = np.arange(len(self.clusters))
         if clusters is not None:
             places = np.flatnonzero(np.isin(self.clusters, clusters))
-        order = None if measures is None else np.array([self.measures.index(measure) for measure in measures])
+        chosen = self.measures if measures is None else tuple(measures)
+        order = np.array([self.measures.index(measure) for measure in chosen], np.intp)
         found = {}
         for name in kept:
-            group = self.groups[name]
-            inside = np.isin(group.places, places)
-            if not inside.any():
-                continue
-            sums = {
-                system: Columns.of(
-                    columns.distinct[columns.which if order is None else columns.which[order]][:, inside]
-                )
-                for system, columns in group.sums.items()
-            }
-            found[name] = Group(np.searchsorted(places, group.places[inside]), group.n[inside], sums)
-        chosen = self.measures if measures is None else tuple(measures)
+            inside = np.isin(self.groups[name].places, places)
+            if inside.any():
+                group = self.groups[name].among(inside, order)
+                found[name] = replace(group, places=np.searchsorted(places, group.places))
         return replace(self, clusters=self.clusters[places], groups=found, measures=chosen)
+
+    def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
+        """Some of the groups, each in some of its clusters, by number, of which it has any."""
+        found = {name: self.groups[name].among(np.isin(self.of(name), clusters[name])) for name in sorted(clusters)}
+        return replace(self, groups=found)
 
     def join(self, other: Hits) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same things in the same
@@ -212,6 +222,14 @@ class Hits:
         """Some of the systems, each under its new name."""
         groups = {
             name: replace(group, sums={new: group.sums[old] for old, new in systems.items()})
+            for name, group in self.groups.items()
+        }
+        return replace(self, groups=groups)
+
+    def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
+        """With a `new` system, which is one of the systems in each group: `systems`, by the groups' names."""
+        groups = {
+            name: replace(group, sums={**group.sums, new: group.sums[systems[name]]})
             for name, group in self.groups.items()
         }
         return replace(self, groups=groups)
@@ -244,18 +262,36 @@ class Hits:
         `tested`: the measures with a p-value, most of the work; by default all.
         """
         cells = [self._of_group(group, system, against) for group in self.groups.values()]
-        shape = len(self.measures), len(cells)
-        parts = [np.array([cell[place] for cell in cells]).reshape(len(cells), -1).T for place in range(3)]
-        value, low, high = (part.reshape(shape) for part in parts)
-        n = np.array([len(group.places) for group in self.groups.values()])
-        p = np.full(shape, np.nan)
+        value, low, high = np.array(cells).reshape(len(cells), 3, len(self.measures)).transpose(1, 2, 0)
+        n = np.array([len(group.places) for group in self.groups.values()], np.intp)
+        p = np.full(value.shape, np.nan)
         if against is not None:
             rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
             p[rows] = self._group_p(system, against, rows)
-            low, high = agreeing(low, high, p)
+            low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
         low[:, few] = high[:, few] = np.nan
         return Estimate(value, low, high, p, n)
+
+    def each(self, estimate: Estimate, measure: Measure | None = None) -> dict[str, Estimate]:
+        """Of an estimate of groups, as of `by_group`, that of each by a measure, the first by default."""
+        row = 0 if measure is None else self.measures.index(measure)
+        return {name: estimate.at(row, column) for column, name in enumerate(self.groups)}
+
+    def of_cluster(self, group: str, system: str) -> np.ndarray:
+        """What a system gets right of a group in each cluster that has it, over its things there, by each measure: (M,
+        f)."""
+        cells = self.groups[group]
+        return cells.sums[system].sums / cells.n
+
+    def portion(self, system: str, against: str, of: str) -> Estimate:
+        """By how many percent of the mean of a system `of` the mean of one is above that of another: (M,)."""
+        gained, gained_influence, share = self._of_mean(system, against)
+        whole, whole_influence, _ = self._of_mean(of, None)
+        total = whole.sum(axis=-1, keepdims=True)
+        value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
+        per = 100 / np.where(total > 0, total, np.inf)
+        return mean_estimate(per * gained, per * (gained_influence - value * whole_influence), share, tested=False)
 
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
@@ -310,12 +346,8 @@ class Hits:
             of_measures.append(gained.which)
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
-        for column, (group, of_signs, which) in enumerate(zip(self.groups.values(), by_signs, of_measures)):
-            differences = parts[column][1] / group.total
-            share = group.n / group.total
-            influence = differences - differences.sum(axis=1, keepdims=True) * share
-            by_spread = spread_p(differences.sum(axis=1), influence, share)
-            p[:, column] = np.maximum(of_signs, by_spread)[which]
+        for column, ((_, differences), of_signs, which) in enumerate(zip(parts, by_signs, of_measures)):
+            p[:, column] = np.maximum(of_signs, hall_p(differences.astype(float)))[which]
         return p
 
     def content(self) -> Iterator[bytes]:

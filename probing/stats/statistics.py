@@ -7,36 +7,15 @@ which removes the skewness (1992, Journal of the Royal Statistical Society B 54)
 that are not 0, whose mean is 0 if that of all is. The p-value is the larger of the two. tests/benchmarks/sizes.py
 simulates its size: at most 6 % where 5 % are said. But where a mean is 0 by one rare large difference, few functions
 may lack it: of such, it rejects up to 18 %.
-
-The cache. Statistics that reports and boards keep are each computed once, and found again by a digest of all they
-depend on. They are in the cache (`probing.models.cache_dir`), not beside the results: these travel, and may be in a
-folder that cannot be written. A file is named after the digest of the numbers that the statistic is made from, as they
-were read just now from the ledgers and the data, of our code and of the libraries; and after that of its own content,
-so that a damaged one is computed again. Whoever can write to the cache can forge what a report or a board says, so only
-these, within `caching`, take anything from it: `verify` and `submit` compute.
 """
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import json
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
-
-from codesyntax_dataset import safe_files
-from codesyntax_dataset.atomic import write
-from codesyntax_dataset.errors import LedgerError
-from probing.models import cache_dir
-
-logger = logging.getLogger(__name__)
 
 FEW_FUNCTIONS = 6
 """Relations and node types in fewer functions are marked: their scores are unreliable and have no interval."""
@@ -176,70 +155,56 @@ def unexchanged(functions: int, permutations: int, seed: int, at_once: int) -> I
         yield rng.integers(0, 2, (min(at_once, permutations - start), functions))
 
 
-Arrays = Mapping[str, np.ndarray]
+class Found(NamedTuple):
+    """Counts of one relation in the f functions that have it."""
 
-_LARGEST = 1 << 26
-"""The most bytes of a file, many times the usual size."""
-
-_caching = ContextVar("caching", default=False)
-
-
-@contextmanager
-def caching() -> Iterator[None]:
-    """Take statistics from the cache within this block, and keep them there."""
-    before = _caching.set(True)
-    try:
-        yield
-    finally:
-        _caching.reset(before)
+    places: np.ndarray
+    edges: np.ndarray
+    columns: np.ndarray
+    which: np.ndarray
 
 
-def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
-    """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of` before."""
-    place = cache_dir.folder() if _caching.get() else None
-    if place is None:
-        return compute()
-    digest = hashlib.sha256(f"{_of_code()} {what}".encode())
-    for part in made_of:
-        digest.update(hashlib.sha256(part).digest())
-    key = digest.hexdigest()[:32]
-    for file in sorted(place.glob(f"{key}-*.statistics.json")):
-        found = _read(file)
-        if found is not None:
-            return found
-        logger.warning("%s is damaged: computing its statistics again", file)
-    arrays = compute()
-    _keep(arrays, place, key)
-    return arrays
+def scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (3, columns) of the edges of a relation that its columns hit, with lower and upper bounds; and the
+    residuals (columns, f), hits minus expected hits. `table` (F, R): the edges of all relations.
+
+    The bounds are Wilson's for the effective sample size: the number of independent edges whose share would vary as
+    much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most the number of edges and, if
+    the functions with the relation do not differ, the number of these.
+    """
+    total, functions = found.edges.sum(), len(found.edges)
+    share = found.columns.sum(axis=1) / total
+    residuals = found.columns - share[:, None] * found.edges
+    variance = _sum(residuals**2, found, table) / total**2 * functions / max(functions - 1, 1)
+    varies = variance > 1e-15  # smaller values are rounding errors
+    effective = np.divide(share * (1 - share), variance, out=np.full(len(share), float(functions)), where=varies)
+    size, z = np.minimum(effective, total), ndtri(0.975)
+    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
+    # at 0 and 1 rounding must not push a bound past the share, or off the scale
+    low, high = np.clip(middle - away, 0, share), np.clip(middle + away, share, 1)
+    return np.stack([share, low, high]), residuals
 
 
-@functools.cache
-def _of_code() -> str:
-    return cache_dir.key("statistics")
+def _sum(values: np.ndarray, found: Found, table: np.ndarray) -> np.ndarray:
+    """The sums (columns,) of `values` (columns, f) over functions, rounded like those of the columns of `table` (F, R).
+
+    numpy adds a column of a table in C order from top to bottom, and one in Fortran order pairwise.
+    """
+    if not table.flags.f_contiguous:
+        return np.add.accumulate(values, axis=1)[:, -1]
+    of_all = np.zeros((len(values), len(table)))
+    of_all[:, found.places] = values
+    return of_all.sum(axis=1)
 
 
-def _read(file: Path) -> Arrays | None:
-    """The arrays in a file; None if it is damaged."""
-    try:
-        data = safe_files.read(file, _LARGEST)
-        if file.name.split("-")[1] != f"{hashlib.sha256(data).hexdigest()}.statistics.json":
-            return None
-        return {
-            name: np.frombuffer(base64.b64decode(one["float64"]), "<f8").astype(np.float64).reshape(one["shape"])
-            for name, one in json.loads(data).items()
-        }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+def degrees_of(edges: np.ndarray) -> float:
+    """The degrees of freedom of the spread of a mean over relations, for `edges` (F, R): the functions it rests on.
 
-
-def _keep(arrays: Arrays, place: Path, key: str) -> None:
-    """Keep arrays; failing to do so is not an error."""
-    fields = {
-        name: {"shape": one.shape, "float64": base64.b64encode(np.ascontiguousarray(one, "<f8").tobytes()).decode()}
-        for name, one in arrays.items()
-    }
-    text = json.dumps(fields)
-    try:
-        write(cache_dir.private(place) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
-    except (OSError, LedgerError) as error:
-        logger.warning("cannot cache statistics: %s", error)
+    Each relation has the same weight, so a function that is one of few with a relation has a large share of the mean,
+    and the spread over functions is mostly that of a few of them. Its degrees of freedom are Satterthwaite's (1946,
+    Biometrics Bulletin 2; for clusters: Bell and McCaffrey 2002, Survey Methodology 28), if what a function adds to the
+    mean varies as its share in it: as many as there are functions if all have the same share, and at least 1.
+    """
+    share = (edges / edges.sum(axis=0)).sum(axis=1)
+    return float((share**2).sum() ** 2 / (share**4).sum())

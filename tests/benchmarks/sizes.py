@@ -2,7 +2,7 @@
 
     python tests/benchmarks/sizes.py [--simulations 2000]
 
-For each number of functions or pairs: how often something is claimed where there is nothing to find, and, in a fifth of
+For each number of functions: how often something is claimed where there is nothing to find, and, in a fifth of
 the simulations, where the difference said is planted (tests/support/simulations/sizes.py).
 """
 
@@ -25,13 +25,12 @@ ROWS = (
         (f"paired test, differences {name}", PAIRED, 0.5, "deviations", partial(sizes.paired_rejects, draw))
         for name, draw in sizes.DIFFERENCES.items()
     ),
-    ("mechanism: the order of pairs", (5, 6, 8, 11), 0.3, "deviations of noise", sizes.orders_claimed),
     ("the mean of ten relations, any of them", FUNCTIONS, 0.2, "of the edges", sizes.heads_differ),
     ("any of ten heads serves most, any three cost more", FUNCTIONS, 0.5, "deviations", sizes.heads_serve),
     ("a candidate for any of ten relations", FUNCTIONS, 0.2, "of the edges", sizes.candidates_chosen),
     ("gain over fillers in any of four types", FUNCTIONS, 0.5, "deviations", sizes.fillers_beaten),
 )
-"""What is claimed, of how many functions or pairs, how much is planted, in the first, and how often it is claimed."""
+"""What is claimed, of how many functions, how much is planted, in the first, and how often it is claimed."""
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print("| claim | functions or pairs | nothing to find, % | planted | found, % |\n| --- | --- | --- | --- | --- |")
+    print("| claim | functions | nothing to find, % | planted | found, % |\n| --- | --- | --- | --- | --- |")
     for claim, numbers, more, unit, rejects in ROWS:
         size, power = (
             " / ".join(", ".join(f"{share:.1f}" for share in np.atleast_1d(rejects(of, *given))) for of in numbers)

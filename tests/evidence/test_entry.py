@@ -25,7 +25,7 @@ from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TAB
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import entry
 from probing.evidence.gather import Probed, WholeSplits
-from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.protocols import SAME_RELATIONS
 from probing.instruments.attention.result import ProbeResult
 
 pytestmark = pytest.mark.slow

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from probing.evidence.uncertainty import mean_score, shares
 from support.attacks import forgeries
 from support.attacks.forgeries import ENTRIES
 from support.evidence.entries import MODELS, of_model, other_model, settled
@@ -31,8 +32,7 @@ from probing.cli import main
 from probing.evidence.entry import Entry, load
 from probing.evidence.entry_attention import CELLS
 from probing.evidence.gather import Evidence
-from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.uncertainty import mean_score, shares
+from probing.evidence.protocols import SAME_RELATIONS
 from probing.publish import board
 from probing.publish.board import (
     CONFLICT,

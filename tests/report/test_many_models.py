@@ -9,11 +9,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from probing.evidence.uncertainty import MeanComparison
 from support.pages import OUTSIDE
 
 from probing import probe
-from probing.evidence.uncertainty import MeanComparison
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
@@ -68,10 +68,12 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in RESULTS})
+        patch.setattr(
+            module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS}
+        )
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
-        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))
+        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", b""))
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 

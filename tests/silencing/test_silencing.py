@@ -27,15 +27,15 @@ from probing.instruments.silencing.ablate import Ablation, ablate
 from probing.instruments.silencing.result import Chosen, HeadGroup, SilencingLedger, SilencingResult
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED, TINY
-from probing.report.mechanism import (
+from probing.report.silencing import (
     ALIKE,
     ANOTHER,
     FEW,
     LESS,
     MOST,
     NOTHING,
+    finding,
     read_silenced,
-    silencing_sentence,
     verdict,
 )
 from probing.runs import batches
@@ -579,7 +579,7 @@ def test_verdicts():
     del found[ALIKE]  # whose heads cost the same
     # of the head that is best for two relations, half; of the others 1, 0 and 1
     assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
-    assert silencing_sentence(found).startswith(
+    assert finding(found).startswith(
         "In 1 of 4 relations in at least 6 functions, the head that looks best matters most"
     )
-    assert silencing_sentence({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")
+    assert finding({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")

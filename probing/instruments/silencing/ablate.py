@@ -33,7 +33,7 @@ from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
-from probing.stats.statistics import FEW_FUNCTIONS, PERMUTATIONS, SEPARATED, holm, paired_test
+from probing.stats.intervals import ALPHA, FEW_CLUSTERS, holm, paired_p
 
 logger = logging.getLogger(__name__)
 
@@ -177,13 +177,13 @@ def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, 
     for number, name in enumerate(unseen.relations):
         seen, edges = (of.relation == number for of in (chosen_on, unseen))
         functions, place = np.unique(unseen.function[edges], return_inverse=True)
-        if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_FUNCTIONS:
+        if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
             continue
         ordered = np.sort(drawn[seen])
         below, reached = (np.searchsorted(ordered, sought[edges], side) for side in ("left", "right"))
         gained = np.bincount(place, hit[edges] - (reached - below) / len(ordered))
-        p[name] = paired_test(gained, PERMUTATIONS, 0) / 2 if gained.sum() > 0 else 1.0
-    return {name for name, of in zip(p, holm(np.array([*p.values()], float))) if of < SEPARATED}
+        p[name] = paired_p(gained) / 2 if gained.sum() > 0 else 1.0
+    return {name for name, of in zip(p, holm(np.array([*p.values()], float))) if of <= ALPHA}
 
 
 def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerBase
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.selection import apply, choose
+from probing.evidence.protocols import apply, choose
 from probing.instruments.attention.ledger import RankLedger
 
 _LONG = "x " * 600

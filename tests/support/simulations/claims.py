@@ -18,7 +18,6 @@ SENTENCES = {
     "masking": r"(?<!never )costs more than masking|costs less|contradict each other for|Only some outcomes separate",
     "heads serve": r"^In [1-9]\d* of \d+ relations in at least",
     "heads together serve": r"cost more than as many others in [1-9]",
-    "mechanism": r"The correlation of the heads is (higher|lower), by",
     "emergence": r"(?<!never )(pass|rise)\w*[^.]* from step \d",
 }
 """What sentences say where something was found."""

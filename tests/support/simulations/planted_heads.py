@@ -12,8 +12,8 @@ from support.models.copying_models import BYTES, HEADS, planted
 from probing import ablate, probe
 from probing.evidence.effect import silencing_effects
 from probing.report.findings import read_findings
-from probing.report.mechanism import MOST, verdict
 from probing.report.scored import difference_on, gains
+from probing.report.silencing import MOST, verdict
 
 RELATION = "If:if->test"
 _LETTERS = 24

@@ -8,20 +8,19 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
+from probing.evidence.selection import Found, Outcomes
+from probing.evidence.uncertainty import compare
 
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import effect, uncertainty
 from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
-from probing.evidence.mechanism import MatchedPair, correlations_of
-from probing.evidence.selection import Found, Outcomes
-from probing.evidence.uncertainty import compare
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import FLOORS
 from probing.instruments.silencing import ablate
 from probing.instruments.silencing.result import Costs
-from probing.report.mechanism import MOST, verdict
+from probing.report.silencing import MOST, verdict
 from probing.stats.statistics import paired_test
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -42,22 +41,6 @@ def paired_rejects(draw: Draw, functions: int, simulations: int, seed: int, shif
     shift *= float(draw(rng, 100_000).std())
     drawn = np.array([draw(rng, functions) for _ in range(simulations)]) + shift
     return float(100 * (paired_test(drawn, 999, seed) <= 0.05).mean())
-
-
-def orders_claimed(pairs: int, simulations: int, seed: int, noise: float = np.inf) -> float:
-    """How often the order of some pairs by heads is claimed to be that of an outcome of masking, in percent.
-
-    All are independent; or, with `noise`, heads are the effect with so many standard deviations added.
-    """
-    rng = np.random.default_rng(seed)
-    claimed = 0
-    for _ in range(simulations):
-        heads, baseline, effect, restored = rng.normal(size=(4, pairs))
-        heads = effect + noise * heads if np.isfinite(noise) else heads
-        numbers = np.stack([heads, baseline, effect, restored], axis=1).tolist()
-        found = correlations_of([MatchedPair("", [], 9, 9, *one) for one in numbers])
-        claimed += any(of.heads.p < 0.05 for of in found.values())
-    return 100 * claimed / simulations
 
 
 def heads_differ(functions: int, simulations: int, seed: int, more: float = 0) -> tuple[float, float]:

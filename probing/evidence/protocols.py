@@ -1,0 +1,267 @@
+"""The two protocols: where the attention head of each relation is chosen, for models and baselines alike.
+
+They are always reported side by side:
+
+- *published* (Shen et al. 2022, section 4): each relation, rule and k uses the head that is best on the scored data.
+- *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
+  `apply` scores; `choose_least` does, to the harm of a model that could not read all functions. A relation without
+  edges to choose on is excluded from the mean, and listed; the mean of *published* that compares with it is over the
+  same relations, SAME_RELATIONS.
+
+What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what there is to hit, and
+the measures are MEASURES, a rule and k each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import KS, TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
+from probing.stats.hits import Columns, Group, Hits
+from probing.stats.intervals import Estimate, holm
+
+SAME_RELATIONS = "published, held-out's relations"
+"""The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
+
+MODEL = "model"
+"""The system whose hits are those of a model's attention heads."""
+
+MEASURES = tuple(product(RULES, KS))
+"""Rule and k, in the order of the first axis of estimates."""
+
+TABLE_MEASURES = tuple(product(RULES, map(int, TABLE_KS)))
+"""Those of tables."""
+
+ONE_GUESS = ((RULES[0], KS[0]),)
+"""With one guess, by the rule `first`."""
+
+_PLACES = np.array(KS) - 1
+"""Where hits within k are, of all k from 1."""
+
+_WORST = max(KS)
+"""As good as any rank behind it."""
+
+Choice = dict[str, np.ndarray]
+"""Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k, 2)."""
+
+TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
+"""Where the k of tables are among KS."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenHits:
+    """The hits of chosen heads, of one system.
+
+    `choice`: the heads; `unchosen`: relations that have edges to score but none to choose on, with their number of
+    edges; not among the groups of `hits`.
+    """
+
+    system: str
+    hits: Hits
+    choice: Choice
+    unchosen: Mapping[str, int]
+
+    @property
+    def relations(self) -> list[str]:
+        return self.hits.names
+
+    @property
+    def functions(self) -> np.ndarray:
+        """Positions in the split: (F,)."""
+        return self.hits.clusters
+
+    @property
+    def total(self) -> np.ndarray:
+        """The hits in all functions: int64 (M, R)."""
+        return self.hits.total(self.system)
+
+    def only(self, relations: Iterable[str]) -> ChosenHits:
+        """The same, restricted to these relations, such as those of the other protocol, so that means compare."""
+        return replace(self, hits=self.hits.where(groups=relations))
+
+    def at(self, measures: Sequence[tuple[str, int]]) -> ChosenHits:
+        """The same, restricted to these of MEASURES."""
+        return replace(self, hits=self.hits.where(measures=measures))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The differences between what two systems hit of the same edges, in points, with p-values.
+
+    `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over relations, which is a
+    single test and not corrected; `by_relation` (M, R): of the relations, p corrected over these (Holm 1979) within a
+    measure, NaN where it was not tested.
+    """
+
+    relations: list[str]
+    measures: Sequence[Any]
+    mean: Estimate
+    by_relation: Estimate
+
+    def of_mean(self, rule: str, k: int) -> Estimate:
+        """The difference of the means."""
+        return self.mean.at(self.measures.index((rule, k)))
+
+    def on(self, relation: str, rule: str, k: int) -> Estimate:
+        """The difference on one of the relations."""
+        return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
+
+
+def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, int]] | None = None) -> Comparison:
+    """Compare two models, or a model and a baseline, on the relations of both.
+
+    `tested`: the measures by which relations are tested, too, most of the work; by default all.
+
+    Raises LedgerError unless the two were scored on the same edges of the same functions.
+    """
+    hits = _joined(first, second)
+    by_relation = hits.by_group("first", "second", tested)
+    corrected = by_relation._replace(p=holm(by_relation.p))
+    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), corrected)
+
+
+def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
+    """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
+    return _joined(first, second).mean("first", "second")
+
+
+def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
+    return first.hits.named({first.system: "first"}).join(second.hits.named({second.system: "second"}))
+
+
+def choose(ledger: RankLedger) -> Choice:
+    """The best head of each rule, relation and k, ties as in `score`."""
+    counts = ledger.counts()
+    by_rule = [score(counts, KS, rule)["relations"] for rule in RULES]
+    return {name: _heads([of_rule[name] for of_rule in by_rule]) for name in by_rule[0]}
+
+
+def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
+    """The worst that `choose` could choose on `validation`, if the functions `unread` of it had been read.
+
+    Whatever heads find in these, the best one has at least as many hits in the others as the best there, less the edges
+    of these. Of such heads, the one with the fewest hits on `test` counts: who reads less chooses no better.
+    """
+    choice, lost = choose(validation), np.isin(validation.function, list(unread))
+    known, scored = validation.counts(), test.counts()
+    for column in np.unique(validation.relation[lost]).tolist():
+        name, edges = validation.relations[column], np.count_nonzero(lost & (validation.relation == column))
+        for number, rule in enumerate(RULES) if name in scored.counts else ():
+            hits, found = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
+            possible = hits >= hits.max(axis=0) - edges
+            worst = np.where(possible, found, found.max() + 1).argmin(axis=0)
+            choice[name][number] = np.stack(np.divmod(worst[_PLACES], known.heads), axis=-1)
+    return choice
+
+
+def choice_of(result: ProbeResult) -> Choice:
+    """The heads of the scores of a result: what `choose` chooses on its ledger."""
+    return {name: _heads([entry[rule] for rule in RULES]) for name, entry in result.relations.items()}
+
+
+def _heads(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Layers and heads (rules, k, 2), from those by k for each rule."""
+    return np.array([[(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS] for cells in by_rule])
+
+
+def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
+    """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not have."""
+    return apply_each(ledger, [choice], system)[0]
+
+
+def apply_each(ledger: RankLedger, choices: Sequence[Choice], system: str = MODEL) -> list[ChosenHits]:
+    """The same for several choices of heads, for which the ranks are read once."""
+    guesses = [_heads_by_guess(ledger, choice) for choice in choices]
+    ranks = np.minimum(ledger.of_heads(*np.concatenate(guesses, axis=1)), _WORST)  # (all guesses, rules, E)
+    ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
+    return [_chosen(ledger, choice, own, system) for choice, own in zip(choices, np.split(ranks, ends))]
+
+
+def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) -> ChosenHits:
+    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in `_heads_by_guess`."""
+    functions, row = np.unique(ledger.function, return_inverse=True)
+    present = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
+    groups, unchosen = {}, {}
+    for name in names:
+        number = ledger.relations.index(name)
+        if name not in choice:
+            unchosen[name] = int(present[number])
+            continue
+        index = np.flatnonzero(ledger.relation == number)
+        places, own = np.unique(row[index], return_inverse=True)
+        edges = np.bincount(own)
+        small = np.int16 if edges.max() < 2**15 else np.int32
+        hits = np.zeros((len(RULES), len(KS), len(places)), small)
+        for rule, heads_by_k in enumerate(choice[name]):
+            distinct, which = _distinct(heads_by_k)
+            for guess in range(len(distinct)):
+                cells = own * (_WORST + 1) + ranks[guess, rule, index]
+                counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
+                within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
+                hits[rule, which == guess] = within.T[_PLACES[which == guess]]
+        groups[name] = Group(places, edges, {system: Columns.of(hits.reshape(len(MEASURES), -1))})
+    return ChosenHits(system, Hits(functions, groups, MEASURES, left_out=NOT_IN_MEAN), choice, unchosen)
+
+
+def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
+    """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation chose, in order."""
+    layers, heads = ledger.ranks.shape[2:]
+    names = [ledger.relations[number] for number in np.unique(ledger.relation)]
+    distinct = {
+        (rule, name): _distinct(choice[name][rule])[0] for rule in range(len(RULES)) for name in names if name in choice
+    }
+    most = max(map(len, distinct.values()), default=0)
+    cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
+    for (rule, name), chosen in distinct.items():
+        if (beyond := (chosen >= (layers, heads)).any(axis=1)).any():
+            layer, head = chosen[beyond.argmax()]
+            raise LedgerError(
+                f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                "heads: choose on a ledger of the same model"
+            )
+        cells[:, : len(chosen), rule, ledger.relations.index(name)] = chosen.T
+    return cells
+
+
+def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
+    numbers, which = np.unique(heads @ (1 << 32, 1), return_inverse=True)  # much faster than over an axis
+    return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
+
+
+def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:
+    """The published protocol: the heads are chosen on the scored data."""
+    return apply(ledger, choose(ledger), system)
+
+
+def held_out(validation: RankLedger, test: RankLedger, unread: Collection[int] = (), system: str = MODEL) -> ChosenHits:
+    """The held-out protocol: the heads are chosen on `validation` and scored on `test`.
+
+    `unread`: the functions of `validation` that the model could not read.
+    Raises what `check_alike` does.
+    """
+    check_alike(validation, test)
+    return apply(test, choose_least(validation, test, unread) if len(unread) else choose(validation), system)
+
+
+def check_alike(validation: RankLedger, test: RankLedger) -> None:
+    """Raise LedgerError unless these are ledgers of the same model and settings, and of two splits."""
+    one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
+    for name in sorted({*one, *other} - {"split", "labels", "limit"}):
+        if one.get(name) != other.get(name):
+            raise LedgerError(
+                f"the heads were chosen with {name} {one.get(name)!r}, but are scored with {other.get(name)!r}: "
+                "probe both splits in the same way"
+            )
+    if one and one["split"] == other["split"]:
+        raise LedgerError(f"both ledgers are of the split {one['split']}: choose on another, such as validation")

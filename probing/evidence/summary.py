@@ -1,0 +1,97 @@
+"""The numbers of one protocol as JSON has them: means and relations, by rule and k, with intervals and heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from codesyntax_dataset.protocol import KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.protocols import MEASURES, ChosenHits
+from probing.runs.records import FieldsByName
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate
+
+Means = dict[str, dict[str, list[float] | None]]
+"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation counts."""
+
+
+class HeadEstimate(FieldsByName):
+    """[score, low, high] of a relation in percent, and its head; in few functions there is no interval."""
+
+    score: list[float | None]
+    layer: int
+    head: int
+
+
+class RelationSummary(FieldsByName):
+    """The scores of a relation by each rule: k -> score and head."""
+
+    edges: int
+    functions: int
+    few_functions: bool
+    in_mean: bool
+    first: dict[str, HeadEstimate]
+    any: dict[str, HeadEstimate]
+    last: dict[str, HeadEstimate]
+
+
+class Summary(FieldsByName):
+    """Everything about a protocol's scores. `unchosen`: relation without a chosen head -> its edges."""
+
+    scores: Means
+    relations: dict[str, RelationSummary]
+    unchosen: dict[str, int]
+
+
+def summary(chosen: ChosenHits) -> Summary:
+    """The summary of one protocol."""
+    hits, by_relation = chosen.hits, chosen.hits.by_group(chosen.system)
+    relations = {
+        name: _of_relation(chosen, name, by_relation.at(slice(None), column)) for column, name in enumerate(hits.groups)
+    }
+    return Summary(scores=means(hits.mean(chosen.system)), relations=relations, unchosen=dict(chosen.unchosen))
+
+
+def _of_relation(chosen: ChosenHits, name: str, estimate: Estimate) -> RelationSummary:
+    group, heads = chosen.hits.groups[name], chosen.choice[name].reshape(-1, 2)
+    by_rule: dict[str, dict[str, HeadEstimate]] = {rule: {} for rule in RULES}
+    for place, (rule, k) in enumerate(MEASURES):
+        layer, head = map(int, heads[place])
+        by_rule[rule][str(k)] = HeadEstimate(score=bounded(estimate.at(place)), layer=layer, head=head)
+    return RelationSummary(
+        edges=group.total,
+        functions=len(group.places),
+        few_functions=group.few,
+        in_mean=name not in NOT_IN_MEAN,
+        **by_rule,
+    )
+
+
+def means(mean: Estimate) -> Means:
+    """The means by MEASURES as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
+    cells: Means = {rule: dict.fromkeys(map(str, KS)) for rule in RULES}
+    for place, (rule, k) in enumerate(MEASURES):
+        value, low, high, *_ = mean.at(place)
+        cells[rule][str(k)] = None if math.isnan(value) else [value, low, high]
+    return cells
+
+
+def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
+    """The mean by MEASURES, NaN for k that are not among `ks`, which saves computing them."""
+    wanted = set(ks)
+    measures = [(rule, k) for rule, k in MEASURES if k in wanted]
+    found = hits.where(measures=measures).mean(system)
+    places = [MEASURES.index(measure) for measure in measures]
+
+    parts = np.full((4, len(MEASURES)), np.nan)
+    parts[:, places] = found[:4]
+    value, low, high, p = parts
+    return Estimate(value, low, high, p, found.n)
+
+
+def bounded(estimate: Estimate) -> list[float | None]:
+    """Score, lower and upper bound as JSON, with None for NaN."""
+    return [None if math.isnan(number) else float(number) for number in estimate[:3]]

@@ -1,0 +1,53 @@
+"""Hits of a masking run: what each function scores with the nodes of a type masked, with a control, and by fillers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probing.instruments.masking.result import FLOORS, HITS, OUTCOMES, MaskResult
+from probing.stats.hits import Hits
+
+ARMS = T1, T0 = "T1", "T0"
+"""The nodes of the type are masked; its controls are, of which a function has the mean."""
+
+UNITS = dict.fromkeys(OUTCOMES, "share") | {"log_probability": "nats"}
+
+_COUNTS = {"restored": HITS[0], "commonest": "commonest"}
+"""Outcome -> the column that counts the masked sub-tokens."""
+
+
+def hits(result: MaskResult) -> dict[str, Hits]:
+    """Each of OUTCOMES -> its hits by function and node type, of which a function has one.
+
+    The systems are the model in both ARMS and the fillers of the outcome in both, such as `letter T1`. A function of
+    which a copy has no number is left out.
+    """
+    rows = result.ledger.rows
+    first = rows[rows["copy"] == 0]
+    names = np.array(result.ledger.node_types, object)[first["node_type"]]
+    measured = {}
+    for outcome in OUTCOMES:
+        columns = {"": outcome} | {f"{column.partition('_')[0]} ": column for column in FLOORS.get(outcome, ())}
+        sums = {}
+        for filler, column in columns.items():
+            values = _of_copies(rows, column).reshape(len(first), -1)
+            sums |= {f"{filler}{T1}": values[:, 0], f"{filler}{T0}": values[:, 1:].mean(axis=1)}
+        known = ~np.isnan(list(sums.values())).any(axis=0)
+        measured[outcome] = Hits.of_rows(
+            first["function"][known],
+            names[known],
+            {system: values[None, known] for system, values in sums.items()},
+            (outcome,),
+            unit=UNITS[outcome],
+        )
+    return measured
+
+
+def fillers(hits: Hits, arm: str) -> list[str]:
+    """The systems that fill an arm without a model."""
+    return [system for system in hits.systems if system.endswith(f" {arm}")]
+
+
+def _of_copies(rows: np.ndarray, column: str) -> np.ndarray:
+    """What each copy scores: (N,)."""
+    return rows[_COUNTS[column]] / rows["masked"] if column in _COUNTS else rows[column]

@@ -1,0 +1,229 @@
+"""The section of a report on silenced heads: whether a model uses the heads that find a relation best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
+from probing.instruments.silencing.hits import SilencingEffect, by_chance, silencing_effects
+from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
+from probing.report import figures
+from probing.report.document import COLOURED, Column, Figure, Section, Table, bounded, tested
+from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
+from probing.report.kinds import COST, COUNT, EFFECT, NAME, PERCENT, SIGNED
+from probing.report.words import file_names, left_out, listed, method
+from probing.stats.intervals import FEW_CLUSTERS
+
+TITLE = "Heads that look and heads that serve"
+
+PREDICTED = {
+    ("masked", READING_END): "all its head tokens in a function are masked together",
+    ("masked", DEPENDENTS): "all its dependents in a function are masked together",
+    ("next", DEPENDENTS): "the first token of each dependent is predicted",
+}
+"""The prediction task of a relation, by the field `predicts` of a run and its setting `restored`."""
+
+VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
+    "few functions",
+    "not told apart",
+    "serves less",
+    "serves nothing",
+    "serves, but another more",
+    "serves most",
+)
+"""The verdicts on a relation, see `verdict`."""
+
+
+class SilencedModel(NamedTuple):
+    """A silencing result with what its heads serve. `name`: of files."""
+
+    name: str
+    title: str
+    result: SilencingResult
+    relations: dict[str, SilencingEffect]
+
+
+def verdict(one: SilencingEffect) -> str:
+    """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
+    heads on average, as far as the test separates the two, and more than silencing any of them."""
+    if one.few_functions:
+        return FEW
+    if not one.difference.significant:
+        return ALIKE
+    if one.difference.value < 0:
+        return LESS
+    if one.cost.low <= 0:
+        return NOTHING
+    return ANOTHER if one.costlier else MOST
+
+
+def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
+    """The silencing results in files, each once, by config and model.
+
+    Raises LedgerError for files that are not silencing results, or do not follow from their ledgers.
+    """
+    results: dict[Any, tuple[Path, SilencingResult]] = {}
+    for file in files:
+        result = SilencingResult.load(file)
+        known, other = results.setdefault(result.settings, (file, result))
+        if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
+            raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
+    in_order = sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name))
+    made = [result.settings for _, result in in_order]
+    names = file_names(["-".join(["heads", one.config, one.model, *one.instead]) for one in made])
+    return [
+        SilencedModel(name, result.title, result, silencing_effects(result))
+        for name, (_, result) in zip(names, in_order)
+    ]
+
+
+def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
+    """The finding on each result in sentences."""
+    return [
+        Section(f"{one.name}-finding", f"{one.title}: silenced heads", [finding(one.relations)]) for one in silenced
+    ]
+
+
+def finding(relations: dict[str, SilencingEffect]) -> str:
+    """The number of heads that look best and also serve, and how many would by chance."""
+    counted = {name: one for name, one in relations.items() if not one.few_functions}
+    if not counted:
+        return (
+            f"Every relation is in fewer than {FEW_CLUSTERS} functions, which is too few to draw a conclusion "
+            "about its head."
+        )
+    said = Counter(verdict(one) for one in counted.values())
+    others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
+    heads, most, chance = by_chance(counted)
+    serving = len({one.head for one in counted.values() if verdict(one) == MOST})
+    together = ""
+    for number in sorted({number for one in counted.values() for number in one.together}):
+        found = [one.together[number] for one in counted.values() if number in one.together]
+        more, less = (sum(of.significant and sign * of.value > 0 for of in found) for sign in (1, -1))
+        together += (
+            f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} "
+            f"relations, and less in {less}."
+        )
+    return (
+        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_CLUSTERS} functions, the head that looks "
+        "best matters most in its layer: silencing it costs something, and more than silencing any other head. "
+        f"These relations have {serving} of {heads} different "
+        f"heads.{(f' Verdicts on the rest: {others}.' if others else '')} Counting each head once, as the mean over "
+        f"its relations and without a test, {most:.1f} are the costliest of their layer; of random heads, "
+        f"{chance:.1f} would be.{together}"
+    )
+
+
+def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
+    """One section, with a part for each result; none without results."""
+    return [Section("heads", TITLE, method("silencing"), [*map(_silenced, silenced)])] if silenced else []
+
+
+def _silenced(one: SilencedModel) -> Section:
+    result = one.result
+    units, predicts = language_of(result.settings.config).units, result.run.predicts
+    ends = "head tokens" if result.settings.restored == READING_END else "dependents"
+    asked = f"all {ends} of a relation masked" if predicts == "masked" else "the first tokens of dependents predicted"
+    notes = [
+        f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
+        f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
+        finding(one.relations),
+        *_left_out(result),
+    ]
+    drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
+    return Section(one.name, one.title, [*notes, *drawn, table(one.name, result, one.relations)])
+
+
+def silencing_parts(result: SilencingResult) -> list[str | Table]:
+    """The relations, those that heads find best first, with the cost of silencing the best head of each."""
+    relations = silencing_effects(result)
+    return [
+        table("silencing", result, relations),
+        finding(relations),
+        result.signature,
+        *result.run.layers_note,
+        *_left_out(result),
+    ]
+
+
+def matched_heads(result: SilencingResult) -> str:
+    """Which heads the best one is compared with, in words."""
+    rivals = max(len(head.groups[0].matched) for head in result.heads.values())
+    every = rivals == result.run.heads - 1
+    return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
+
+
+def _left_out(result: SilencingResult) -> list[str]:
+    """The edges and functions of which nothing is asked, in a sentence; none if there are none."""
+    without = left_out(result.left_out, result.skips)
+    return [f"Left out: {without}."] if without else []
+
+
+def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffect]) -> Table:
+    """The relations, highest score first."""
+    asked = PREDICTED[result.run.predicts, result.settings.restored]
+    numbers = sorted({number for one in relations.values() for number in one.together})
+
+    def together(number: int, name: str, head: Any, costs: Any, one: SilencingEffect) -> list[Any] | None:
+        return tested(one.together[number]) if number in one.together else None
+
+    return Table(
+        name,
+        f"{result.title}: the score of the best head of each relation, and the cost of silencing it, "
+        f"{result.functions} functions",
+        [
+            Column("relation", NAME, of=lambda name, head, costs, one: name),
+            Column("functions", COUNT, spare=(5,), of=lambda name, head, costs, one: costs.functions),
+            Column("edges", COUNT, spare=(1,), of=lambda name, head, costs, one: costs.edges),
+            Column("% asked", PERCENT, spare=(2,), of=lambda name, head, costs, one: costs.share),
+            Column("head", NAME, of=lambda name, head, costs, one: "-".join(map(str, head.best))),
+            Column("score", PERCENT, "looks", of=lambda name, head, costs, one: head.score),
+            Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, one: head.beyond),
+            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, one: bounded(one.cost)),
+            Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, one: one.matched),
+            Column("difference", EFFECT, "serves", (8, 4, 6), of=lambda name, head, costs, one: tested(one.difference)),
+            Column(
+                "costlier", NAME, "serves", (7,), of=lambda name, head, costs, one: f"{one.costlier} of {one.rivals}"
+            ),
+            Column("verdict", NAME, of=lambda name, head, costs, one: verdict(one)),
+            *(Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of)) for of in numbers),
+        ],
+        [(name, result.heads[name], result.relations[name], one) for name, one in relations.items()],
+        f"Highest score first. Of each relation {asked}. % asked: sub-tokens of a function "
+        "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
+        "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
+        f"the same for {matched_heads(result)}, mean; difference: of the two; all with 95 % intervals. p: by the "
+        f"paired test over functions, corrected (Holm) for {len(relations)} relations. Costlier: how many of the "
+        f"matched heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best heads "
+        f"silenced together, against sets of as many others. {COLOURED}",
+    )
+
+
+def _figure(one: SilencedModel) -> Figure:
+    shown = {name: found for name, found in one.relations.items() if not found.few_functions}
+    names, found = list(shown), list(shown.values())
+    heads = [one.result.heads[name] for name in names]
+
+    panels = {
+        "top-1 UAS, %": [
+            Points("best head", [head.score for head in heads], COLOURS[0]),
+            Points("best head, beyond the best offset", [head.beyond for head in heads], COLOURS[0], CIRCLE),
+        ],
+        "cost, nats per sub-token": [
+            Points("best head", [one.cost.value for one in found], COLOURS[0]),
+            Points("matched heads", [one.matched for one in found], FAINT, TICK),
+        ],
+    }
+    return Figure(
+        one.name,
+        f"{one.title}: how often the best head of a relation finds the dependent, and the cost of silencing it, "
+        "beside other heads of its layer.",
+        f"Points for {', '.join(names)}. The table has the numbers.",
+        one.name,
+        lambda: figures.rows(names, panels),
+    )
