@@ -139,7 +139,8 @@ def configuration(
     if not heads or layers > MOST_LAYERS:  # some configurations have a list of all layers
         raise ModelError(f"its keys say {layers:,} layers of {heads:,} heads, which no model has")
     values |= {field: keys.number(key) for key, field in architecture.optional.items() if key in keys}
-    values |= {field: tensor in shapes for field, tensor in architecture.by_tensor.items()} | architecture.always
+    values |= {field: tensor in shapes for field, tensor in architecture.by_tensor.items()}
+    values |= architecture.always
     head_dim = width // heads
     if architecture.scalings:
         head_dim = values["head_dim"] = keys.number("attention.key_length", head_dim)

@@ -112,7 +112,7 @@ class Hits:
     def of_rows(
         cls,
         clusters: np.ndarray,
-        groups: Sequence[str],
+        groups: Sequence[str] | np.ndarray,
         sums: Mapping[str, np.ndarray],
         measures: Sequence[Measure],
         n: np.ndarray | None = None,

@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from probing.evidence.uncertainty import MeanComparison
 from support.pages import OUTSIDE
 
 from probing import probe
+from probing.evidence.protocols import TABLE_MEASURES
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
 from probing.report import report as module
@@ -20,6 +20,7 @@ from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
 from probing.report.report import TOGETHER, model_pages_of
 from probing.runs.ledger_file import ATTENTION
+from probing.stats.intervals import Estimate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -32,10 +33,10 @@ NAMES = [
 """Some begin alike, and one is a path and mark-up."""
 
 
-def compared(one: int, other: int) -> MeanComparison:
+def compared(one: int, other: int) -> Estimate:
     """With a difference by which the pair is known, and an interval that is not symmetric."""
-    difference = np.stack([np.full((3, 20), 20 * one - other + shift) for shift in (0, -1, 2)])
-    return MeanComparison(difference, np.full((3, 20), 0.5))
+    value = np.full(len(TABLE_MEASURES), 20.0 * one - other)
+    return Estimate(value, value - 1, value + 2, np.full(value.shape, 0.5), 9)
 
 
 def of_model(result, name: str):
