@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
 import numpy as np
@@ -51,14 +51,26 @@ from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import EncodedFunction, RankBounds
 from probing.instruments.attention.result import load
+from probing.instruments.information import hits as information
 from probing.instruments.information.inform import Informing
-from probing.instruments.information.result import BOTH, WORDS, InformationResult
-from probing.instruments.likelihood.likelihood import Scorer
-from probing.instruments.likelihood.result import BITS, GRAMS, LEAST_NODES, LEAST_PAIRS, MEASURED, ROLES, SCORES
+from probing.instruments.information.result import BOTH, WORDS, InformationLedger, InformationResult
+from probing.instruments.likelihood import hits as likelihood
+from probing.instruments.likelihood.likelihood import Preferring, Scorer, Scoring, Surprising
+from probing.instruments.likelihood.result import (
+    BITS,
+    LEAST_PAIRS,
+    MEASURED,
+    ROLES,
+    SCORES,
+    PreferenceLedger,
+    SurprisalLedger,
+    SurprisalResult,
+)
 from probing.instruments.masking.mask import MaskedFunction, Masking
 from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
+from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.ablate import Ablation
-from probing.instruments.silencing.result import SilencingResult
+from probing.instruments.silencing.result import SilencingLedger, SilencingResult
 from probing.models.masked import InfillingModel
 from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits
@@ -340,12 +352,12 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
 def _more_hits(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
     """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a function: (F,)."""
     signed = {}
-    for protocol, choice in enumerate(choices):
-        both = apply(claimed, choice, "claimed").hits.join(apply(again, choice, "again").hits)
-        for name, group in both.where(measures=TABLE_MEASURES).groups.items():
-            gained = group.sums["claimed"].sums.astype(np.int64) - group.sums["again"].sums
-            for (rule, k), by_function in zip(TABLE_MEASURES, gained):
-                signed[f"the score of {name} ({protocol}, {rule}, k = {k})"] = by_function
+    for number, choice in enumerate(choices):
+        theirs, ours = (apply(ledger, choice).at(TABLE_MEASURES) for ledger in (claimed, again))
+        for name, group in theirs.hits.groups.items():
+            gained = group.sums[theirs.system].sums.astype(np.int64) - ours.hits.groups[name].sums[ours.system].sums
+            for cell, of_cell in zip(CELLS, gained):
+                signed[f"the score of {name} ({cell}, choice {number + 1})"] = of_cell
     return signed
 
 
@@ -392,7 +404,7 @@ class CopiesVerifier(Verifier[Masking]):
             influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", places, points)
         return influence
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+    def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
         pairs, added = _pairs(ledger), {}
         for name, (t1, t0) in pairs.arms.items():
             added[f"{name}: T1"] = pairs.added(np.nan_to_num(t1))
@@ -440,7 +452,7 @@ class _Pairs(NamedTuple):
     def added(self, values: np.ndarray) -> np.ndarray:
         """What each function adds to the mean over node types of values (P,), in points."""
         sums = {"": 100 * values[None]}
-        return Hits.of_rows(self.function, self.node_type, sums, ("",), unit="points").contributions("")[0]
+        return Hits.of_rows(self.function, self.node_type.tolist(), sums, ("",), unit="points").contributions("")[0]
 
 
 def _pairs(ledger: RowLedger) -> _Pairs:
@@ -499,18 +511,13 @@ class HeadsVerifier(Verifier[Ablation]):
         differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
         return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+    def published(self, ledger: SilencingLedger) -> dict[str, np.ndarray]:
         """In hundredths of a nat: the mean cost over relations, and its difference to that of matched heads."""
-        costs = SilencingResult.from_ledger(ledger).costs()
-        names = np.repeat([*costs], [len(cost.functions) for cost in costs.values()])
-        functions = np.concatenate([cost.functions for cost in costs.values()])
-        best = np.concatenate([cost.best for cost in costs.values()])
-        matched = np.concatenate([cost.matched.mean(axis=1) for cost in costs.values()])
-        sums = {"": 100 * np.stack([best, best - matched])}
-        cost, beyond_matched = Hits.of_rows(functions, names, sums, ("", " "), unit="points").contributions("")
+        hits = silencing.hits(SilencingResult.from_ledger(ledger))["1"]
+        whole, best, matched = (100 * hits.contributions(system)[0] for system in silencing.SYSTEMS)
         return {
-            "cost: mean over relations": cost,
-            "cost beyond matched heads: mean over relations": beyond_matched,
+            "cost: mean over relations": whole - best,
+            "cost beyond matched heads: mean over relations": matched - best,
         }
 
     def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -528,20 +535,14 @@ class InformationVerifier(Verifier[Informing]):
     COUNTED = ("skips", "left_out")
     TOLERANCE: ClassVar = dict.fromkeys((f"{choice}_bits" for choice in (WORDS, BOTH)), DECIMALS_APART)
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+    def published(self, ledger: InformationLedger) -> dict[str, np.ndarray]:
         """In percent, and hundredths of a bit: the means over relations."""
-        rows, result = ledger.rows, InformationResult.from_ledger(ledger)
-        few = {name for name, scores in result.relations.items() if not scores.in_mean}
-        names = np.asarray(ledger.names, object)[rows["relation"]]
-        measures = {name.removesuffix("_rank"): 100.0 * (rows[name] == 0) for name in _RANKS}
-        measures |= {"adds": 100 * (rows["words_bits"] - rows["both_bits"]), "open": 100 * rows["words_bits"]}
-        left_out = few if few < {*result.relations} else set()
-        sums = {"": np.stack([*measures.values()])}
-        hits = Hits.of_rows(rows["function"], names, sums, tuple(measures), unit="points", left_out=left_out)
-        return dict(zip(measures, hits.contributions("")))
+        measured = information.hits(InformationResult.from_ledger(ledger))
+        bits, uas = _counted(measured["bits"]), _counted(measured["uas"])
+        words, both = (100 * bits.contributions(choice)[0] for choice in (WORDS, BOTH))
+        found = {finder: uas.contributions(finder)[0] for finder in information.FINDERS}
+        return {**found, "adds": words - both, "open": words}
 
-
-_RANKS = ("best_rank", "attention_rank", "words_rank", "both_rank")
 
 ROUNDED = 0.02
 """Nats by which the log-probability of a text may differ in other batches or on another machine, in float32."""
@@ -553,7 +554,10 @@ SPREAD = 3.0
 _LAST_DIGIT = 2e-6  # of numbers with six decimals
 
 
-class _LogProbabilities(Verifier[Any]):
+S = TypeVar("S", bound=Scoring)
+
+
+class _LogProbabilities(Verifier[S]):
     """Scores texts again."""
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
@@ -573,19 +577,23 @@ class _LogProbabilities(Verifier[Any]):
             self.experiment.scorer = batched
 
 
-class PreferenceVerifier(_LogProbabilities):
+class PreferenceVerifier(_LogProbabilities[Preferring]):
     """Scores pairs again."""
 
     TOLERANCE: ClassVar = dict.fromkeys((f"{text}_{of}" for text in ("good", "bad") for of in SCORES), ROUNDED)
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
-        """In percent: the means over phenomena."""
+    def published(self, ledger: PreferenceLedger) -> dict[str, np.ndarray]:
+        """In percent: the means over phenomena, by pair."""
         rows = ledger.rows
-        names = np.asarray(ledger.names, object)[rows["phenomenon"]]
-        return _means(rows["function"], names, 100 * ledger.preferred().T, SCORES, LEAST_PAIRS)
+        names, pairs = np.unique(rows["phenomenon"], return_counts=True)
+        few = frozenset(ledger.names[name] for name in names[pairs < LEAST_PAIRS])
+        phenomena = [ledger.names[name] for name in rows["phenomenon"]]
+        sums = {likelihood.MODEL: ledger.preferred().T}
+        hits = _counted(Hits.of_rows(rows["function"], phenomena, sums, SCORES, left_out=few))
+        return dict(zip(SCORES, hits.contributions(likelihood.MODEL)))
 
 
-class SurprisalVerifier(_LogProbabilities):
+class SurprisalVerifier(_LogProbabilities[Surprising]):
     """Measures functions again."""
 
     COUNTED = ("skips", "unmatched")
@@ -593,29 +601,21 @@ class SurprisalVerifier(_LogProbabilities):
         f"{of}{name}": ROUNDED if name == BITS else _LAST_DIGIT for of in ("", "control_") for name in MEASURED
     }
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+    def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
         """In hundredths of a bit: by how much nodes are foreseen better than their controls, and than by 5-grams."""
         added = {}
-        for role in ROLES:
-            rows = ledger.of(role).rows
-            gained = 100 * ledger.of(role).gained().T
-            names = np.asarray(ledger.names, object)[rows["node_type"]]
-            measures = (f"{role}: {BITS}", f"{role}: over {GRAMS}")
-            sums = np.stack([gained[0], gained[0] - gained[1]])
-            found = _means(rows["function"], names, sums, measures, LEAST_NODES)
-            here = np.isin(self.places(ledger), rows["function"])
-            for name, points in found.items():
-                added[name] = np.zeros(len(here))
-                added[name][here] = points
+        for role, hits in likelihood.of_surprisal(SurprisalResult.from_ledger(ledger)).items():
+            if role in ROLES and hits.names:
+                counted = _counted(hits)
+                here = np.searchsorted(self.places(ledger), hits.clusters)
+                gained = counted.contributions(likelihood.CONTROL) - counted.contributions(likelihood.NODE)
+                for measure in (BITS, likelihood.OVER):
+                    points = np.zeros(len(self.places(ledger)))
+                    points[here] = 100 * gained[hits.measures.index(measure)]
+                    added[f"{role}: {measure}"] = points
         return added
 
 
-def _means(
-    functions: np.ndarray, names: np.ndarray, sums: np.ndarray, measures: tuple[str, ...], least: int
-) -> dict[str, np.ndarray]:
-    """What each function adds to the means over groups of at least so many rows, or all if there are none."""
-    known, counts = np.unique(names.astype(str), return_counts=True)
-    few = {*known[counts < least].tolist()}
-    left_out = few if len(few) < len(known) else set()
-    hits = Hits.of_rows(functions, names, {"": sums}, measures, unit="points", left_out=left_out)
-    return dict(zip(measures, hits.contributions("")))
+def _counted(hits: Hits) -> Hits:
+    """The same, of which all groups are in the mean if none is."""
+    return hits if hits.counted else replace(hits, left_out=frozenset())

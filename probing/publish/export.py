@@ -30,7 +30,6 @@ from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Ce
 from probing.evidence.entry_masked import ARMS, MaskedEntry, MaskedScores
 from probing.evidence.gather import by_instrument, entry_of, find, of_file
 from probing.runs.ledger_file import ATTENTION, MASKING
-from probing.stats.statistics import RESAMPLES
 
 FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
@@ -288,9 +287,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
                 "lower": score.mean.low,
                 "upper": score.mean.high,
                 "confidence_level": 0.95,
-                "method": "BCa bootstrap over functions",
-            },
-            "num_bootstrap_samples": RESAMPLES,
+                "method": "Student's t over functions, after Hall's transformation",
+            }
         }
     details = {f"{part} {end}": value for part in ("reference", "difference") for end, value in _ends(score, part)}
     hub = {"hf_repo": repo} if "/" in (repo := settings.data.partition("@")[0]) else {}

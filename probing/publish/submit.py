@@ -154,9 +154,9 @@ def submission(
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
     found = _complete(results, model)
-    folders: list[Any]
+    commit: str | None = None
     if dry_run:
-        commit, folders = None, [find_data(one.files["test"], one.settings) for one in found]
+        folders = [Path(find_data(one.files["test"], one.settings)) for one in found]
     else:
         commit, data = _dataset_on_the_hub(dataset)
         folders = [data] * len(found)

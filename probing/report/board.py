@@ -39,7 +39,7 @@ from probing.report.kinds import (
 from probing.report.scored import FILTERS
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, MASKING
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.intervals import FEW_CLUSTERS
 
 TITLE = "CodeSyntax board"
 
@@ -312,7 +312,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
         rows += [[rule, k, *cells] for cells in relations]
     notes = (
         f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
-        f"{FEW_FUNCTIONS}; scores say little and have no interval. Without a head: validation has no such edge."
+        f"{FEW_CLUSTERS}; scores say little and have no interval. Without a head: validation has no such edge."
     )
     key, digests = f"{_anchor(table)}-relations", sorted(entry.digests.items())
     origin = _origin(
@@ -468,14 +468,14 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
         columns += [Column("Δ", DIFFERENCE, title)] if outcome == HEADLINE else []
     rows: list[list[Any]] = []
     for name, of_type in _node_types(row).items():
-        mark = "few functions" if of_type.functions < FEW_FUNCTIONS else ""
+        mark = "few functions" if of_type.functions < FEW_CLUSTERS else ""
         cells: list[Any] = [[name, mark], of_type.functions, of_type.masked]
         for outcome in TITLES:
             t1, t0, effect = _score(of_type.cells[outcome])
             cells += [t1[0], t0[0], *([effect] if outcome == HEADLINE else [])]
         rows.append(cells)
     run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
-    notes = f"Few functions: fewer than {FEW_FUNCTIONS}."
+    notes = f"Few functions: fewer than {FEW_CLUSTERS}."
     return [
         Table(f"{_anchor(table)}-node-types", "Node type by node type", columns, rows, notes, within=""),
         _origin(table, row, run, {}, {"ledger": f"SHA-256 {entry.ledger}"}),

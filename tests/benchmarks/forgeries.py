@@ -47,6 +47,7 @@ from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.result import load
+from probing.instruments.registry import INSTRUMENTS
 from probing.models.location import embedded_model
 from probing.publish.verified import Checker
 from probing.runs.data import read_functions
@@ -125,7 +126,8 @@ def of_rows(
     numbers: Callable,
     model: str = MASKED_MODEL,
 ) -> None:
-    experiment, verifier = verify.VERIFIERS[kind.partition(",")[0]]
+    known = INSTRUMENTS[kind.partition(",")[0]]
+    experiment, verifier = known.experiment, known.verifier
     again = reprobed.recorded_rows(
         verifier, result, experiment.again(result.PROVENANCE.of(result.ledger), Session(model), str(data))
     )

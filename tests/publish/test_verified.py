@@ -56,9 +56,11 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         hub.add(BOARD, {})
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
-        for model, folder in ((MODEL, "honest"), (OTHER, "lying")):
+        hub.add(MODEL, {**contents(tiny_model), "note.txt": b"other weights"}, revision="refs/pr/1", type="model")
+        for model, folder in ((MODEL, "honest"), (OTHER, "lying"), (f"{MODEL}@refs/pr/1", "request")):
             for split in ("test", "validation"):
                 probe(model, str(data), "python", split, output=tmp_path / folder)
+        forgeries.recomputed(tmp_path / "request", forgeries.with_settings(model=MODEL))
         for request in submit.submission([tmp_path / "honest"], MODEL, DATASET, board=BOARD):
             request.open()
         HfApi().merge_pull_request(BOARD, 1, repo_type="dataset")
@@ -73,7 +75,8 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         made = gather(find([tmp_path / "honest"]), data)[0]
         lower = json.loads(other_model(made, MODEL, -0.9).entry().to_json())
         forgeries.settings(lower, model="MAKER/Tiny")
-        files = {**honest, **by_hand(tmp_path / "lying", data)}
+        request = by_hand(tmp_path / "request", data)
+        files = {**honest, **by_hand(tmp_path / "lying", data), **request}
         files |= {f"entries/{at}.json": json.dumps(of).encode() for at, of in (("spoof", spoofed), ("low", lower))}
         hub.add(BOARD, files)
 
@@ -87,15 +90,17 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         }
         assert "refuted: the ledger" in left.pop("spoof.json")
         assert "which this board verified" in left.pop("low.json")
+        (of_request,) = (path.rpartition("/")[2] for path in request if path.startswith("entries/"))
+        assert "refuted: revision: " in left[of_request] and "on no branch or tag of maker/tiny" in left.pop(of_request)
         (lie,) = left.values()
         assert "refuted: ranks:" in lie and "differ by more than rounding" in lie
         with open(tmp_path / "board" / "board.csv", newline="") as file:
             shown = {
-                (row["model"], row["verified"], row["verified of"])
+                (row["model"], row["verified"], row["verified of"], row["branch or tag"])
                 for row in csv.DictReader(file)
                 if row["kind"] == "model"
             }
-        assert shown == {(MODEL, "20", "20")}
+        assert shown == {(MODEL, "20", "20", "main")}
 
 
 @pytest.fixture(scope="module")
