@@ -310,7 +310,7 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
-                if kind in competing:
+                if operators and kind in competing:
                     if operators.competes(node):
                         walk.competing.append(node)
                     if (place := operators.line_break(node, tree.data)) is not None:
