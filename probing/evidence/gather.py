@@ -44,7 +44,7 @@ from probing.evidence.protocols import (
     compare,
     compare_means,
 )
-from probing.evidence.summary import Means, Summary, means, summary
+from probing.evidence.summary import Means, Summary, bounded, means, summary
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
 from probing.instruments.attention.result import ProbeResult, load
@@ -63,7 +63,7 @@ PUBLISHED_FIRST = PROTOCOLS[::-1]
 class TestedDifference(FieldsByName):
     """[difference, low, high] of the means of a model and the combined baseline, in points, and its p-value."""
 
-    difference: list[float]
+    difference: list[float | None]
     p: float
 
 
@@ -492,9 +492,9 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
 def _differences(difference: Estimate) -> Differences:
     differences: Differences = {rule: {} for rule in RULES}
     for place, (rule, k) in enumerate(MEASURES):
-        value, low, high, p, _ = difference.at(place)
-        if not np.isnan(value):
-            differences[rule][str(k)] = TestedDifference(difference=[value, low, high], p=p)
+        cell = difference.at(place)
+        if not np.isnan(cell.value):
+            differences[rule][str(k)] = TestedDifference(difference=bounded(cell), p=cell.p)
     return differences
 
 

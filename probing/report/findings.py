@@ -143,7 +143,7 @@ class Subject:
         return "; ".join(marks)
 
 
-Cell = list[float] | float | None
+Cell = Sequence[float | None] | float | None
 """[score, low, high] of a mean, or a score without an interval."""
 
 
@@ -309,7 +309,7 @@ class Findings:
 def _means(model: Subject) -> list[float]:
     """The means by which models are ordered, the held-out one first."""
     cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
-    return [-1.0 if cell is None else cell[0] for cell in cells]
+    return [-1.0 if cell is None or cell[0] is None else cell[0] for cell in cells]
 
 
 def _rows(findings: Findings) -> list[Scored]:

@@ -140,14 +140,16 @@ def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
     return np.where(skewed, (np.cbrt(1 + of_skewed * (t - of_skewed / 6)) - 1) * 3 / of_skewed, t)
 
 
-def mean_estimate(contribution: np.ndarray, influence: np.ndarray, share: np.ndarray, tested: bool) -> Estimate:
-    """The estimate (...) of a mean over clusters. The one rule for means and amounts.
+def mean_estimate(
+    value: np.ndarray, contribution: np.ndarray, influence: np.ndarray, share: np.ndarray, tested: bool
+) -> Estimate:
+    """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for means and amounts.
 
     `contribution` (..., F): what each cluster adds to it; `influence` (..., F): what it adds more than its `share`
     (F,), which is 0 where it has no part in the mean. If `tested`, the mean is a difference with a p-value. Fewer than
     three clusters have no interval.
     """
-    value, there = contribution.sum(axis=-1), share > 0
+    there = share > 0
     clusters = int(there.sum())
     low = high = p = np.full(value.shape, np.nan)
     if clusters > 2:
@@ -173,7 +175,8 @@ def paired_p(differences: np.ndarray) -> np.ndarray:
     """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0."""
     clusters = differences.shape[-1]
     influence = differences - differences.mean(axis=-1, keepdims=True)
-    return mean_estimate(differences, influence, np.full(clusters, 1 / clusters), True).p
+    value, share = differences.mean(axis=-1), np.full(clusters, 1 / clusters)
+    return mean_estimate(value, differences / clusters, influence / clusters, share, tested=True).p
 
 
 # ------------------------------------------------------------------------------------------------ hits of single groups

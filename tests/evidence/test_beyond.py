@@ -13,6 +13,7 @@ from support.references.plain_beyond import plain_beyond
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
 from probing.evidence.beyond import beyond, guesses, rivals, strata
+from probing.evidence.protocols import MEASURES
 from probing.evidence.random_attention import random_attention
 from probing.instruments.attention.edges import COLUMNS, EdgeTable
 from probing.instruments.attention.ledger import RankLedger
@@ -114,7 +115,7 @@ def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edg
                 else:
                     hits.append(any(one in row for one, row in zip(distances, guessed)))
             error = 4 * np.sqrt(0.25 / len(hits))
-            assert np.mean(hits) == pytest.approx(found[name][RULES.index(rule), k - 1] / 100, abs=error)
+            assert np.mean(hits) == pytest.approx(found[name][MEASURES.index((rule, k))] / 100, abs=error)
 
 
 def only_hard(some, offsets):
@@ -207,8 +208,8 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
     found = beyond(planted(table, rank), planted(table, rank), 1)
     assert (found.in_mean, found.few, found.share) == (["r"], {"t": 5}, pytest.approx(100 * 5 / 11))
     assert found.shown.relations == ["r", "s", "u"] and found.mean.value[0] == 100
-    assert found.other_means(found.shown)[:, 0, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
-    few = found.other_means(found.shown.only(["u"]))[:, 0, 0]
+    assert found.other_means(found.shown)[:, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
+    few = found.other_means(found.shown.only(["u"]))[:, 0]
     assert few == pytest.approx([np.nan, np.nan, 100], nan_ok=True)
 
 
