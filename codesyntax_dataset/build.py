@@ -86,8 +86,9 @@ def build(
         reports = {config: reports[config] for config in CONFIGS if config in reports}
         origins = {config: origins[config] for config in reports}
         text = card.render(reports, origins, sources.shown(source), exclusion)
-        for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
-            (folder / name).write_text(content, encoding="utf-8", newline="\n")
+        for name, content in {metadata.CARD: text, metadata.EVAL: metadata.eval_yaml(reports)}.items():
+            if content:
+                (folder / name).write_text(content, encoding="utf-8", newline="\n")
         (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
         _check_ours(output)
         if not overwrite and _digests(output) != there:

@@ -26,8 +26,8 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
     """Measure the dataset in `folder` from its Parquet files, and check everything else against them.
 
     Raises DatasetError unless `folder` has exactly the files that `codesyntax build` writes, their checksums match,
-    the columns are those of its configs, ids are unique, and the card, `eval.yaml` and `croissant.json` agree with the
-    Parquet files.
+    the columns are those of its configs, ids are unique, and the card and `eval.yaml` agree with the Parquet
+    files.
     """
     folder = Path(folder)
     names = _files(folder)
@@ -59,14 +59,12 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
             raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
         _check_ids(folder, config, files)
     _check_card(folder, reports)
-    expected = metadata.render(folder, reports)
-    for name in (metadata.EVAL, metadata.CROISSANT):
-        if (name in names) != (name in expected):
-            raise _not_as_built(
-                folder, f"{name} is {'missing' if name in expected else 'present, but the dataset has no tasks'}"
-            )
-        if name in expected:
-            _compare(folder, name, _text(folder, name).splitlines(), expected[name].splitlines())
+    expected = metadata.eval_yaml(reports)
+    if (metadata.EVAL in names) != bool(expected):
+        why = "missing" if expected else "present, but the dataset has no tasks"
+        raise _not_as_built(folder, f"{metadata.EVAL} is {why}")
+    if expected:
+        _compare(folder, metadata.EVAL, _text(folder, metadata.EVAL).splitlines(), expected.splitlines())
     return BuildReport(folder, reports)
 
 

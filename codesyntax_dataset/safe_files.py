@@ -53,8 +53,22 @@ def explodes(unpacked: int, packed: int) -> bool:
     return unpacked > max(_LEAST, _PACKED_ALIKE * packed)
 
 
+LONGEST_NAME = 200
+"""Characters of the name of a relation, node type or phenomenon."""
+
+
+def is_name(text: object) -> bool:
+    """True for a text of 1 to LONGEST_NAME printable characters."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and text.isprintable()
+
+
+def escaped(text: str) -> str:
+    """Foreign text with unprintable characters escaped: some of them move the cursor of a terminal, change its title,
+    or show text in another order."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def printable(text: str, most: int = 300) -> str:
-    """Foreign text in one line of at most `most` characters, with unprintable characters escaped: some of them move the
-    cursor of a terminal, change its title, or show text in another order."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    """Foreign text in one line of at most `most` characters, as `escaped` has it."""
+    shown = escaped(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"

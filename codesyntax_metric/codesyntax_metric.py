@@ -97,9 +97,16 @@ class CodesyntaxMetric(evaluate.Metric):
         *,
         prediction: Any = None,
         reference: Iterable[Any] | None = None,
+        predictions: Any = None,
+        references: Iterable[Any] | None = None,
         hard: Mapping[str, Iterable[int]] | None = None,
     ) -> None:
-        """Add one function: its attention, or the ranks of its edges, and its edges."""
+        """Add one function: its attention, or the ranks of its edges, and its edges.
+
+        `predictions`, `references`: the same, under the names by which `evaluate.combine` gives them.
+        """
+        prediction = prediction if predictions is None else predictions
+        reference = reference if references is None else references
         self.add_batch(predictions=[prediction], references=[reference], hard=hard)
 
     def add_batch(

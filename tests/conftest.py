@@ -169,8 +169,8 @@ def unrendered() -> Iterator[None]:
 
 @contextlib.contextmanager
 def figures_unrendered() -> Iterator[None]:
-    """Figures are made, for wide pages and narrow ones, but neither laid out nor rendered, which takes most of the time
-    of a report: for tests of what else is in it. Of other numbers, a picture still has other bytes."""
+    """Figures are made, but neither laid out nor rendered, which takes most of the time of a report: for tests of what
+    else is in it. Of other numbers, a picture still has other bytes."""
     from probing.report import figures
 
     with pytest.MonkeyPatch.context() as patch:

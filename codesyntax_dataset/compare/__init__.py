@@ -1,6 +1,6 @@
-"""Differences between two label variants of a language on the same functions, and the rules behind them.
+"""Differences between two label variants of a language on the same functions.
 
-`places` finds the edges that are the same in both, `rules` says why one is in another place, or only in one of them.
+`places` finds the edges that are the same in both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from codesyntax_dataset.compare.places import Place, Side, pairs
-from codesyntax_dataset.compare.rules import Rules
 from codesyntax_dataset.errors import ArgumentError, ParseError
 from codesyntax_dataset.languages import Language, annotate, language_of, unedited, variant_of
 from codesyntax_dataset.schema import LABELS, Annotation
@@ -22,14 +21,13 @@ second has it; only the first has it."""
 
 
 class Change(NamedTuple):
-    """The fate of an edge, and the rule that explains it, empty for an edge that is kept.
+    """The fate of an edge, one of CHANGES.
 
     `before` and `after`, `edges`: its place and its index in the first and in the second annotation; None where that
     does not have it.
     """
 
     kind: str
-    rule: str
     before: Place | None
     after: Place | None
     edges: tuple[int | None, int | None]
@@ -42,15 +40,15 @@ class Change(NamedTuple):
         return place
 
 
-def changes(code: str, first: Annotation, second: Annotation, language: str) -> list[Change]:
+def changes(first: Annotation, second: Annotation) -> list[Change]:
     """The fate of every edge of two annotations of the same code: first what both have, then what one has."""
     left, right = Side(first, second), Side(second, first)
-    rules, found = Rules(code, language, left, right), []
+    found = []
     for edges in pairs(left, right):
         before = None if edges[0] is None else left.places[edges[0]]
         after = None if edges[1] is None else right.places[edges[1]]
         kind = "new" if before is None else "gone" if after is None else "kept" if before == after else "moved"
-        found.append(Change(kind, "" if kind == "kept" else rules.of(before, after), before, after, edges))
+        found.append(Change(kind, before, after, edges))
     return found
 
 
@@ -65,7 +63,7 @@ class Example:
 
 @dataclass
 class Counted:
-    """Edges that a rule explains: how many, and an example, the shortest."""
+    """How many edges, and an example, the shortest."""
 
     edges: int = 0
     example: Example | None = None
@@ -76,29 +74,19 @@ class Comparison:
     """Two configs of a language, or two versions of the labels of one, compared on the same functions.
 
     `functions`: how many have labels in `both` configs, in the `first` alone, in the `second` alone, and in `neither`;
-    only those in both are compared. `relations`: relation -> what becomes of its edges, one of `CHANGES` -> rule -> how
-    many edges, relations sorted by name.
+    only those in both are compared. `relations`: relation -> what becomes of its edges, each of `CHANGES` -> how many,
+    relations sorted by name.
     """
 
     language: str
     configs: tuple[str, str]
     functions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("both", "first", "second", "neither"), 0))
-    relations: dict[str, dict[str, dict[str, Counted]]] = field(default_factory=dict)
-
-    def edges(self, kind: str, relation: str | None = None) -> int:
-        """The number of edges of a relation, or of all, that are kept, moved, new or gone."""
-        chosen = self.relations.values() if relation is None else [self.relations[relation]]
-        return sum(counted.edges for kinds in chosen for counted in kinds.get(kind, {}).values())
+    relations: dict[str, dict[str, Counted]] = field(default_factory=dict)
 
     @property
-    def total(self) -> dict[str, dict[str, Counted]]:
-        """The same over all relations, without examples: what becomes of edges -> rule -> how many."""
-        total: dict[str, dict[str, Counted]] = {kind: {} for kind in CHANGES}
-        for kinds in self.relations.values():
-            for kind, rules in kinds.items():
-                for rule, counted in rules.items():
-                    total[kind].setdefault(rule, Counted()).edges += counted.edges
-        return total
+    def total(self) -> dict[str, int]:
+        """What becomes of the edges of all relations -> how many."""
+        return {kind: sum(kinds[kind].edges for kinds in self.relations.values()) for kind in CHANGES}
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
@@ -138,7 +126,7 @@ def _compared(comparison: Comparison, labelled: Iterable[tuple[str, Sequence[Ann
         first, second = labels
         comparison.functions[_HAVE[first is not None, second is not None]] += 1
         if first is not None and second is not None:
-            for change in changes(code, first, second, comparison.language):
+            for change in changes(first, second):
                 _count(comparison, code, labels, change)
     comparison.relations = dict(sorted(comparison.relations.items()))
     return comparison
@@ -176,8 +164,8 @@ def _labels(code: str, language: str, variant: str) -> Annotation | None:
 
 def _count(comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change) -> None:
     places = [place for place in (change.before, change.after) if place]
-    kinds = comparison.relations.setdefault(places[0].relation, {kind: {} for kind in CHANGES})
-    counted = kinds[change.kind].setdefault(change.rule, Counted())
+    kinds = comparison.relations.setdefault(places[0].relation, {kind: Counted() for kind in CHANGES})
+    counted = kinds[change.kind]
     counted.edges += 1
     begin, end = min(min(place.head, place.start) for place in places), max(place.end for place in places)
     if counted.example is None or end - begin < len(counted.example.code):

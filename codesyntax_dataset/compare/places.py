@@ -7,7 +7,6 @@ the ends of a dependent, blank tokens and those that the other variant does not 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -37,11 +36,6 @@ class Side:
         self.places = [_place(tokens, counts, edge) for edge in annotation.edges]
         self._starts = {token.start: index for index, token in enumerate(self.tokens)}
         self._ends = {token.end: index for index, token in enumerate(self.tokens)}
-
-    @functools.cached_property
-    def cores(self) -> list[Place]:
-        """The places without brackets at their ends."""
-        return [self.without_brackets(place) for place in self.places]
 
     def without_brackets(self, place: Place) -> Place:
         """The place after the brackets with which head and dependent begin, and before those with which it ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.language import Dialect
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
@@ -28,6 +29,39 @@ _ARGUMENTS = "arguments/*<argument>"
 
 _MISREAD = "(if_statement body: (if_statement !alternative) @refused alternative: (_))"  # `else` is of the inner `if`
 
+_BINARY = "binary_expression"
+_LEVELS = (  # of `zend_language_parser.y`
+    Level("prefix", "throw_expression"),
+    Level("prefix", "arrow_function"),
+    Level("prefix", "include_expression include_once_expression require_expression require_once_expression"),
+    Level("left", _BINARY, "or"),
+    Level("left", _BINARY, "xor"),
+    Level("left", _BINARY, "and"),
+    Level("prefix", "print_intrinsic"),
+    Level("prefix", "yield_expression"),
+    Level("target", "assignment_expression augmented_assignment_expression"),
+    Level("left", "conditional_expression"),
+    Level("right", _BINARY, "??"),
+    Level("left", _BINARY, "||"),
+    Level("left", _BINARY, "&&"),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("none", _BINARY, "== != <> === !== <=>"),
+    Level("none", _BINARY, "< <= > >="),
+    Level("left", _BINARY, "|>"),
+    Level("left", _BINARY, "."),
+    Level("left", _BINARY, "<< >>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* / %"),
+    Level("prefix", "unary_op_expression", "!"),
+    Level("postfix", _BINARY, "instanceof"),
+    Level("prefix", "cast_expression error_suppression_expression unary_op_expression"),
+    Level("right", _BINARY, "**"),
+    Level("prefix", "clone_expression"),
+    Level("left", "reference_assignment_expression"),  # of names only
+)
+
 TABLE = Table(
     grammar="tree_sitter_php.language_php_only",
     file_grammar="tree_sitter_php.language_php",
@@ -48,6 +82,7 @@ TABLE = Table(
         "method_declaration": "body/^/name",
     },
     scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
+    operators=Operators(_LEVELS, wrappers={"array_element_initializer"}),
     brackets=frozenset({"parenthesized_expression"}),
     whole=frozenset({*_STRINGS, "qualified_name", "relative_name", "variable_name"}),  # as in PHP's own tokens
     interpolated=frozenset("encapsed_string heredoc heredoc_body shell_command_expression".split()),
@@ -83,7 +118,11 @@ TABLE = Table(
         Rule("simple_parameter", "Default", {"name": "name", "value": "default_value"}),
         Rule("array_creation_expression/array_element_initializer", "Dict", {"key": "'=>'/^/*[0]", "value": "'=>'/~"}),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
-        Rule("foreach_statement", "For", {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": _BODY}),
+        Rule(
+            "foreach_statement",
+            "For",
+            {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": f"{_BODY} | ';' unless body"},
+        ),
         Rule(
             "for_statement",
             "For",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.blocks import by_indentation
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
+_CONTINUED = re.compile(rb"[ \t]*(?P<break>\n)(?!\s*(?:[])}]|(?:do|else|elsif|end|ensure|in|rescue|then|when)\b))")
 _STATEMENTS = "*<!empty_statement>"
 _IF = {
     "if": "'if elsif unless'",
@@ -27,10 +31,35 @@ _ARGUMENTS = "arguments/*"
 _KEYWORDS = "pair|hash_splat_argument"
 _STRINGS = frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split())
 
+_LEVELS = (  # of `parse.y`; `rescue` has two orders, which the grammar knows
+    Level("left", "if_modifier unless_modifier until_modifier while_modifier"),
+    Level("prefix", "break next return"),
+    Level("left", "binary", "and or"),
+    Level("function", "unary", "not"),
+    Level("postfix", "match_pattern test_pattern"),
+    Level("function", "unary", "defined?"),
+    Level("target", "assignment operator_assignment"),
+    Level("right", "conditional"),
+    Level("range", "range", ".. ..."),
+    Level("left", "binary", "||"),
+    Level("left", "binary", "&&"),
+    Level("none", "binary", "<=> == === != =~ !~"),
+    Level("left", "binary", "< <= > >="),
+    Level("left", "binary", "| ^"),
+    Level("left", "binary", "&"),
+    Level("left", "binary", "<< >>"),
+    Level("left", "binary", "+ -"),
+    Level("left", "binary", "* / %"),
+    Level("prefix", "unary", "-"),
+    Level("right", "binary", "**"),
+    Level("prefix", "unary", "! ~ +"),
+)
+
 TABLE = Table(
     grammar="tree_sitter_ruby",
     functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name", "singleton_method": "object<!self>"},
+    operators=Operators(_LEVELS, wrappers={"argument_list"}, continued={"range": _CONTINUED}),
     brackets=frozenset({"parenthesized_statements"}),
     whole=_STRINGS,
     interpolated=_STRINGS | {"interpolation"},
@@ -41,7 +70,18 @@ TABLE = Table(
         "method_parameters parenthesized_statements pattern program then".split()
     ),
     backward=BACKWARD - {"If:body->test", "While:body->test"},
+    enclosed=(
+        re.compile(rb"(?s)\A\s*def\s[^\n=]+[ \t]=[ \t](?P<inside>.*\S)"),  # `def f(x) = puts x`
+        re.compile(rb" &(?P<inside>)(?=\s*(?:[\n}]|end\b|\Z))"),  # the block of the method, `f x, &`
+    ),
+    bracketed="(call receiver: (call block: (do_block)) @bracketed)",  # `f x do end.g { }`
     refused=r"""
+        ([(argument_list (identifier) @refused) (binary left: (identifier) @refused)
+          (call !receiver method: (identifier) @refused)]
+          (#eq? @refused "do")) ; `f x do end.g do end`
+        (call arguments: ((argument_list . (hash)) @refused (#match? @refused "^\\{"))) ; `f { a => b }`, a block
+        ((binary left: [(call !arguments) (super) (yield)] operator: "+") @refused
+          (#match? @refused "^[@$\\w.:?!]+[ \t]+[+][^ \t]")) ; `a.b +c`, a call of `b`
         ((call arguments: (argument_list . (block_argument))) @refused
           (#match? @refused "^[@$\\w.:?!]+&[^.&]")) ; `a&b`, taken for `a &b`
         (call receiver: (unary) @refused (#match? @refused "^not\\s")) ; `not (a).b`, taken for `not(a).b`

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _FUNCTION = "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
-_BREAK = "(call_expression function: (break_expression) @refused)"
+
+_BINARY = "binary_expression"
+_LEVELS = (  # of the Rust Reference
+    Level("prefix", "break_expression closure_expression return_expression"),
+    Level("prefix", "closure_expression", "| ||"),
+    Level("right", "assignment_expression compound_assignment_expr"),
+    Level("range", "range_expression", ".. ... ..="),
+    Level("left", _BINARY, "||"),
+    Level("left", _BINARY, "&&"),
+    Level("none", _BINARY, "== != < > <= >="),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("left", _BINARY, "<< >>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* / %"),
+    Level("postfix", "type_cast_expression"),
+    Level("prefix", "reference_expression unary_expression", "- ! * & &&"),
+    Level("postfix", "call_expression index_expression", "arguments ["),
+    Level("postfix", "await_expression field_expression try_expression"),
+)
 
 TABLE = Table(
     grammar="tree_sitter_rust",
+    operators=Operators(_LEVELS, openings={"arguments", "["}, labels={"label"}),
     brackets=frozenset({"parenthesized_expression"}),
     backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),
@@ -18,7 +40,6 @@ TABLE = Table(
         "arguments closure_parameters else_clause function_modifiers match_block match_pattern parameters source_file "
         "token_tree trait_bounds type_arguments type_parameters".split()
     ),
-    refused=f"(_ [function: {_BREAK} left: {_BREAK} value: {_BREAK}])",  # `break (a).b`
     rules=(
         Rule(
             "assignment_expression",

@@ -71,8 +71,12 @@ class AstSimilarity(evaluate.Metric):
     _pairs = 0
     _languages: frozenset[tree_sitter.Language] = frozenset()  # of the trees that were added
 
-    def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-        """Add one pair."""
+    def add(
+        self, *, prediction: Any = None, reference: Any = None, predictions: Any = None, references: Any = None
+    ) -> None:
+        """Add one pair; `predictions`, `references`: the same, under the names by which `evaluate.combine` gives it."""
+        prediction = prediction if predictions is None else predictions
+        reference = reference if references is None else references
         self.add_batch(predictions=[prediction], references=[reference])
 
     def add_batch(self, *, predictions: Sequence[Any] | None = None, references: Sequence[Any] | None = None) -> None:

@@ -114,7 +114,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     validation, it also computes the score beyond offsets.
     """
     from probing.instruments.attention.result import ProbeResult
-    from probing.instruments.merge import RESULTS
+    from probing.instruments.registry import INSTRUMENTS
     from probing.report.document import print_parts
     from probing.report.results import beyond_offsets, parts
     from probing.runs.ledger_file import instrument_of
@@ -123,7 +123,8 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
         raise click.UsageError("--json prints one result: give one ledger")
     probed: list[ProbeResult] = []
     for ledger in ledgers:
-        result = RESULTS.get(instrument_of(ledger) or "", ProbeResult).scored(ledger)
+        instrument = INSTRUMENTS.get(instrument_of(ledger) or "")
+        result = (instrument.result if instrument else ProbeResult).scored(ledger)
         print_made(result, parts, wide, as_json)
         if isinstance(result, ProbeResult):
             probed.append(result)

@@ -119,9 +119,9 @@ def stats(
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
     """Compare how two configs, or two versions of the rules, label the same functions.
 
-    The command counts the edges that both configs have, that moved, and that only one has, and names the rules behind
-    the differences. The functions are all of --source, or the split test of --data. With one config, the labels that
-    --data has, such as a folder that an earlier version built, are compared with those of now.
+    The command counts the edges that both configs have, that moved, and that only one has, with examples. The functions
+    are all of --source, or the split test of --data. With one config, the labels that --data has, such as a folder that
+    an earlier version built, are compared with those of now.
     """
     from probing.report.dataset import compare_labels, parts
     from probing.report.document import console

@@ -45,8 +45,7 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
-    from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, report
-    from probing.evidence.verify import verify_each
+    from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report, verify_each
 
     verdicts = set()
     for result, verification in zip(results, verify_each(results, **given)):

@@ -1,4 +1,4 @@
-"""Commands for models: which there are, whether one can be probed, and what is kept of them between runs."""
+"""Commands for models: whether one can be probed, and CuBERT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from probing.cli import options
-from probing.cli.group import main, note, quiet_hub, quiet_libraries
+from probing.cli.group import main, quiet_libraries
 from probing.models.cubert import DROPPABLE, LANGUAGES
 
 
@@ -28,30 +28,6 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
-
-
-@main.command()
-@click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--refresh", is_flag=True, help="Download the configurations of the listed models again.")
-@options.shared("wide as_json")
-def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
-    """List models known to work, or describe MODEL.
-
-    MODEL is a Hub id, a local folder or a GGUF file; its configuration describes it.
-    """
-    quiet_hub()
-    from probing.models.catalogue import available, to_json
-    from probing.report import results
-    from probing.report.document import print_parts
-    from probing.runs.progress import progress
-
-    descriptions = available(models, refresh=refresh)
-    if as_json:
-        click.echo(to_json(descriptions), nl=False)
-    else:
-        print_parts(
-            results.models(progress(descriptions, desc="reading configurations", unit="model", leave=False)), wide
-        )
 
 
 @main.command()
@@ -76,26 +52,3 @@ def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: s
     from probing.models.cubert.convert import convert
 
     click.echo(convert(checkpoint, output, vocabulary=vocabulary, language=language, drop=drop))
-
-
-@main.command()
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=options.FOLDER)
-@click.option("--prune", "pruning", is_flag=True, help="Remove everything listed that is not in use.")
-def cache(folders: tuple[Path, ...], pruning: bool) -> None:
-    """List what stays on disk between runs, in bytes.
-
-    The list has the cache of runs, self-checks and statistics, and the files that killed processes left in each FOLDER.
-    `interrupted` is a run that continues when you repeat its command; `unfinished` is a file or folder that was never
-    completed. You can remove all of it at any time; an interrupted run then starts over.
-    """
-    quiet_hub()
-    from codesyntax_dataset.safe_files import printable
-    from probing.runs.disk_use import items, prune
-
-    found = list(items(folders))
-    for path, kind, size, in_use in found:
-        click.echo(f"{size:>15,}  {kind:11}  {printable(str(path), most=10_000)}{' (in use)' if in_use else ''}")
-    click.echo(f"{sum(one.size for one in found):>15,}  bytes in all")
-    if pruning:
-        removed = prune(found)
-        note(f"removed {len(removed):,}, {sum(one.size for one in removed):,} bytes")

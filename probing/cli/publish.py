@@ -124,7 +124,7 @@ def demo(output: Path, decoder: bool) -> None:
         f"See what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked --data {data} --id 0\n\n"
         f"Compare the two models:\n  codesyntax compare {EMBEDDED} {TINY} --results {results}\n\n"
         f"Probe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\n"
-        "Use your own model, code or attention: README.md. List models that work: codesyntax available-models"
+        "Use your own model, code or attention: README.md. Whether a model can be probed: codesyntax doctor MODEL"
     )
 
 
@@ -191,7 +191,7 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 @click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
 @click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
 @click.option("--device", help="The device for running results again.  [default: a CUDA GPU if available]")
-@click.option("--dry-run", is_flag=True, help="Print the files, and open no pull request.")
+@click.option("--dry-run", is_flag=True, help="Print the files without the Hub: no token, no network, no pull request.")
 @click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
 def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any) -> None:
     """Submit results to the model's repository.
@@ -206,8 +206,10 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
         closed = undo(results, given["model"], given["board"])
         click.echo("\n".join(f"closed {address}" for address in closed) or "nothing is open for these results")
         return
-    for request in submission(results, **given):
+    for request in submission(results, dry_run=dry_run, **given):
         click.echo(request.text() if dry_run else request.open())
+    if dry_run:
+        note("not compared with the Hub, whose commit of the dataset, and results of other tasks, join when it is sent")
 
 
 @main.command()

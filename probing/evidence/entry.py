@@ -13,6 +13,7 @@ those of the ledgers, whose digests it names, cannot be checked here; `codesynta
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import logging
@@ -22,15 +23,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages import CONFIGS
+from probing.instruments.registry import INSTRUMENTS
 from probing.models.cache_dir import VERSIONS
-from probing.runs import records
+from probing.runs.ledger_file import PREFERENCE
 from probing.runs.records import PLAIN, Record, exactly, explain, matching, parse, read, shown
 from probing.runs.saved import Circumstances
 from probing.runs.settings import ControlledSettings, Limit
@@ -41,7 +43,14 @@ FORMAT = 4
 """Changes whenever the fields of entries, or their meanings, change."""
 
 LARGEST = 8 * 2**20
-"""The most bytes of an entry, several times what the largest published config takes."""
+"""The most bytes of an entry, as many as of 20,000 functions."""
+
+SMALL = 60_000
+"""The most bytes of an entry on up to 141 functions, as of the sample, whose scores take less than a second."""
+
+_BYTES_EACH = 425  # of each function in an entry on more
+_UNPACKED = 32  # times its size; the sample's unpacks to 14 times as much
+_SHORTEST = 100  # characters of packed numbers that take any time
 
 _MOST_NUMBERS = 10**7
 """The most numbers in one list: several times as many as in the largest published config."""
@@ -89,31 +98,6 @@ class Scores:
     def headline(self) -> float:
         first = next(iter(self.cells.values()))
         return first.mean.value if first else 0.0
-
-
-class Outcome(NamedTuple):
-    """A number of an instrument: its title on boards, and its unit, percent, nats or bits."""
-
-    title: str
-    unit: str = "percent"
-
-
-class GroupScore(NamedTuple):
-    """The scores of a node type or a relation, by outcome, in so many `functions`; `counted`: its masked sub-tokens, or
-    edges."""
-
-    functions: int
-    counted: int
-    cells: dict[str, Score]
-
-
-@dataclass(frozen=True, eq=False)
-class GroupScores(Scores):
-    """Means over node types or relations, by outcome; and the `groups` by name. `on_read`: if any function is missed,
-    outcome -> the mean without these."""
-
-    groups: dict[str, GroupScore]
-    on_read: Mapping[str, float]
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -205,7 +189,7 @@ class Verified(Record):
 
 class Entry(Record):
     """The base of entries of all instruments. A subclass names its `instrument`, adds its fields and what is wrong with
-    them (`problems`), and defines `signature`, `shared`, `content` and `scores`; `load` then reads its entries.
+    them (`problems`), and defines `signature`, `shared`, `content` and `scores`; `load` reads those in INSTRUMENTS.
 
     `functions`: how many were run and are in the numbers or in `skips`, by reason.
     """
@@ -218,13 +202,6 @@ class Entry(Record):
     skips: dict[Plain, Number]
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
     verified: Verified | None = None
-
-    kinds: ClassVar[dict[str, type[Entry]]] = {}
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for instrument in get_args(cls.model_fields["instrument"].annotation):  # an abstract one has none
-            Entry.kinds[instrument] = cls
 
     @classmethod
     def made(cls, fields: Mapping[str, Any]) -> Self:
@@ -323,59 +300,21 @@ class Entry(Record):
         return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-class GroupedEntry(Entry):
-    """The base of entries whose scores are means over groups: over node types, or relations.
-
-    `GROUP`: what a group is; `COUNTED`: in it; `UNITS`: what `functions` are, if no functions; `ARMS`: a score and what
-    it is compared with; `OUTCOMES`: by name, the headline first; `SHOWN`: those in a table of models; `SHARED`: names
-    of `shared` that a board tells; `SHARES`: the outcome of `by_function`.
-    """
-
-    GROUP: ClassVar[str]
-    COUNTED: ClassVar[str]
-    UNITS: ClassVar[str] = ""
-    ARMS: ClassVar[tuple[str, str]]
-    OUTCOMES: ClassVar[dict[str, Outcome]]
-    SHOWN: ClassVar[tuple[str, ...]]
-    SHARED: ClassVar[tuple[str, ...]]
-    SHARES: ClassVar[str]
-
-    dropped: dict[str, records.Number]
-    ledger: Sha256
-
-    @property
-    def digests(self) -> dict[str, str]:
-        return {"test": self.ledger}
-
-    @property
-    def units(self) -> str:
-        """The plural of what `functions` are."""
-        return self.UNITS or language_of(self.settings.config).units
-
-    @abstractmethod
-    def scores(self, beside: Scores | None = None) -> GroupScores: ...
-
-    @abstractmethod
-    def by_function(self) -> Iterator[FunctionShare]:
-        """The share of SHARES in each function of each group."""
-
-
-class FunctionShare(NamedTuple):
-    """The `share`, from 0 to 1, that a model gets right of the edges or nodes `asked` in the function at `place` in the
-    split, of a group."""
-
-    group: str
-    place: int
-    share: float
-    asked: int
-
-
 def digest_of(content: Iterable[np.ndarray], text: str = "") -> str:
     """SHA-256 of a text and whole numbers."""
     digest = hashlib.sha256(text.encode())
     for numbers in content:
         digest.update(repr(numbers.shape).encode() + numbers.astype("<u4").tobytes())
     return digest.hexdigest()
+
+
+def instead_of_board(instrument: str) -> str:
+    """What to do with results of an instrument that no board takes."""
+    if instrument == PREFERENCE:
+        todo = "compare models on minimal pairs with lm-eval, for which `push dataset` adds tasks"
+    else:
+        todo = "publish the result with its ledger, two files that `codesyntax verify` checks"
+    return f"boards take attention and masking, not {instrument}: {todo}"
 
 
 def for_boards(make: Callable[[], Entry]) -> Entry | None:
@@ -389,14 +328,45 @@ def for_boards(make: Callable[[], Entry]) -> Entry | None:
 
 def load(source: str | os.PathLike[str] | bytes) -> Entry:
     """Load an entry from a file or from bytes. Raises EntryError, with the reason, if it is not a valid entry."""
-    fields = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
+    data = source if isinstance(source, bytes) else read(Path(source), LARGEST)
+    fields = parse(data, LARGEST)
     version, instrument = (fields.get(name) if isinstance(fields, dict) else None for name in ("format", "instrument"))
     if type(version) is int and version != FORMAT:  # first: other formats have other fields
         todo = "make the entry again from its results" if version < FORMAT else "upgrade codesyntax"
         raise EntryError(f"format is {version}, which another version of codesyntax wrote, expected {FORMAT}: {todo}")
-    if isinstance(instrument, str) and instrument not in Entry.kinds:
-        raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, sorted(Entry.kinds)))}")
-    return Entry.kinds.get(str(instrument), Entry).made(fields)
+    if not isinstance(instrument, str):
+        return Entry.made(fields)  # says what is wrong
+    kinds = {name: known for name, known in INSTRUMENTS.items() if known.enters}
+    if instrument in INSTRUMENTS.keys() - kinds.keys():
+        raise EntryError(instead_of_board(instrument))
+    if instrument not in kinds:
+        raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, sorted(kinds)))}")
+    _check_size(data, fields)
+    entry: Entry = kinds[instrument].entry.made(fields)
+    return entry
+
+
+def most_bytes(functions: int) -> int:
+    """The most bytes of an entry on so many functions."""
+    return max(SMALL, _BYTES_EACH * functions)
+
+
+def _check_size(data: bytes, fields: dict[str, Any]) -> None:
+    """Raise EntryError if an entry has more bytes than its functions take, or unpacks to more numbers than those."""
+    functions = fields.get("functions")
+    most = most_bytes(functions) if type(functions) is int else SMALL
+    if len(data) > most:
+        raise EntryError(f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions")
+    numbers, left = [fields], _UNPACKED * len(data)
+    while numbers:
+        value = numbers.pop()
+        if isinstance(value, dict):
+            numbers += value.values()
+        elif isinstance(value, str) and len(value) > _SHORTEST:
+            with contextlib.suppress(ValueError, zlib.error):  # no packed numbers
+                left -= len(zlib.decompressobj().decompress(base64.b64decode(value), left + 1))
+            if left < 0:
+                raise EntryError(f"its numbers unpack to more than {_UNPACKED} times its {len(data):,} bytes")
 
 
 def packed(numbers: np.ndarray) -> str:

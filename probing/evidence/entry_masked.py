@@ -10,27 +10,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FailFast, Field
 
 from probing.evidence import entry
-from probing.evidence.effect import paired
-from probing.evidence.entry import GroupedEntry, GroupScore, GroupScores, Interval, Outcome, Score, packed, unpacked
+from probing.evidence.entry import Entry, Interval, Score, Scores, packed, unpacked
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.masking import CONTROLS, PROTOCOLS, PUBLISHED
 from probing.instruments.masking.result import OUTCOMES, SIMILARITIES, MaskProvenance, MaskResult, MaskSettings
 from probing.runs import records
 from probing.runs.records import PLAIN, exactly, listed, matching
-from probing.stats.statistics import PERMUTATIONS, RESAMPLES, bootstrapped, drawn_functions, paired_test
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""
 
+ARMS = ("T1", "T0")
+
+TITLES = {
+    "jaccard": "Jaccard similarity",
+    "sorensen_dice": "Sorensen-Dice similarity",
+    "levenshtein": "Levenshtein similarity",
+    "restored": "restored sub-tokens",
+    "log_probability": "log-probability",
+}
+"""Outcome -> its title on boards."""
+
 PERCENT = 100
 """Shares are shown in percent; log-probabilities are not."""
+
+_UNITS = dict.fromkeys(OUTCOMES, PERCENT) | {"log_probability": 1}
+_COMPARED = ((ARMS[0],), (ARMS[1],), ARMS)
 
 _MOST_PAIRS = 3 * 10**6
 """More than the largest published config has, all node types of its grammar masked."""
@@ -75,24 +90,29 @@ class Pairs(NamedTuple):
     arms: dict[str, np.ndarray]
 
 
-class MaskedEntry(GroupedEntry):
+class TypeScore(NamedTuple):
+    """The scores of a node type by outcome, in so many `functions`, of `masked` sub-tokens."""
+
+    functions: int
+    masked: int
+    cells: dict[str, Score]
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedScores(Scores):
+    """Means over node types, by outcome, and the node types by name. `on_read`: if any function is missed, outcome ->
+    the mean without these."""
+
+    node_types: dict[str, TypeScore]
+    on_read: Mapping[str, float]
+
+
+class MaskedEntry(Entry):
     """A published entry on a masked language model on one config.
 
     `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is missed.
     `compared`: each node type -> the functions with nodes of it. `ledger`: the digest of its content.
     """
-
-    GROUP, COUNTED, ARMS = "node type", "masked", ("T1", "T0")
-    OUTCOMES: ClassVar = {
-        "jaccard": Outcome("Jaccard similarity"),
-        "sorensen_dice": Outcome("Sorensen-Dice similarity"),
-        "levenshtein": Outcome("Levenshtein similarity"),
-        "restored": Outcome("restored sub-tokens"),
-        "log_probability": Outcome("log-probability", "nats"),
-    }
-    SHOWN = ("jaccard", "restored")
-    SHARED = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser")
-    SHARES = "restored"
 
     instrument: Literal["masking"]
     version: Literal[2]
@@ -100,6 +120,7 @@ class MaskedEntry(GroupedEntry):
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
+    ledger: entry.Sha256
     compared: dict[NodeType, entry.Number]
     places: str
     masked: str
@@ -128,6 +149,10 @@ class MaskedEntry(GroupedEntry):
         for name in sorted(pairs.node_types):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"test": self.ledger}
+
     def numbers(self) -> str:
         return entry.digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
 
@@ -144,41 +169,16 @@ class MaskedEntry(GroupedEntry):
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
-    def scores(self, beside: entry.Scores | None = None) -> GroupScores:
+    def scores(self, beside: Scores | None = None) -> MaskedScores:
         pairs = self.pairs()
-        stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
-        mean, p = over_types(pairs.node_type, pairs.places, stacked)
-        units = {name: 1 if name == "log_probability" else PERCENT for name in OUTCOMES}
+        hits = _hits(pairs)
+        t1, t0, effect = (hits.mean(*systems) for systems in _COMPARED)
         cells: dict[str, Score | None] = {}
-        for place, (name, unit) in enumerate(units.items()):
-            t1, t0, effect = (Interval.of(unit * part) for part in mean[..., place])
-            cells[name] = t1 and Score(t1, t0, effect, float(p[place]))
-        functions, row = np.unique(pairs.places, return_inverse=True)
-        sizes = np.bincount(pairs.node_type)
-        weight = PERCENT / sizes[pairs.node_type] / len(sizes)
-        shares = [np.bincount(row, weight * pairs.arms[name][0], len(functions)) for name in OUTCOMES]
-        return GroupScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
-
-    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, GroupScore]:
-        of_types = {name: pairs.node_type == number for number, name in enumerate(pairs.node_types)}
-        t1, t0 = ({name: pairs.arms[HEADLINE][arm, of] for name, of in of_types.items()} for arm in (0, 1))
-        effects = paired(t1, t0)
-        scores = {}
-        for name, of in of_types.items():
-            cells = {}
-            for outcome, unit in units.items():
-                mean, reference = pairs.arms[outcome][:, of].mean(axis=1).tolist()
-                t1_mean, t0_mean, gained = (Interval(unit * of) for of in (mean, reference, mean - reference))
-                cells[outcome] = Score(t1_mean, t0_mean, gained)
-            effect = Interval.of(PERCENT * np.array(effects[name].effect))
-            cells[HEADLINE] = cells[HEADLINE]._replace(difference=effect, p=effects[name].p_holm)
-            scores[name] = GroupScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
-        return scores
-
-    def by_function(self) -> Iterator[entry.FunctionShare]:
-        pairs = self.pairs()
-        for group, place, share in zip(pairs.node_type, pairs.places, pairs.arms[self.SHARES][0]):
-            yield entry.FunctionShare(pairs.node_types[group], int(place), float(share), 1)
+        for place, name in enumerate(OUTCOMES):
+            mean, reference, difference = (_interval(estimate.at(place)) for estimate in (t1, t0, effect))
+            cells[name] = mean and Score(mean, reference, difference, effect.at(place).p)
+        shares = PERCENT / np.array([[_UNITS[name]] for name in OUTCOMES]) * hits.contributions(ARMS[0])
+        return MaskedScores(cells, shares.astype(np.float32), _of_types(pairs, hits), _on_read(pairs))
 
     @property
     def verifiable(self) -> tuple[int, int]:
@@ -209,7 +209,7 @@ class MaskedEntry(GroupedEntry):
         for cells, why in _impossible(pairs, self.settings):
             where = np.argwhere(np.atleast_2d(cells))
             arm, pair = where[0].tolist() if where.size else (0, 0)
-            place = f"{self.ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
+            place = f"{ARMS[arm]} of {pairs.node_types[pairs.node_type[pair]]} in function {pairs.places[pair]}"
             yield where.size, f"{why}, {place}"
 
 
@@ -251,15 +251,43 @@ def of_result(result: MaskResult, data: Any) -> MaskedEntry:
     return make(result, holding(data, result.settings))
 
 
-def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
-    read = pairs.masked > 0
-    types = np.unique(pairs.node_type[read])
-    if read.all() or not len(types):
-        return {}
-    of_types = [(pairs.node_type == of) & read for of in types]
-    return {
-        name: unit * float(np.mean([pairs.arms[name][0, of].mean() for of in of_types])) for name, unit in units.items()
+def _hits(pairs: Pairs, chosen: np.ndarray | slice = slice(None)) -> Hits:
+    """What both arms score by function and node type, by each of OUTCOMES in its unit; of some pairs, bool (N,)."""
+    names = [pairs.node_types[number] for number in pairs.node_type[chosen]]
+    sums = {
+        arm: np.stack([_UNITS[name] * pairs.arms[name][place, chosen] for name in OUTCOMES])
+        for place, arm in enumerate(ARMS)
     }
+    return Hits.of_rows(pairs.places[chosen], names, sums, OUTCOMES, unit="points")
+
+
+def _of_types(pairs: Pairs, hits: Hits) -> dict[str, TypeScore]:
+    """The node types in the order of the settings; the difference of HEADLINE is tested, corrected over them."""
+    t1, t0 = (hits.by_group(arm) for arm in ARMS)
+    effect = hits.by_group(*ARMS, tested=[HEADLINE])
+    (tested,) = corrected([effect])
+    scores = {}
+    for name in pairs.node_types:
+        column, of_type = hits.names.index(name), pairs.node_type == pairs.node_types.index(name)
+        cells = {}
+        for place, outcome in enumerate(OUTCOMES):
+            means = (Interval(estimate.at(place, column).value) for estimate in (t1, t0, effect))
+            cells[outcome] = Score(*means)
+        headline = tested.at(OUTCOMES.index(HEADLINE), column)
+        cells[HEADLINE] = cells[HEADLINE]._replace(difference=_interval(headline), p=headline.p)
+        scores[name] = TypeScore(int(of_type.sum()), int(pairs.masked[of_type].sum()), cells)
+    return scores
+
+
+def _on_read(pairs: Pairs) -> dict[str, float]:
+    read = pairs.masked > 0
+    if read.all() or not read.any():
+        return {}
+    return dict(zip(OUTCOMES, _hits(pairs, read).mean(ARMS[0]).value.tolist()))
+
+
+def _interval(estimate: Estimate) -> Interval | None:
+    return Interval.of(np.array(estimate[:3]))
 
 
 def _impossible(pairs: Pairs, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:
@@ -285,33 +313,3 @@ def _impossible(pairs: Pairs, settings: MaskSettings) -> Iterator[tuple[np.ndarr
     yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
     unchanged = current & (restored == 1) & (jaccard < 1)
     yield unchanged, "every sub-token is restored, but the tree is another"
-
-
-def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of O outcomes over node types, (3, 3, O): T1, T0 and effect T1 - T0, each with the lower and upper bound of
-    its 95 % interval, which are NaN for fewer than FEW_FUNCTIONS functions; and the two-sided p of the effects (O,).
-
-    `node_type` (N,) from 0, `places` (N,), `arms` (N, 2, O), T1 and T0: of pairs of a node type and a function.
-    Each node type has the same weight, whatever the number of its functions. A function has several node types, so it
-    is drawn, and its arms are exchanged in the paired test, with all of them.
-
-    The interval is a BCa bootstrap over functions; a resample without a node type has the mean of the others.
-    """
-    functions, row = np.unique(places, return_inverse=True)
-    size, types = len(functions), int(node_type.max()) + 1
-    present = np.zeros((size, types))
-    present[row, node_type] = 1
-    values = np.zeros((size, types, *arms.shape[1:]))
-    values[row, node_type] = arms
-    count, outcomes = present.sum(axis=0), arms.shape[2]
-    draws = drawn_functions(size, RESAMPLES, 0)
-    bounds = bootstrapped(_means, (present, values), draws).reshape(3, 3, outcomes)
-    gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    return bounds.swapaxes(0, 1), paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, 0)
-
-
-def _means(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """T1, T0 and effect (..., 3 * O) from numbers of functions (..., types) and sums over these (..., types, 2, O)."""
-    mean = np.nanmean(sums / np.where(counts > 0, counts, np.nan)[..., None, None], axis=-3)
-    both = np.concatenate([mean, mean[..., :1, :] - mean[..., 1:, :]], axis=-2)
-    return both.reshape(*both.shape[:-2], -1)

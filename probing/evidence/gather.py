@@ -19,10 +19,10 @@ import numpy as np
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
-from probing.evidence import baselines, entry_masked, entry_relations
+from probing.evidence import baselines, entry_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
-from probing.evidence.entry import GroupedEntry, packed
+from probing.evidence.entry import instead_of_board, packed
 from probing.evidence.entry_attention import (
     NO_RELATIONS,
     AttentionEntry,
@@ -31,6 +31,7 @@ from probing.evidence.entry_attention import (
     pack,
     pack_baselines,
 )
+from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.protocols import (
     MEASURES,
     TABLE_MEASURES,
@@ -43,13 +44,13 @@ from probing.evidence.protocols import (
     compare,
     compare_means,
 )
-from probing.evidence.summary import Means, Summary, means, summary
+from probing.evidence.summary import Means, Summary, bounded, means, summary
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
 from probing.instruments.attention.result import ProbeResult, load
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, instrument_of
+from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
@@ -62,7 +63,7 @@ PUBLISHED_FIRST = PROTOCOLS[::-1]
 class TestedDifference(FieldsByName):
     """[difference, low, high] of the means of a model and the combined baseline, in points, and its p-value."""
 
-    difference: list[float]
+    difference: list[float | None]
     p: float
 
 
@@ -155,7 +156,7 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
 def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
     """Instrument -> the results among files and folders. Of attention, the paths that are left: a folder that has other
     results alone is not."""
-    found: dict[str, dict[Path, None]] = {name: {} for name in RESULTS}
+    found: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()}
@@ -168,7 +169,7 @@ def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
 
 def _others() -> set[str]:
     """The instruments that do not probe attention."""
-    return RESULTS.keys() - {ATTENTION}
+    return INSTRUMENTS.keys() - {ATTENTION}
 
 
 @dataclass
@@ -491,9 +492,9 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
 def _differences(difference: Estimate) -> Differences:
     differences: Differences = {rule: {} for rule in RULES}
     for place, (rule, k) in enumerate(MEASURES):
-        value, low, high, p, _ = difference.at(place)
-        if not np.isnan(value):
-            differences[rule][str(k)] = TestedDifference(difference=[value, low, high], p=p)
+        cell = difference.at(place)
+        if not np.isnan(cell.value):
+            differences[rule][str(k)] = TestedDifference(difference=bounded(cell), p=cell.p)
     return differences
 
 
@@ -508,24 +509,19 @@ def alike(result: ProbeResult) -> Settings:
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
 
 
-MAKERS: dict[str, Callable[[Any, Any], GroupedEntry]] = {
-    MASKING: entry_masked.of_result,
-    INFORMATION: entry_relations.of_information,
-    PREFERENCE: entry_relations.of_preference,
-}
-"""Instrument -> makes the entry of a result, with the location of the dataset. Attention has results of two splits."""
+def of_file(file: Path, data: Any = None) -> MaskedEntry:
+    """The entry of a masking result in a file; `data`: the location of the dataset, if not that in the result.
 
-
-def of_file(file: Path, data: Any = None) -> GroupedEntry:
-    """The entry of a result in a file; `data`: the location of the dataset, if not that in the result.
-
-    Raises LedgerError for a damaged result, EntryError for what no board takes, or without the data.
+    Raises LedgerError for a damaged result or one of another instrument, EntryError for what no board takes, or without
+    the data.
     """
     instrument = instrument_of(ledger_path(file)) or ATTENTION
-    if instrument not in MAKERS:
-        raise LedgerError(f"{file} is of {instrument}, of which there are no entries: expected {' or '.join(MAKERS)}")
-    result = RESULTS[instrument].load(file)
+    if instrument == ATTENTION:
+        raise LedgerError(f"{file} is of one split, but an entry on attention is of the results of two")
+    if instrument != MASKING:
+        raise LedgerError(f"{file}: {instead_of_board(instrument)}")
+    result = INSTRUMENTS[instrument].result.load(file)
     try:
-        return MAKERS[instrument](result, find_data(file, result.settings) if data is None else data)
+        return entry_masked.of_result(result, find_data(file, result.settings) if data is None else data)
     except DatasetError as error:
         raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error

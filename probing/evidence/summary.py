@@ -14,8 +14,9 @@ from probing.runs.records import FieldsByName
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
-Means = dict[str, dict[str, list[float] | None]]
-"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation counts."""
+Means = dict[str, dict[str, list[float | None] | None]]
+"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation counts; without bounds
+for fewer than three functions."""
 
 
 class HeadEstimate(FieldsByName):
@@ -74,20 +75,22 @@ def means(mean: Estimate) -> Means:
     """The means by MEASURES as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     cells: Means = {rule: dict.fromkeys(map(str, KS)) for rule in RULES}
     for place, (rule, k) in enumerate(MEASURES):
-        value, low, high, *_ = mean.at(place)
-        cells[rule][str(k)] = None if math.isnan(value) else [value, low, high]
+        cell = bounded(mean.at(place))
+        cells[rule][str(k)] = None if cell[0] is None else cell
     return cells
 
 
 def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     """The mean by MEASURES, NaN for k that are not among `ks`, which saves computing them."""
-    measures = [(rule, k) for rule, k in MEASURES if k in set(ks)]
+    wanted = set(ks)
+    measures = [(rule, k) for rule, k in MEASURES if k in wanted]
     found = hits.where(measures=measures).mean(system)
     places = [MEASURES.index(measure) for measure in measures]
 
     parts = np.full((4, len(MEASURES)), np.nan)
     parts[:, places] = found[:4]
-    return Estimate(*parts, found.n)
+    value, low, high, p = parts
+    return Estimate(value, low, high, p, found.n)
 
 
 def bounded(estimate: Estimate) -> list[float | None]:

@@ -1,56 +1,480 @@
 """Verify a result: a part of it is run again, in other batches, and compared with its ledger.
 
-*Which functions.* Those on which published scores depend: `probing.evidence.checks` says how many, and what a forger
-can still gain, for each number. The draw follows from the digest of the ledger, so that verifying the same ledger again
-changes nothing. *What is compared* depends on the instrument: see `verify_attention`, `CopiesVerifier` and the others.
+*Which functions are run again, and how much a forger can still gain when a verification passes.* The *influence* of a
+function on a published number is the most points by which a change of the function can have raised the number. A
+function whose largest influence is m is drawn with the probability 1 - exp(-rate * m), independently of all others.
+Forged functions are therefore all missed with the probability exp(-rate * sum of m): with 5 % or more only if they gain
+log(20) / rate points or less. The default rate makes these ENOUGH points for every number.
 
-*What remains.* Who alters a ledger gets another draw, and may alter it until one misses what is forged: by the bounds,
-after some twenty trials. A maintainer's own `seed`, which nobody knew before, ends that.
+*What is compared.* Three things, of every instrument in the same way; `probing.evidence.reruns` has what is an
+instrument's own: how its rows are run again, its tolerances, and its published numbers.
+
+- Each row is the same, but for what rounding explains. A single one that is not rejects the result.
+- Rounding takes no side. Neither the differences in a column nor those in a published number favour the claim by more
+  than random signs give: a test of the size BIAS, over all numbers together (`biased`).
+- What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard deviations of those
+  against it (`gained_by_rounding`). So much is added to the bound that is printed.
+
+*What remains.* The draw follows from the digest of the ledger, so that verifying the same ledger again changes nothing.
+Who alters a ledger gets another draw, and may alter it until one misses what is forged: by the bounds, after some
+twenty trials. A maintainer's own `seed`, which nobody knew before, ends that.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName
-from probing.evidence.checks import (
-    ROUNDED,
-    Again,
-    Criterion,
-    Draw,
-    E,
-    Influence,
-    Verification,
-    Verifier,
-    in_deviations,
-    same,
-)
-from probing.evidence.effect import MEASURED, by_function
-from probing.evidence.verify_attention import RanksVerifier
-from probing.instruments.attention.probe import Probing
-from probing.instruments.information.inform import Informing
-from probing.instruments.information.result import InformationResult
-from probing.instruments.likelihood.likelihood import Preferring, Surprising
-from probing.instruments.likelihood.result import SCORES
-from probing.instruments.masking.mask import MaskedFunction, Masking
-from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
-from probing.instruments.silencing.ablate import Ablation
-from probing.instruments.silencing.result import SilencingResult
-from probing.models.masked import InfillingModel
+from probing.instruments import registry
+from probing.models.location import REQUEST, reference_of
 from probing.runs.data import find_data
-from probing.runs.experiment import Experiment
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL, instrument_of
+from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
+
+if TYPE_CHECKING:
+    from probing.runs.experiment import Experiment
+
+ENOUGH = 0.4
+"""Points that changes of functions that are not drawn may gain, with a probability of at least MISSED."""
+
+MISSED = 0.05
+"""A bound is the largest gain that is accepted with at least this probability."""
+
+BIAS = 0.001
+"""The size of the test of bias: the largest probability with which honest differences are rejected by it."""
+
+ROUNDING = 0.1
+"""Points by which differences that rounding explains may favour a number, beside honest differences."""
+
+DEVIATIONS = 3.0
+"""Standard deviations by which honest differences may favour a number."""
+
+NEGLIGIBLE = 0.05
+"""The share of a tolerance within which differences are none for the test of bias."""
+
+DECIMALS_APART = 0.0015
+"""The most by which two roundings of one log-probability to three decimals differ, and an error of 0.0005 in it."""
+
+ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
+"""The three verdicts. Missing files are never a rejection."""
+
+REVISION = "revision"
+"""The name of the check that the weights are those of a branch or tag."""
+
+_BUDGET = -math.log(MISSED)
+_COMMIT = 40  # digits
+
+E = TypeVar("E", bound="Experiment")
+
+
+# ------------------------------------------------------------------------------------------------------------ the draw
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Of F functions, by how many points each may have raised a number.
+
+    `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by which functions are
+    drawn; `parts`: a name for several numbers that one function may decide, such as scores of relations -> points (F,)
+    of each; `least` (F,): points by which a function is drawn, even if it raises no number.
+    """
+
+    places: np.ndarray
+    means: dict[str, np.ndarray]
+    parts: dict[str, list[np.ndarray]]
+    least: np.ndarray
+
+    def add(self, mean: str, functions: np.ndarray, points: np.ndarray) -> None:
+        """Add the points (f,) by which functions, at these places (f,), may have raised a mean."""
+        self.means[mean] = self.means.get(mean, 0) + self._placed(functions, points)
+
+    def add_part(self, name: str, functions: np.ndarray, points: np.ndarray) -> None:
+        """Add a number to `parts`, which functions may have raised by these points (f,)."""
+        self.parts.setdefault(name, []).append(self._placed(functions, points))
+
+    def _placed(self, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The points (F,) of all functions; those of functions that are not among them are left out."""
+        placed = np.zeros(len(self.places))
+        _, here, there = np.intersect1d(self.places, functions, return_indices=True)
+        placed[here] = points[there]
+        return placed
+
+    @property
+    def largest(self) -> np.ndarray:
+        """(F,)."""
+        return np.max([self.least, *self.means.values()], axis=0)
+
+
+class Draw(NamedTuple):
+    """The functions to run again: their `places` (n,), the probabilities (n,) with which they were drawn, and the name
+    of each published number -> the largest gain in points that passes with the probability MISSED."""
+
+    places: np.ndarray
+    chance: np.ndarray
+    bounds: dict[str, float]
+
+
+def draw(influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False) -> Draw:
+    """Draw functions: about so many, by default as many as ENOUGH asks for, or all."""
+    largest = influence.largest
+    costs = np.full(len(largest), np.inf) if everything else _rate(largest, number) * largest
+    drawn = rng.random(len(largest)) < -np.expm1(-costs)
+    drawn[largest.argmax()] = True
+    bounds = {name: undetected(points, costs) for name, points in influence.means.items()}
+    for name, several in influence.parts.items():
+        bounds[name] = max(undetected(points, costs) for points in several)
+    return Draw(influence.places[drawn], -np.expm1(-costs[drawn]), bounds)
+
+
+def undetected(points: np.ndarray, costs: np.ndarray) -> float:
+    """The most points that functions gain which are all missed with the probability MISSED; a little more, as if a part
+    of a function could be forged.
+
+    `points` (F,) of each; `costs` (F,): the negative logarithms of the probabilities that they are missed.
+
+    >>> undetected(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 9.0]))
+    3.0
+    """
+    possible = (costs <= _BUDGET) & (points > 0)
+    points, costs = points[possible], np.maximum(costs[possible], 1e-12)
+    order = np.argsort(-points / costs, kind="stable")
+    spent = costs[order].cumsum()
+    kept = np.clip(1 - (spent - _BUDGET) / costs[order], 0, 1)
+    return float((points[order] * kept).sum())
+
+
+def _rate(largest: np.ndarray, number: int | None) -> float:
+    """The rate at which about so many functions are drawn."""
+    if number is None:
+        return _BUDGET / ENOUGH
+    if number >= np.count_nonzero(largest):
+        return math.inf
+    low, high = 0.0, 1e9
+    for _ in range(100):
+        rate = (low + high) / 2
+        low, high = (rate, high) if -np.expm1(-rate * largest).sum() < number else (low, rate)
+    return high
+
+
+# ----------------------------------------------------------------------------------------------- what rounding explains
+
+
+class Compared(NamedTuple):
+    """Some functions as they were claimed, beside what they are again.
+
+    `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that cannot be said;
+    `signed`: name -> differences in favour of the claim by function (f,), of which rounding explains no sum far from 0;
+    `gained`: published number -> points (f,) that it gains by the differences in each function.
+    """
+
+    report: str
+    passed: bool | None = True
+    signed: Mapping[str, np.ndarray] = {}
+    gained: Mapping[str, np.ndarray] = {}
+
+
+def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
+    """The number that differences (f,) favour most, with their sum in standard deviations, if that is more than
+    rounding explains; otherwise None.
+
+    If each difference is as likely to be for as against, their sum exceeds z standard deviations with a probability of
+    at most exp(-z ** 2 / 2) (Hoeffding 1963). The limit is the z of which that is BIAS, over the number of tests.
+    """
+    if not signed:
+        return None
+    where = max(signed, key=lambda name: in_deviations(signed[name]))
+    deviations = float(in_deviations(signed[where]))
+    limit = math.sqrt(2 * math.log(len(signed) / BIAS))
+    return (where, deviations) if deviations > limit else None
+
+
+def in_deviations(differences: np.ndarray) -> np.ndarray:
+    """The sum of differences (f, ...) over functions, in standard deviations of sums with random signs."""
+    spread = np.sqrt((differences.astype(float) ** 2).sum(axis=0))
+    return np.divide(differences.sum(axis=0), spread, out=np.zeros(spread.shape), where=spread > 0)
+
+
+def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how many points (n,) differences to what was found again favour numbers, and how many are accepted (n,).
+
+    `gained` (f, n): of each function that was run again; `chance` (f,) with which it was drawn. Rounding takes no side:
+    honest differences in favour are about as many as those against, so the latter say what is accepted.
+    """
+    whole = gained / chance[:, None]
+    against = (np.minimum(whole, 0) ** 2).sum(axis=0)
+    return whole.sum(axis=0), ROUNDING + DEVIATIONS * np.sqrt(2 * against)
+
+
+# ---------------------------------------------------------------------------------------------------------- the verdict
+
+
+class Criterion(NamedTuple):
+    """One check: its name, whether it passed (None: it could not be made), and what was found."""
+
+    name: str
+    passed: bool | None
+    found: str
+
+
+@dataclass
+class Verification:
+    """The checks of one result, and how many functions were run again: `functions` out of `of`.
+
+    `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each published number -> the
+    largest gain in points that a forger has with the probability MISSED, although all checks pass. `reference`: the
+    branch or tag that the weights were loaded from; empty for a model that is not on the Hub.
+    """
+
+    checks: list[Criterion]
+    functions: int = 0
+    of: int = 0
+    ledger: str = ""
+    bounds: dict[str, float] = field(default_factory=dict)
+    reference: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """ACCEPTED, REJECTED or UNCHECKED."""
+        return _verdict(self.checks)
+
+    @property
+    def accepted(self) -> bool:
+        return self.verdict == ACCEPTED
+
+    def accepted_but_for(self, name: str) -> bool:
+        """True if all other checks passed."""
+        return _verdict([check for check in self.checks if check.name != name]) == ACCEPTED
+
+    @property
+    def reason(self) -> str:
+        """What was found by the checks that did not pass."""
+        return "; ".join(f"{check.name}: {check.found}" for check in self.checks if not check.passed)
+
+
+def _verdict(checks: Sequence[Criterion]) -> str:
+    passed = [check.passed for check in checks]
+    return REJECTED if False in passed else UNCHECKED if None in passed else ACCEPTED
+
+
+def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
+    """Check that both are equal. Unless `named` by the user, a difference may mean that another one has this name."""
+    if theirs == ours:
+        return Criterion(name, True, f"{theirs}")
+    difference = f"the result says {theirs}, here it is {ours}"
+    if named:
+        return Criterion(name, False, difference)
+    return Criterion(name, None, f"{difference}: say with --{name} where it is")
+
+
+def report(verification: Verification) -> Sequence[str]:
+    """One line per check, and the verdict."""
+    mark = {True: "ok  ", False: "FAIL", None: "?   "}
+    lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
+    if verification.accepted and verification.bounds:
+        groups: dict[str, list[str]] = {}
+        for name, bound in verification.bounds.items():
+            protocol, _, cell = name.rpartition(": ")
+            groups.setdefault(protocol, []).append(f"{cell} {bound:.2f}")
+        lines.append(f"A forger whom this misses once in {1 / MISSED:.0f} times gains, in points, at most:")
+        lines += [f"     {protocol or 'mean'}: {', '.join(cells)}" for protocol, cells in groups.items()]
+    return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]
+
+
+# --------------------------------------------------------------------------------------------------- rows and functions
+
+
+class Rerun(NamedTuple):
+    """What some functions give again: `rows` in the order of a ledger; the `tolerance` of each column that need not be
+    equal, one number or one for each row (N,); and why they cannot be compared, if that is so."""
+
+    rows: np.ndarray
+    tolerance: Mapping[str, Any]
+    undecided: str = ""
+
+
+class Verifier(Generic[E]):
+    """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
+
+    An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes it; and by
+    `published` what its functions add to its numbers. COUNTED: fields of the provenance that must be equal; RERUN: the
+    name of the check of what is run again.
+    """
+
+    COUNTED: ClassVar[tuple[str, ...]] = ("skips",)
+    RERUN: ClassVar[str] = "rows again"
+    TOLERANCE: ClassVar[Mapping[str, float]] = {}
+
+    def __init__(self, file: Path, result: Any, experiment: E):
+        self.file, self.ledger, self.experiment = file, result.ledger, experiment
+        self.made = result.PROVENANCE.of(result.ledger)
+
+    @staticmethod
+    def places(ledger: Any) -> np.ndarray:
+        """The places in the split of the functions of a ledger, each once."""
+        return np.unique(ledger.rows["function"])
+
+    def unlike(self) -> list[Criterion]:
+        """Criteria that cannot be checked here, which is nobody's fault."""
+        theirs, ours = (getattr(each.run, "parser", None) for each in (self.made, self.experiment.provenance))
+        if theirs == ours:
+            return []
+        return [Criterion("parser", None, f"the trees are from {theirs}, but {ours} is installed: install the former")]
+
+    def counted(self) -> list[Criterion]:
+        """Check that the ledger has the functions, and counts, that it should have."""
+        ours = self.experiment.provenance
+        checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
+        return [*checks, same("family", self.made.run.family, ours.run.family), self.complete()]
+
+    def complete(self) -> Criterion:
+        """Check that the ledger has what there is to measure, and nothing else."""
+        functions = sorted(function.index for function in self.experiment.functions)
+        claimed = self.places(self.ledger)
+        unread = sum(self.made.skips.values())
+        found = f"{len(claimed)}, here {len(functions)}" + (f"; {unread} more were not read" if unread else "")
+        return Criterion("functions", claimed.tolist() == functions, found)
+
+    @property
+    def tolerance(self) -> Mapping[str, float]:
+        """TOLERANCE; by default, all numbers that are not whole are rounded to three decimals."""
+        columns = self.ledger.rows.dtype
+        rounded = (name for name in columns.names if columns[name].kind == "f")
+        return self.TOLERANCE or dict.fromkeys(rounded, DECIMALS_APART)
+
+    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+        """What each function of a ledger adds to each published number, in points: (F,)."""
+        return {}
+
+    def influence(self) -> Influence:
+        """By what functions add to the published numbers; where they add nothing, they may have taken something away:
+        as much as functions differ."""
+        places, published = self.places(self.ledger), self.published(self.ledger)
+        if not published:
+            points = np.full(len(places), 100 / len(places))
+            return Influence(places, {"a mean over functions": points}, {}, points)
+        least = np.full(len(places), max(points.std() for points in published.values()))
+        return Influence(places, {name: np.maximum(of, 0) for name, of in published.items()}, {}, least)
+
+    def again(self, number: int | None, everything: bool, rng: np.random.Generator) -> tuple[Criterion, Draw]:
+        """Draw functions, run them again and compare; what rounding may favour a mean by is added to its bound."""
+        drawn = draw(self.influence(), number, rng, everything)
+        chosen = set(drawn.places.tolist())
+        functions = [function for function in self.experiment.functions if function.index in chosen]
+        text, compared = f"{len(functions)} functions run again, ", self.compare(functions)
+        if not compared.passed:
+            return Criterion(self.RERUN, compared.passed, text + compared.report), drawn
+        if bias := biased(compared.signed):
+            found = f"{text}differences favour {bias[0]} by {bias[1]:.1f} standard deviations"
+            return Criterion(self.RERUN, False, found), drawn
+        if compared.gained:
+            names = [*compared.gained]
+            favour, accepted = gained_by_rounding(np.stack([*compared.gained.values()], axis=1), drawn.chance)
+            worst = int((favour - accepted).argmax())
+            if favour[worst] > accepted[worst]:
+                points = f"by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f} at most"
+                return Criterion("rounding", False, f"{text}differences favour {names[worst]} {points}"), drawn
+            limits = dict(zip(names, accepted.tolist()))
+            bounds = {name: bound + limits.get(name, 0) for name, bound in drawn.bounds.items()}
+            drawn = drawn._replace(bounds=bounds)
+        return Criterion(self.RERUN, True, text + compared.report), drawn
+
+    def compare(self, functions: Sequence[Any]) -> Compared:
+        """Compare the rows of functions with what they are again."""
+        rerun = self.rerun(functions)
+        theirs = self.ledger.only(np.array([function.index for function in functions])).rows
+        if len(theirs) != len(rerun.rows):
+            return Compared(f"{len(theirs)} rows, here {len(rerun.rows)}", False)
+        outside = self.outside(theirs, rerun)
+        if rerun.undecided and not outside.any():
+            return Compared(rerun.undecided, None)
+        outside |= self.impossible(functions, theirs, rerun, ~outside)
+        if outside.any():
+            count, first = np.count_nonzero(outside), self.row(theirs[outside.argmax()])
+            return Compared(f"{count} of {len(theirs)} rows differ by more than rounding, as {first}", False)
+        other = np.any([_apart(theirs[name], rerun.rows[name]) > 0 for name in rerun.tolerance], axis=0)
+        found = f"{np.count_nonzero(other)} of {len(theirs)} rows differ, all of them by rounding"
+        return Compared(found, True, self.signed(theirs, rerun), self.gained(functions, rerun.rows))
+
+    def rerun(self, functions: Sequence[Any]) -> Rerun:
+        """Run functions again."""
+        parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
+        return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
+
+    @staticmethod
+    def outside(theirs: np.ndarray, rerun: Rerun) -> np.ndarray:
+        """Which rows differ by more than their tolerance: bool (N,)."""
+        outside = np.zeros(len(theirs), bool)
+        for name in theirs.dtype.names or ():
+            outside |= _apart(theirs[name], rerun.rows[name]) > rerun.tolerance.get(name, 0)
+        return outside
+
+    def impossible(self, functions: Sequence[Any], theirs: np.ndarray, rerun: Rerun, asked: np.ndarray) -> np.ndarray:
+        """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool (N,)."""
+        return np.zeros(len(theirs), bool)
+
+    def row(self, row: np.ndarray) -> str:
+        """What a row is of, in words."""
+        return f"one of {self.ledger.names[row[self.ledger.NAMED]]} in function {row['function']}"
+
+    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""
+        return {"": np.ones(len(rows), bool)}
+
+    def signed(self, theirs: np.ndarray, rerun: Rerun) -> dict[str, np.ndarray]:
+        """The differences in each column by function, either sign of which may favour the claim.
+
+        Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all numbers to one side.
+        """
+        starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
+        found: dict[str, np.ndarray] = {}
+        for name, tolerance in rerun.tolerance.items():
+            differences = np.nan_to_num(theirs[name].astype(float) - rerun.rows[name])
+            differences[np.abs(differences) <= NEGLIGIBLE * np.asarray(tolerance)] = 0
+            for arm, rows in self.arms(rerun.rows).items():
+                sums = np.add.reduceat(np.where(rows, differences, 0.0), starts)
+                found |= {f"higher {name} {arm}".strip(): sums, f"lower {name} {arm}".strip(): -sums}
+        return found
+
+    def gained(self, functions: Sequence[Any], ours: np.ndarray) -> dict[str, np.ndarray]:
+        """The points that each published number gains by the claim, in each of these functions, by place: the numbers
+        of the ledger, less those of the ledger with the rows that were found again."""
+        ledger, chosen = self.ledger, np.array(sorted(function.index for function in functions))
+        here = np.isin(ledger.rows["function"], chosen)
+        rows = ledger.rows.copy()
+        rows[here] = ours
+        reproduced = type(ledger)(ledger.names, rows, ledger.settings)
+        at = np.searchsorted(self.places(ledger), chosen)
+        claimed, found = self.published(ledger), self.published(reproduced)
+        return {name: points[at] - found[name][at] for name, points in claimed.items()}
+
+    def in_parts(
+        self, functions: Sequence[Any], run: Callable[[Any, tqdm], Any]
+    ) -> Iterator[tuple[Sequence[Any], Any]]:
+        """Some functions at a time, and what `run` gives of them."""
+        for start in range(0, len(functions), self.experiment.PART):
+            part = functions[start : start + self.experiment.PART]
+            yield part, run(part, tqdm(disable=True))
+
+
+def _apart(claimed: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """By how much the numbers of a column differ (N,): not if both are unknown, without limit if one is."""
+    apart = np.abs(claimed.astype(float) - found)
+    if claimed.dtype.kind != "f":
+        return np.where(claimed == found, 0, np.maximum(apart, 1))  # a float does not hold all whole numbers
+    return np.where(np.isnan(claimed) & np.isnan(found), 0, np.nan_to_num(apart, nan=np.inf))
+
+
+# -------------------------------------------------------------------------------------------------------------- results
 
 
 @checked
@@ -68,7 +492,7 @@ def verify_each(
     *,
     model: Any = None,
     data: Any = None,
-    device: str | torch.device | None = None,
+    device: Any = None,
     functions: Positive | None = None,
     everything: bool = False,
     seed: Natural | None = None,
@@ -106,10 +530,8 @@ def _verified(
 ) -> Verification:
     """The checks of a result. `session_of`: loads the model of a result with these settings; `again`: runs a part of it
     again."""
-    instrument = instrument_of(ledger_path(file)) or ATTENTION
-    if instrument not in VERIFIERS:
-        raise LedgerError(f"{ledger_path(file)} is of {instrument!r:.40}, expected one of {', '.join(VERIFIERS)}")
-    experiment, verifier = VERIFIERS[instrument]
+    instrument = registry.instrument(instrument_of(ledger_path(file)) or ATTENTION, ledger_path(file))
+    experiment, verifier = instrument.experiment, instrument.verifier
     text = read_text(file)
     result = experiment.RESULT.from_file(ledger_path(file))
     made, difference = result.PROVENANCE.of(result.ledger), result.difference(text)
@@ -129,10 +551,14 @@ def _verified(
         same("model", revision, revision if session.is_of(revision) else ours.revision, session.named),
         same("data", _version_and_labels(made.settings), _version_and_labels(ours), data is not None),
     ]
+    if len(ours.revision) == _COMMIT:
+        check = _check_reference(made.settings.model, ours.revision)
+        checks.append(check)
+        verification.reference = check.found if check.passed else ""
     against = verifier(file, result, here)
-    if all(check.passed is not None for check in checks):
+    if all(check.passed is not None or check.name == REVISION for check in checks):
         checks += against.unlike()
-    if all(check.passed is not None for check in checks):
+    if all(check.passed is not None or check.name == REVISION for check in checks):
         checks += against.counted()
         if checks[-1].passed:
             check, drawn = again(against)
@@ -142,260 +568,23 @@ def _verified(
     return verification
 
 
+def _check_reference(model: str, commit: str) -> Criterion:
+    """Check that a commit is on a branch or tag of a model's repository, unless its name says that it is not."""
+    if f"@{REQUEST}" in model:
+        return Criterion(REVISION, True, model.partition("@")[2])
+    try:
+        reference = reference_of(model, commit)
+    except Exception as error:  # which one depends on the HTTP client of this version of huggingface_hub
+        reason = " ".join(str(error).split())[:200]
+        return Criterion(REVISION, None, f"the Hub does not say which branch of {model} has {commit}: {reason}")
+    if reference is None:
+        return Criterion(REVISION, False, f"{commit} is on no branch or tag of {model}, as of a pull request")
+    return Criterion(REVISION, True, reference)
+
+
 def rng_of(digest: str, seed: int | None) -> np.random.Generator:
     """The draw of a ledger with this digest, or that of a seed for it."""
     return np.random.default_rng([*bytes.fromhex(digest), *([] if seed is None else [seed])])
-
-
-class InformationVerifier(Verifier[Informing]):
-    """Fits an information probe again, and compares the rows of some functions."""
-
-    COUNTED = ("skips", "left_out")
-
-    def influence(self) -> Influence:
-        """In percent, and hundredths of a bit: what functions contribute to the means over relations."""
-        result = InformationResult.from_ledger(self.ledger)
-        names, edges, sums = by_function(self.ledger)
-        counted = [place for place, name in enumerate(names) if result.relations[name].in_mean] or [*range(len(names))]
-        each = sums[:, counted] / edges[:, counted].sum(axis=0)[:, None] / len(counted)  # (F, R, 6)
-        each[..., -2:] *= 100
-        points = dict(zip(MEASURED, np.maximum(each.sum(axis=1), 0).T))
-        least = (edges[:, counted] / edges[:, counted].sum(axis=0)).sum(axis=1) / len(counted)
-        return Influence(self.places(self.ledger), points, {}, least)
-
-
-_ROUNDED = {"float32": 0.02, "bfloat16": 8.0}
-"""Nats by which the log-probability of a text may differ in other batches or on another machine."""
-
-
-class _LogProbabilities(Verifier[E]):
-    """Scores some texts again."""
-
-    @property
-    def rounded(self) -> float:
-        return _ROUNDED[self.experiment.settings.precision]
-
-
-class HeadsVerifier(Verifier[Ablation]):
-    """Chooses the heads of a silencing result again, and compares the rows of some functions."""
-
-    COUNTED = ("skips", "left_out")
-
-    def counted(self) -> list[Criterion]:
-        theirs, ours = self.made.heads, self.experiment.provenance.heads
-        other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
-        differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
-        return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
-
-    def influence(self) -> Influence:
-        """In hundredths of a nat: what functions contribute to the mean cost over relations, and to the difference."""
-        places = self.places(self.ledger)
-        influence = Influence(places, {}, {}, np.zeros(len(places)))
-        result = SilencingResult.from_ledger(self.ledger)
-        for costs in result.costs().values():
-            functions, share = costs.functions, 100 / len(costs.functions)
-            both = np.stack([costs.best, costs.best - costs.matched.mean(axis=1)])
-            weight = share / len(result.heads)
-            for name, raised in zip(("cost", "cost beyond matched heads"), np.maximum(both, 0)):
-                influence.add(f"{name}: mean over relations", functions, weight * raised)
-            influence.add_part("cost: any relation", functions, share * np.maximum(costs.best, 0))
-            at = np.searchsorted(places, functions)
-            influence.least[at] += weight * both.std(axis=1).max()  # what is claimed to be 0 may be less
-        return influence
-
-
-class SurprisalVerifier(_LogProbabilities[Surprising]):
-    """Measures some functions again."""
-
-    COUNTED = ("skips", "unmatched")
-
-
-class PreferenceVerifier(_LogProbabilities[Preferring]):
-    """Scores some pairs again."""
-
-    def influence(self) -> Influence:
-        """In percent of the mean over phenomena."""
-        _, at, pairs = np.unique(self.ledger.rows["phenomenon"], return_inverse=True, return_counts=True)
-        points = 100 / pairs[at] / len(pairs)
-        return Influence(self.places(self.ledger), dict.fromkeys(SCORES, points), {}, points)
-
-
-MOST_UNSURE = 0.05
-"""The largest share of predictions that rounding may decide."""
-
-_LEAST = 0.05  # of what its node types weigh: so a function is drawn at least
-_MOST_TEXTS = 64  # of near-tied predictions in one copy
-
-_EXACT = ("function", "node_type", "copy", "seed", "masked", "commonest")
-
-
-class CopiesVerifier(Verifier[Masking]):
-    """Masks and restores some functions again, and compares the copies with the ledger.
-
-    *Which functions.* By what they contribute to the means over node types, of T1 and of T1 - T0
-    (`probing.evidence.checks`).
-
-    *What is compared.* Every copy of these functions. Seeds and numbers of masked sub-tokens must be equal; hits and
-    similarities, too, unless rounding could decide a prediction (`Filled.unsure`), as on another machine: then they
-    must be those of a text that near-tied predictions give. Trees that could not be compared are the same ones.
-    Log-probabilities are equal up to rounding. One copy that differs by more rejects the result. If what differs within
-    these bounds favours one arm by more than MOST_BIASED standard deviations over functions, or a mean by more points
-    than `by_rounding` accepts, the result is rejected, too.
-
-    *What cannot be checked.* A model that finds sub-tokens equally likely, such as one whose vocabulary has each of
-    them twice: of real models, one copy in a hundred is unsure. A result with more than MOST_UNSURE of such positions
-    is neither accepted nor rejected.
-    """
-
-    COUNTED = ("skips", "dropped")
-    AGAIN = "copies again"
-
-    def complete(self) -> Criterion:
-        """Check that the ledger has as many copies of each function as there are to mask."""
-        copies = {function.index: function.copies for function in self.experiment.functions}
-        claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))
-        return Criterion("copies", claimed == copies, f"{len(self.ledger)} copies of {len(claimed)} functions")
-
-    def influence(self) -> Influence:
-        settings, pairs = self.made.settings, _pairs(self.ledger.rows)
-        places, place = np.unique(pairs.function, return_inverse=True)
-        weight = pairs.weight(pairs.node_type)
-
-        def of_functions(points: np.ndarray) -> np.ndarray:
-            return np.bincount(place, weight * points, len(places))
-
-        found: dict[str, np.ndarray] = {}
-        for name, (t1, t0) in pairs.arms.items():
-            raised = np.nan_to_num(t1, nan=1)  # what is left out may have been the worst
-            found[f"{name}: T1"] = of_functions(raised)
-            found[f"{name}: T1 - T0"] = of_functions(raised + 1 - np.nan_to_num(t0))
-        types = [
-            len(settings.node_types) * of_functions(np.nan_to_num(pairs.arms[SIMILARITIES[0]][0], nan=1) * of)
-            for of in (pairs.node_type == np.unique(pairs.node_type)[:, None])
-        ]
-        parts = {f"{SIMILARITIES[0]}: T1 of any node type": types}
-        return Influence(places, found, parts, _LEAST * of_functions(np.ones(len(weight))))
-
-    def compare(self, functions: Sequence[MaskedFunction]) -> Again:
-        """Compare copies with what they are again, except for unbiased rounding."""
-        parts = [found for _, found in self.in_parts(functions, self.experiment.rows)]
-        again = np.concatenate([ledger.rows for ledger, _ in parts])
-        order = np.lexsort((again["copy"], again["node_type"], again["function"]))
-        ours, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
-        theirs = self.ledger.only(np.array([function.index for function in functions])).rows
-        wrong = np.logical_or.reduce([theirs[name] != ours[name] for name in _EXACT])
-        for name in FILLED:
-            wrong |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
-        for name in HITS:
-            wrong |= np.abs(theirs[name] - ours[name]) > unsure
-        wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > ROUNDED
-        other = theirs[HITS[0]] != ours[HITS[0]]
-        for name in SIMILARITIES:
-            other |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
-        wrong |= other & (unsure == 0)
-        share = float(unsure.sum() / ours["masked"].sum())
-        if share > MOST_UNSURE and not wrong.any():
-            found = f"{share} of their predictions are near ties, which rounding decides, so they cannot be checked"
-            return Again(found, None)
-        by_index = {function.index: function for function in functions}
-        for at in np.flatnonzero(other & ~wrong):
-            wrong[at] = not _possible(self.experiment, by_index[int(theirs[at]["function"])], theirs[at])
-        if count := int(wrong.sum()):
-            row = theirs[wrong.argmax()]
-            where = f"copy {row['copy']} of {self.ledger.node_types[row['node_type']]} in function {row['function']}"
-            return Again(f"{count} of {len(ours)} copies differ by more than rounding, as {where}", False)
-        return Again(
-            f"{int(other.sum())} of {len(ours)} copies differ, all of them by rounding",
-            bias=(_bias(theirs, ours), "one arm"),
-            gained=_gained(self.ledger.rows, theirs, ours),
-        )
-
-
-class _Pairs(NamedTuple):
-    """P pairs of a function and a node type: `function`, `node_type` (P,), and outcome -> T1 and T0 (2, P)."""
-
-    function: np.ndarray
-    node_type: np.ndarray
-    arms: dict[str, np.ndarray]
-
-    def weight(self, of_all: np.ndarray) -> np.ndarray:
-        """Points that a pair weighs in the mean over node types, if the pairs of `of_all` are in it: (P,)."""
-        sizes = np.bincount(of_all)
-        return 100 / np.count_nonzero(sizes) / sizes[self.node_type]
-
-
-def _pairs(rows: np.ndarray) -> _Pairs:
-    """The pairs of sorted rows."""
-    starts = np.flatnonzero(rows["copy"] == 0)
-    controls = np.diff(np.append(starts, len(rows))) - 1
-    outcomes = {name: rows[name].astype(float) for name in SIMILARITIES}
-    outcomes["restored"] = rows[HITS[0]] / rows["masked"]
-    arms = {}
-    for name, values in outcomes.items():
-        t0 = np.add.reduceat(np.where(rows["copy"] > 0, np.nan_to_num(values), 0), starts) / controls
-        arms[name] = np.stack([values[starts], t0])
-    return _Pairs(rows["function"][starts], rows["node_type"][starts], arms)
-
-
-def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
-    """True if near-tied predictions in a copy give the hits and similarities of a row.
-
-    When a hole is filled, all that is written behind a near tie follows from it: any text may.
-    """
-    model, restoration = masking.model, masking.restoration
-    if isinstance(model, InfillingModel):
-        return True
-    (read,) = restoration.masker.read([function.code])
-    copies, *_ = masking.copies(read, function.index)
-    positions = next(
-        copy.positions for copy in copies if copy.node_type == row["node_type"] and copy.number == row["copy"]
-    )
-    true = function.ids[positions]
-    columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
-    ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
-    if math.prod(map(len, ties)) > _MOST_TEXTS:
-        return False
-    for predicted in map(np.array, product(*ties)):
-        if (predicted == true).sum() == row[HITS[0]]:
-            found = restoration.similarity(read, positions, predicted)
-            if np.allclose([row[name] for name in SIMILARITIES], found, 0, 1e-9, True):
-                return True
-    return False
-
-
-def _gained(rows: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> dict[str, np.ndarray]:
-    """The name of each mean -> points that each function gains by the claim; `rows`: the whole ledger."""
-    claimed, again = _pairs(theirs), _pairs(ours)
-    places, place = np.unique(claimed.function, return_inverse=True)
-    weight = claimed.weight(rows["node_type"][rows["copy"] == 0])
-    gained = {}
-    for name, arms in claimed.arms.items():
-        t1, t0 = np.nan_to_num(weight * (arms - again.arms[name]))
-        gained[f"{name}: T1"] = np.bincount(place, t1, len(places))
-        gained[f"{name}: T1 - T0"] = np.bincount(place, t1 - t0, len(places))
-    return gained
-
-
-def _bias(theirs: np.ndarray, ours: np.ndarray) -> float:
-    """By how many standard deviations over functions the differences favour an arm, by any number."""
-    starts = np.flatnonzero(np.diff(ours["function"], prepend=-1))
-    most = 0.0
-    for name in (*HITS, "log_probability", *SIMILARITIES):
-        gained = np.nan_to_num(theirs[name] - ours[name])
-        for arm in (ours["copy"] == 0, ours["copy"] > 0):
-            most = max(most, float(np.abs(in_deviations(np.add.reduceat(np.where(arm, gained, 0.0), starts)))))
-    return most
-
-
-VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
-    ATTENTION: (Probing, RanksVerifier),
-    MASKING: (Masking, CopiesVerifier),
-    SILENCING: (Ablation, HeadsVerifier),
-    INFORMATION: (Informing, InformationVerifier),
-    PREFERENCE: (Preferring, PreferenceVerifier),
-    SURPRISAL: (Surprising, SurprisalVerifier),
-}
-"""Instrument -> what is run again, and how it is compared."""
 
 
 def _version_and_labels(settings: Any) -> str:

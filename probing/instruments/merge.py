@@ -10,19 +10,9 @@ from typing import Any, NamedTuple
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from probing.instruments.attention.result import ProbeResult
-from probing.instruments.information.result import InformationResult
-from probing.instruments.likelihood.result import PreferenceResult, SurprisalResult
-from probing.instruments.masking.result import MaskResult
-from probing.instruments.silencing.result import SilencingResult
+from probing.instruments.registry import INSTRUMENTS
 from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
 from probing.runs.saved import Result, found_at
-
-RESULTS: dict[str, type[Any]] = {
-    kind.LEDGER.INSTRUMENT: kind
-    for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult, PreferenceResult, SurprisalResult)
-}
-"""The result of each instrument."""
 
 
 class _Shard(NamedTuple):
@@ -71,7 +61,7 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
         for file in sorted(folder.glob("*.shard-*-of-*.parquet")):
             instrument, settings = kind_of(file)
             try:
-                if instrument not in RESULTS:
+                if instrument not in INSTRUMENTS:
                     raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
                 made, record = split_shard(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
@@ -109,7 +99,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
         hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
         raise LedgerError(
             f"{len(missing)} of {of} shards beside {first.file} are missing{hint}: run `codesyntax "
-            f"{RESULTS[first.instrument].LEDGER.COMMAND}` as before with --shard {missing[0]}/{of}"
+            f"{INSTRUMENTS[first.instrument].ledger.COMMAND}` as before with --shard {missing[0]}/{of}"
             + (f", and so on for {_ranges(missing)}" if missing[1:] else "")
         )
 
@@ -137,7 +127,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def _merged(run: Sequence[_Shard]) -> Any:
     """The result of the shards of a run."""
-    result = RESULTS[run[0].instrument]
+    result = INSTRUMENTS[run[0].instrument].result
     once = {shard.record.number: shard.file for shard in run}
     loaded = [load_shard(file, result.LEDGER.load) for _, file in sorted(once.items())]
     folder, record = once[1].parent, loaded[0][1]

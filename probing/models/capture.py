@@ -67,6 +67,7 @@ model has not added them up yet, so that a change of one head leaves the others 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
 _factors: ContextVar[Iterator[torch.Tensor]] = ContextVar("factors")
+_numbers: ContextVar[list[int | None] | None] = ContextVar("numbers", default=None)
 
 
 @contextlib.contextmanager
@@ -81,6 +82,13 @@ def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
 def edit(editor: Editor) -> contextlib.AbstractContextManager[None]:
     """Let `editor` read and change the outputs of heads while the model runs."""
     return _set(_editor, editor)
+
+
+def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]:
+    """Append to `numbers`, while the model runs, the number that each attention layer has among all layers of the
+    model; None if it does not know its own.
+    """
+    return _set(_numbers, numbers)
 
 
 @contextlib.contextmanager
@@ -139,6 +147,8 @@ def attention(
     def output_of(maps: torch.Tensor) -> torch.Tensor:
         return (maps.to(value.dtype) @ values()[: len(maps)]).transpose(1, 2)
 
+    if (numbers := _numbers.get()) is not None:
+        numbers.append(getattr(module, "layer_idx", None))
     listener, factor = _listener.get(), next(_factors.get(iter(())), None)
     given = None if listener is None else listener(rows if factor is None else _weighted(rows, values(), factor))
     if softcap is not None or s_aux is not None:  # which the fused attention does not support

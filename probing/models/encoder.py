@@ -40,13 +40,15 @@ logger = logging.getLogger(__name__)
 
 class SelfCheck(NamedTuple):
     """The outcome of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
-    later one, the checks, and why attention must be read from the eager maps (empty if it need not)."""
+    later one, the checks, why attention must be read from the eager maps (empty if it need not), and which layers of
+    the model the attention layers are, from 0 (empty if they are all, in order)."""
 
     layers: int
     heads: int
     causal: bool
     checks: list[Check]
     why: str
+    numbers: list[int]
 
 
 class Encoder(LoadedModel):
@@ -55,14 +57,15 @@ class Encoder(LoadedModel):
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
     to a later one; `weights`, `factors`: of its rows, as of `weigh` and `factors_of`; `path`: `captured` if
     attention is read in our attention function, `eager` if that differs from what the model computes, for the reason in
-    `why`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an encoder-
-    decoder, `model` is the encoder; of a model with a head, the body.
+    `why`; `numbers`: as of `SelfCheck`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by
+    `accept`. Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
     """
 
     layers: int
     heads: int
     causal: bool
     why: str
+    numbers: list[int]
 
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)
@@ -80,7 +83,7 @@ class Encoder(LoadedModel):
 
     def accept(self, outcome: SelfCheck) -> None:
         """Read attention as this self-check says."""
-        self.layers, self.heads, self.causal, self.checks, self.why = outcome
+        self.layers, self.heads, self.causal, self.checks, self.why, self.numbers = outcome
         if self.why:
             logger.warning("%s is probed with eager attention maps: %s", self.name, self.why)
 

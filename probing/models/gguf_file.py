@@ -24,13 +24,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.safe_files import opened
 from probing.models import cache_dir
+from probing.models.gguf_config import ROTARY_FACTORS, configuration
 from probing.models.loaded import check_weights
+from probing.models.location import JOIN
 from probing.models.untrusted import check_asked, check_growth, check_parts
 
 _LARGEST_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
@@ -42,6 +44,8 @@ _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
 _MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
+_LONGEST_LIST = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
+
 _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 """The types of values that are numbers, as `struct` reads them."""
 
@@ -52,10 +56,22 @@ CONVERTED = ".gguf"
 
 
 class Header(NamedTuple):
-    """The structure of a GGUF file: its number of weights, and the type of most of them, empty if that is F32."""
+    """What a GGUF file says of itself.
 
-    weights: int
+    `fields`: its metadata that are texts, numbers, or lists of numbers; `shapes`: those of its tensors, in the order of
+    ggml; `factors`: the values of the tensors of ROTARY_FACTORS; `quantization`: the type of the file, such as Q4_K_M,
+    or where it says none, that of most weights; empty for F32.
+    """
+
+    fields: dict[str, Any]
+    shapes: dict[str, list[int]]
+    factors: dict[str, list[float]]
     quantization: str
+
+    @property
+    def weights(self) -> int:
+        """How many weights of the model it has."""
+        return sum(prod(shape) for name, shape in self.shapes.items() if name not in self.factors)
 
 
 class _Bytes:
@@ -92,6 +108,8 @@ def read_header(file: Path) -> Header:
     try:
         with opened(file) as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _header(data)
+    except ModelError:
+        raise
     except (OSError, ValueError) as error:
         raise ModelError(
             f"{file.name} is not a GGUF file that can be read: {error}; download it again, or convert it again with a "
@@ -113,26 +131,43 @@ def _header(data: mmap.mmap) -> Header:
         raise ValueError(f"its version is {version}, expected 2 or 3 in little-endian")
     tensors = read.size(_MOST_TENSORS, "its number of tensors is")
     fields = _fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
+    if (parts := fields.get("split.count", 1)) != 1:
+        raise ModelError(f"it is one of {parts} parts of a GGUF file: {JOIN}")
     architecture, alignment = fields.get("general.architecture"), fields.get("general.alignment", 32)
     if not isinstance(architecture, str) or not re.fullmatch(r"[a-z0-9_-]{1,40}", architecture):
         raise ValueError("it does not say the architecture of its model")
     if type(alignment) is not int or alignment not in [1 << power for power in range(17)]:
         raise ValueError("its alignment is not a power of two up to 65,536")
-    infos = [_tensor(read) for _ in range(tensors)]
-    if not infos or len({name for name, *_ in infos}) < len(infos):
+    tensors_read = [_tensor(read) for _ in range(tensors)]
+    shapes = {tensor.name: tensor.shape for tensor in tensors_read}
+    if not shapes or len(shapes) < len(tensors_read):
         raise ValueError("it has no tensors, or two of one name")
     start = -(-read.place // alignment) * alignment
-    if start + max(offset + size for _, _, _, offset, size in infos) > len(data):
+    if start + max(tensor.offset + tensor.size for tensor in tensors_read) > len(data):
         raise ValueError("it is cut off: its tensors end behind it")
     kinds: Counter[str] = Counter()
-    for _, kind, weights, _, _ in infos:
-        kinds[kind] += weights
+    factors = {}
+    for tensor in tensors_read:
+        kinds[tensor.kind] += prod(tensor.shape)
+        if tensor.name in ROTARY_FACTORS:
+            if tensor.kind != "F32" or prod(tensor.shape) > _LONGEST_LIST:
+                raise ValueError(f"its tensor {tensor.name} has {prod(tensor.shape):,} numbers of type {tensor.kind}")
+            form = f"<{prod(tensor.shape)}f"
+            factors[tensor.name] = list(struct.unpack_from(form, data, start + tensor.offset))
     most = kinds.most_common(1)[0][0]
-    return Header(kinds.total(), "" if most == "F32" else most)
+    quantization = _file_type(fields.get("general.file_type")) or most
+    return Header(fields, shapes, factors, quantization.removeprefix("F32"))
+
+
+def _file_type(number: Any) -> str:
+    """The name of a type of files, such as Q4_K_M, by its number; empty if the number is unknown, or says F32."""
+    gguf = importlib.import_module("gguf")  # no dependency of this package: only GGUF files need it
+    names = {kind.value: kind.name.removeprefix("MOSTLY_") for kind in gguf.LlamaFileType}
+    return names.get(number, "").removeprefix("GUESSED").removeprefix("ALL_F32")
 
 
 def _fields(read: _Bytes, number: int) -> dict[str, Any]:
-    """The fields of a file that are texts or numbers; arrays are checked, and stand there as None."""
+    """The fields of a file; arrays of texts, and long ones, are checked, and stand there as None."""
     fields: dict[str, Any] = {}
     values, pieces = 0, 0
     for _ in range(number):
@@ -151,7 +186,10 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     read.take(size)
                     pieces += size * size
             elif kind in _NUMBERS:
-                read.take(struct.calcsize(_NUMBERS[kind]) * length)
+                form = f"<{length}{_NUMBERS[kind][1]}"
+                place = read.take(struct.calcsize(form))
+                if length <= _LONGEST_LIST:
+                    fields[name] = list(struct.unpack_from(form, read.data, place))
             else:
                 raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:
@@ -163,9 +201,18 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
     return fields
 
 
-def _tensor(read: _Bytes) -> tuple[str, str, int, int, int]:
-    """The name of a tensor, its type, its number of weights, and its place and size in bytes behind the header."""
-    gguf = importlib.import_module("gguf")  # no dependency of this package: only GGUF files need it
+class _Tensor(NamedTuple):
+    """`offset`, `size`: in bytes, behind the header."""
+
+    name: str
+    kind: str
+    shape: list[int]
+    offset: int
+    size: int
+
+
+def _tensor(read: _Bytes) -> _Tensor:
+    gguf = importlib.import_module("gguf")
     name, rank = read.text(_LONGEST_NAME, "a name"), read.number("<I")
     if not 1 <= rank <= 4:
         raise ValueError(f"its tensor {name[:60]!r} has {rank} dimensions")
@@ -177,16 +224,18 @@ def _tensor(read: _Bytes) -> tuple[str, str, int, int, int]:
         raise ValueError(f"its tensor {name[:60]!r} is of the unknown type {kind}") from None
     if not prod(shape) or shape[0] % block:
         raise ValueError(f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}")
-    return name, gguf.GGMLQuantizationType(kind).name, prod(shape), offset, prod(shape) // block * size
+    return _Tensor(name, gguf.GGMLQuantizationType(kind).name, shape, offset, prod(shape) // block * size)
 
 
 def config_of(file: Path) -> PreTrainedConfig:
-    """The configuration in a GGUF file; raises ModelError if the file is damaged, and what transformers raises."""
-    weights = read_header(file).weights
-    with _alone(file) as folder:
-        config = AutoConfig.from_pretrained(folder, gguf_file="model.gguf")
+    """The configuration in a GGUF file; raises ModelError if the file is damaged, or not known to be read rightly."""
+    return _config_of(read_header(file))
+
+
+def _config_of(header: Header) -> PreTrainedConfig:
+    config = configuration(header.fields, header.shapes, header.factors)
     check_parts(config)
-    check_asked(config, weights)
+    check_asked(config, header.weights)
     return config
 
 
@@ -197,18 +246,24 @@ def converted(file: Path, digest: str) -> Path:
     transformers raises for a model that it does not support.
     """
     _check_installed()
-    made_of = ["GGUF", digest, importlib.metadata.version("gguf")]
+    made_of = ["GGUF, each key", digest, importlib.metadata.version("gguf")]
     return cache_dir.folder_made_of(made_of, CONVERTED, partial(_convert, file))
 
 
 def _convert(file: Path, output: Path) -> None:
-    config = config_of(file)
+    header = read_header(file)
+    config = _config_of(header)
     kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
     with _alone(file) as folder, contextlib.redirect_stderr(io.StringIO()):  # of a progress bar
         model, info = kind.from_pretrained(
             folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
         )
         check_weights(model, info)
+        if (weights := sum(weight.numel() for weight in model.parameters())) != header.weights:
+            raise ModelError(
+                f"its tensors have {header.weights:,} weights, and transformers' model has {weights:,}: "
+                "load the model that the file was made of"
+            )
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
     check_growth(tokenizer)
     # they are no longer quantized, which transformers would refuse to save

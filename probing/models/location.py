@@ -68,8 +68,19 @@ EMBEDDED_MODELS = tuple(_EMBEDDED)
 HEAD = "+"
 """In the revision of a local language model, between the digest of its body and that of its head."""
 
-GGUF = ".gguf"
-"""The end of the names of GGUF files."""
+_GGUF = ".gguf"
+
+_SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf", re.IGNORECASE)
+"""The end of the names of the parts into which llama.cpp splits a GGUF file."""
+
+JOIN = "join its parts with llama.cpp: llama-gguf-split --merge FIRST_PART NEW_FILE"
+"""What to do with a GGUF file in parts."""
+
+
+def is_gguf(name: str) -> bool:
+    """True for the name of a GGUF file, in small letters or capitals."""
+    return name.lower().endswith(_GGUF)
+
 
 _LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
 _LARGEST_LIST = 1 << 20  # bytes, of the models to run
@@ -135,7 +146,7 @@ def locate(model: str, revision: str | None = None) -> Location:
     huggingface_hub raises, and ModelError; `loading` turns both into one-line messages.
     """
     folder = Path(model)
-    if model.endswith(GGUF) and folder.is_file():
+    if is_gguf(model) and folder.is_file():
         if revision is not None:
             raise ModelError(f"it is a file, which has no revision {revision!r}: leave it out")
         return Location(model, folder.name, None, is_gguf=True)
@@ -150,7 +161,8 @@ def locate(model: str, revision: str | None = None) -> Location:
                     + (f", one of {', '.join(known)}" if known else ", but there is none")
                 )
             folder /= revision
-        if not (folder / "config.json").exists() and (ggufs := sorted(path.name for path in folder.glob(f"*{GGUF}"))):
+        ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
+        if ggufs and not (folder / "config.json").exists():
             return Location(str(folder / _only(ggufs)), _only(ggufs), None, is_gguf=True)
         files(folder)  # raises at once if some are outside
         return Location(str(folder), name, None)
@@ -159,7 +171,7 @@ def locate(model: str, revision: str | None = None) -> Location:
     model, _, request = model.partition("@")
     revision = revision or request or None
     parts = model.split("/")
-    gguf = "/".join(parts[2:]) if model.endswith(GGUF) else ""
+    gguf = "/".join(parts[2:]) if is_gguf(model) else ""
     model = "/".join(parts[:2]) if gguf else model
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError(_NOWHERE)
@@ -182,7 +194,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         file = hf_hub_download(model, "config.json", revision=revision, tqdm_class=_Bounded)
     except EntryNotFoundError:
         there = HfApi().list_repo_files(model, revision=revision)
-        if not (ggufs := [name for name in there if name.endswith(GGUF)]):
+        if not (ggufs := [name for name in there if is_gguf(name)]):
             raise
         return _gguf_on_hub(model, _only(ggufs), revision, request)
     return Location(model, name, Path(file).parent.name)
@@ -201,6 +213,8 @@ class _Bounded(tqdm):
 
 
 def _only(ggufs: Sequence[str]) -> str:
+    if len(ggufs) > 1 and all(_SHARD.search(name) for name in ggufs):
+        raise ModelError(f"its GGUF file is in {len(ggufs)} parts, such as {ggufs[0]}: {JOIN}")
     if len(ggufs) > 1:
         raise ModelError(f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}")
     return ggufs[0]
@@ -220,6 +234,20 @@ def checkpoints_in(folder: Path) -> list[str]:
 
 REQUEST = "refs/pr/"
 """The prefix of the Hub's revisions of pull requests."""
+
+
+def reference_of(model: str, commit: str) -> str | None:
+    """The branch or tag of a model's repository on the Hub that has a commit, None if there is none.
+
+    Commits of pull requests are in the repository, too, but anyone may have put them there. Raises what
+    huggingface_hub raises.
+    """
+    repo, api = "/".join(model.partition("@")[0].split("/")[:2]), HfApi()
+    refs = api.list_repo_refs(repo)
+    for ref in (*refs.branches, *refs.tags):
+        if any(of_ref.commit_id == commit for of_ref in api.list_repo_commits(repo, revision=ref.ref)):
+            return ref.name
+    return None
 
 
 def embedded_folder(model: str = EMBEDDED) -> Path:

@@ -54,8 +54,11 @@ def recall(file: Path) -> SelfCheck | None:
     """The self-check that `remember` wrote; None if the file is missing or damaged."""
     try:
         fields = without_checksum(json.loads(file.read_text(encoding="utf-8")))
-        layers, heads, causal, checks, why = fields["self_check"]
-        return SelfCheck(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
+        layers, heads, causal, checks, why, numbers = fields["self_check"]
+        return SelfCheck(
+            *(int(layers), int(heads), bool(causal)),
+            *([Check(*check) for check in checks], str(why), [int(number) for number in numbers]),
+        )
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
@@ -120,7 +123,7 @@ def examine(encoder: Encoder) -> SelfCheck:
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
     padded, alone = (run._replace(maps=[m.float() for m in run.maps]) for run in (padded, alone))
-    captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
+    captured, apart, numbers = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)
     causal = _check_what_is_seen(encoder, padded, alone)
@@ -138,7 +141,7 @@ def examine(encoder: Encoder) -> SelfCheck:
         bound = DRIFT[encoder.dtype]
         encoder.checks.append(Check.within("output stays the same", max(apart), bound, said, meaning))
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in encoder.checks if not check.passed), "")
-    return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why)
+    return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0])
 
 
 class _Enough(Exception):
@@ -197,9 +200,9 @@ def _hidden(output: ModelOutput) -> torch.Tensor:
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
 
-def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
-    """True if our attention function is called for every layer and its rows equal the maps; and how far its hidden
-    states are from those of the run, relative to their norm.
+def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]]:
+    """True if our attention function is called for every layer and its rows equal the maps; how far its hidden states
+    are from those of the run, relative to their norm; and the numbers of the layers in the model.
 
     The batch holds each text twice. Every layer of the first copies continues with the reference, so that its queries
     and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
@@ -207,6 +210,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
     """
     texts, maps, bound, apart = run.texts, run.maps, _ROUNDING[encoder.dtype], float("inf")
     differences: list[float] = []
+    numbers: list[int | None] = []
 
     def listener(rows: capture.Rows) -> torch.Tensor | None:
         if len(differences) >= len(maps):
@@ -218,7 +222,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
         return reference
 
     try:
-        with capture.listen(listener):
+        with capture.listen(listener), capture.number(numbers):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
             ours = _hidden(encoder.run(twice, capture.NAME, output_hidden_states=True))[len(texts) :]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
@@ -237,7 +241,14 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
         found,
         "our attention function computes other weights than the model's own",
     )
-    return check, apart
+    return check, apart, _where_layers_lack(numbers)
+
+
+def _where_layers_lack(numbers: list[int | None]) -> list[int]:
+    """The numbers of the attention layers in the model, if they are known, and some layers have no attention."""
+    known = [number for number in numbers if number is not None]
+    # layers that share their weights may also share a number
+    return known if known != [*range(len(numbers))] and known == sorted({*known}) and len(known) == len(numbers) else []
 
 
 def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:

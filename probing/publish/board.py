@@ -25,14 +25,13 @@ import os
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.atomic import temporary_folder, write
@@ -41,9 +40,9 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import LARGEST, Entry, Scores, load
-from probing.publish.verified import Checker, ledger_file
+from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
-from probing.stats.intervals import holm
+from probing.stats.intervals import ranks
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -67,15 +66,11 @@ MOST_LISTED = 10_000
 _LONGEST_LIST = 300  # seconds
 _ROUNDED = 0.005
 
-ALPHA = 0.05
-"""The family-wise error rate of a table: the probability of separating any two equal models, for each of its ranks."""
-
-
 OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
 
-_LOOK_ALIKE = str.maketrans("0135i", "olesl")
-_BOUND = 1 / (4 * ndtr(-(2**0.5)))
+_CONFUSABLE = {"0": "o", "1": "l", "i": "l", "3": "e", "5": "s", "8": "b", "cl": "d", "nn": "m", "rn": "m", "vv": "w"}
+"""What stands in a name -> what a reader in a hurry takes it for; single characters first."""
 
 
 class LeftOut(NamedTuple):
@@ -89,7 +84,7 @@ class LeftOut(NamedTuple):
 class BoardRow:
     """An entry, the name of its table, and what follows from it.
 
-    `verified`: how many functions this board ran again, and of how many; None: its numbers are claimed. `remarks`: what
+    `verified`: what this board ran again; None: its numbers are claimed. `remarks`: what
     a reader should know before believing them.
     """
 
@@ -97,7 +92,7 @@ class BoardRow:
     entry: Entry
     table: str
     scores: Scores
-    verified: tuple[int, int] | None = None
+    verified: RunAgain | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -211,7 +206,7 @@ def read(
     checker = None if data is None else Checker(data, device, seed)
     entries: list[tuple[str, Entry]] = []
     left_out: list[LeftOut] = []
-    verified: dict[str, tuple[int, int]] = {}
+    verified: dict[str, RunAgain] = {}
     from_data: set[str] = set()
     files = of_bytes = 0
     for source in sorted({str(source) for source in sources}):
@@ -252,9 +247,7 @@ def read(
     return Board(tables, sorted(left_out + duplicates), frozenset(from_data), listed)
 
 
-def _verified(
-    checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str
-) -> tuple[int, int] | None:
+def _verified(checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str) -> RunAgain | None:
     """The check of an entry by running it again, None if it could not be; raises EntryError if it is refuted."""
     try:
         return checker.again(entry, ledger)
@@ -408,7 +401,7 @@ def _value(dataset: str, value: object) -> float:
 # ----------------------------------------------------------------------------------------------- rows and their ranks
 
 
-def rows_of(entries: Iterable[tuple[str, Entry]], verified: Mapping[str, tuple[int, int]] = {}) -> list[BoardRow]:
+def rows_of(entries: Iterable[tuple[str, Entry]], verified: Mapping[str, RunAgain] = {}) -> list[BoardRow]:
     """The rows of entries, each with its file; `verified`: file -> what this board ran again.
 
     All rows of a table have the same baselines: those of entries that this board verified or, without any, those that
@@ -484,8 +477,9 @@ def task_values(scores: Scores) -> list[float]:
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     """The same rows; those that may be of another model than they say have remarks."""
     by_ledger, by_numbers, by_name = (defaultdict[str, set[str]](set) for _ in range(3))
+    bare = {folded(row.model) for row in rows if "/" not in row.model}
     for row in rows:
-        by_name[folded(row.model)].add(row.model.casefold())
+        by_name[_alike(row.model, bare)].add(row.model.casefold())
         by_numbers[row.table + row.entry.numbers()].add(row.model.casefold())
         for digest in row.entry.digests.values():
             by_ledger[digest].add(row.model.casefold())
@@ -495,11 +489,17 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
         alike = (
             ("the ledger", of_ledgers),
             ("the numbers", by_numbers[row.table + row.entry.numbers()]),
-            ("a name like that", by_name[folded(row.model)]),
+            ("a name like that", by_name[_alike(row.model, bare)]),
         )
         remarks = [(what, sorted(names - {row.model.casefold()})) for what, names in alike]
         found.append(row.remarked(f"{what} of {_first(names)}" for what, names in remarks if names))
     return found
+
+
+def _alike(name: str, bare: Collection[str]) -> str:
+    """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among `bare`."""
+    whole, model = folded(name), folded(name.rpartition("/")[2])
+    return model if model in bare else whole
 
 
 def _first(names: list[str]) -> str:
@@ -509,10 +509,13 @@ def _first(names: list[str]) -> str:
 def folded(name: str) -> str:
     """A name as a reader in a hurry sees it.
 
-    >>> folded("Micros0ft/code-BERT") == folded("rnicrosoft/CodeBert")
+    >>> folded("Micros0ft/co-cle-8ERT") == folded("rnicrosoft/CodeBert")
     True
     """
-    return re.sub(r"[-_.]", "", name.casefold()).translate(_LOOK_ALIKE).replace("rn", "m").replace("vv", "w")
+    text = re.sub(r"[-_.]", "", name.casefold())
+    for pair, other in _CONFUSABLE.items():
+        text = text.replace(pair, other)
+    return text
 
 
 def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int] | None]]:
@@ -522,30 +525,3 @@ def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int] | None]]:
         {measure: rank if row.scores.cells[measure] else None for measure, rank in zip(measures, of_row)}
         for row, of_row in zip(rows, zip(*ranked))
     ]
-
-
-def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
-    """The first and the last possible rank of each of n models, from each function's contribution to its score (n, F).
-
-    Two models differ if p is at most ALPHA in a test that exchanges them at random in each
-    function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any
-    number of functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) =
-    3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
-
-    >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
-    [(2, 3), (1, 1), (2, 3)]
-    """
-    shares = shares.astype(np.float64)
-    number, functions = shares.shape
-    score = shares.sum(axis=1)
-    one, other = np.triu_indices(number, 1)
-    gained = score[one] - score[other]
-    products = shares @ shares.T
-    squares = products.diagonal()[one] + products.diagonal()[other] - 2 * products[one, other]
-    squares = np.maximum(squares, gained**2 / functions)  # the lower bound, which rounding may violate
-    z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=np.abs(gained) > 1e-4)
-    separate = holm(np.minimum(1, 2 * _BOUND * ndtr(-z))) <= ALPHA
-    before, behind = (np.where(gained > 0, *pair)[separate] for pair in ((one, other), (other, one)))
-    first = 1 + np.bincount(behind, minlength=number)
-    last = number - np.bincount(before, minlength=number)
-    return list(zip(first.tolist(), last.tolist()))

@@ -24,12 +24,12 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
-from codesyntax_dataset.tasks import RULE, K
-from probing.evidence.entry import Entry, GroupedEntry, GroupScores, Score, load
+from codesyntax_dataset.tasks import RESTORED, RULE, K
+from probing.evidence.entry import Entry, Score, instead_of_board, load
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
+from probing.evidence.entry_masked import ARMS, MaskedEntry, MaskedScores
 from probing.evidence.gather import by_instrument, entry_of, find, of_file
-from probing.runs.ledger_file import ATTENTION
-from probing.stats.statistics import RESAMPLES
+from probing.runs.ledger_file import ATTENTION, MASKING
 
 FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
@@ -42,7 +42,7 @@ TABLE = "results.csv"
 
 _HEADLINE: Cell = (HELD_OUT, RULE, K)
 _BEGINNING = b'{"format":'  # of every entry
-_BOUNDS = {"percent": (0, 100), "nats": ("-Infinity", 0), "bits": ("-Infinity", "Infinity")}
+_BOUNDS = {"percent": (0, 100), "nats": ("-Infinity", 0)}
 _MARK = 10  # so many characters tell our files from foreign ones
 
 PARAMETERS = ("protocol", "rule", "k", "relation", "head", "outcome", "node_type")
@@ -124,11 +124,15 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
     left = found.pop(ATTENTION, [])
     for one in find(left) if left else []:
         entries.append(entry_of(one, data))
-    entries += [of_file(file, data) for files in found.values() for file in files]
+    masked = found.pop(MASKING, [])
+    for name, files in found.items():
+        if files:
+            raise LedgerError(f"{files[0]}: {instead_of_board(name)}, or take the CSV tables of `codesyntax report`")
+    entries += [of_file(file, data) for file in masked]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "
-            "validation, of `mask`, or of `inform`"
+            "validation, or of `mask`"
         )
     return entries
 
@@ -148,13 +152,13 @@ def numbers(entry: Entry) -> Iterator[Number]:
         for relation, found in scores.relations.items():
             if (head := found.found.get(_HEADLINE)) is not None:
                 yield _uas(_HEADLINE, Score(head.score), relation=relation, head=f"{head.layer}-{head.head}")
-    elif isinstance(entry, GroupedEntry) and isinstance(scores, GroupScores):
+    elif isinstance(scores, MaskedScores):
         for outcome, score in scores.cells.items():
             if score is not None:
-                yield _of_group(entry, outcome, score)
-        for group, of in scores.groups.items():
-            for outcome, score in of.cells.items():
-                yield _of_group(entry, outcome, score, **{entry.GROUP.replace(" ", "_"): group})
+                yield _masked(outcome, score)
+        for name, of_type in scores.node_types.items():
+            for outcome, score in of_type.cells.items():
+                yield _masked(outcome, score, node_type=name)
 
 
 def _uas(cell: Cell, score: Score, **best_head: str) -> Number:
@@ -169,29 +173,29 @@ def _id_of(cell: Cell, relation: str | None = None) -> str:
     return ".".join(parts).replace(", ", "-")
 
 
-def _of_group(entry: GroupedEntry, outcome: str, score: Score, **group: str) -> Number:
-    name = f"{entry.ARMS[0]} {outcome}"
-    parameters = {"outcome": outcome, **group}
-    return Number(_group_id(entry, outcome, *group.values()), name, parameters, entry.OUTCOMES[outcome].unit, score)
+def _masked(outcome: str, score: Score, **node_type: str) -> Number:
+    parameters = {"outcome": outcome, **node_type}
+    unit = "nats" if outcome == "log_probability" else "percent"
+    return Number(_masked_id(outcome, *node_type.values()), f"{ARMS[0]} {outcome}", parameters, unit, score)
 
 
-def _group_id(entry: GroupedEntry, outcome: str, *group: str) -> str:
-    return ".".join([entry.instrument, outcome, *group])
+def _masked_id(*parts: str) -> str:
+    return ".".join([MASKING, *parts])
 
 
 def instances(entry: Entry) -> Iterator[Instance]:
-    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of another outcome,
-    by node type or relation.
-    """
+    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
+    node type."""
     if isinstance(entry, AttentionEntry):
         counted = entry.counted()[HELD_OUT]
         for name, found, hits in zip(counted.relations, counted.edges, counted.by_relation("model")):
             edges = found[found > 0]
             for place, share, asked in zip(counted.functions[found > 0], hits[0, 0] / edges, edges):
                 yield Instance(int(place), _id_of(_HEADLINE, name), float(share), int(asked))
-    elif isinstance(entry, GroupedEntry):
-        for one in entry.by_function():
-            yield Instance(one.place, _group_id(entry, entry.SHARES, one.group), one.share, one.asked)
+    elif isinstance(entry, MaskedEntry):
+        pairs = entry.pairs()
+        for node_type, place, share in zip(pairs.node_type, pairs.places, pairs.arms[RESTORED][0]):
+            yield Instance(int(place), _masked_id(RESTORED, pairs.node_types[node_type]), float(share), 1)
 
 
 # ------------------------------------------------------------------------------------------------------------------ CSV
@@ -283,9 +287,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
                 "lower": score.mean.low,
                 "upper": score.mean.high,
                 "confidence_level": 0.95,
-                "method": "BCa bootstrap over functions",
-            },
-            "num_bootstrap_samples": RESAMPLES,
+                "method": "Student's t over functions, after Hall's transformation",
+            }
         }
     details = {f"{part} {end}": value for part in ("reference", "difference") for end, value in _ends(score, part)}
     hub = {"hf_repo": repo} if "/" in (repo := settings.data.partition("@")[0]) else {}
@@ -324,10 +327,6 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
 _DESCRIPTIONS = {
     "attention": "Share of syntactic edges whose token is among the k that an attention head attends to most. "
     "reference: the best offset or keyword.",
-    "information": "What the attention of all heads tells of the dependents of head tokens beyond words and positions, "
-    "by log-linear choices fitted on validation.",
-    "preference": "The share of minimal pairs in which a language model finds the text that parses likelier than the "
-    "one that does not.",
     "masking": "The share of masked sub-tokens that a masked language model restores when all nodes of a type are "
     "masked (T1). reference: as many sub-tokens masked by the control (T0).",
 }

@@ -24,6 +24,7 @@ from huggingface_hub import (
     HfApi,
     ModelCard,
     ModelCardData,
+    constants,
     eval_result_entries_to_yaml,
 )
 from huggingface_hub.errors import EntryNotFoundError
@@ -34,23 +35,20 @@ from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
-from probing.evidence.checks import REJECTED, UNCHECKED, Verification
-from probing.evidence.entry import Entry, Verified
+from probing.evidence.entry import Entry, Verified, instead_of_board
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import MAKERS, by_instrument, find
-from probing.evidence.verify import verify
+from probing.evidence.gather import by_instrument, find
+from probing.evidence.verify import REJECTED, REVISION, UNCHECKED, Verification, verify
 from probing.instruments.attention.result import ProbeResult
-from probing.instruments.information.result import InformationResult
-from probing.instruments.likelihood.result import PreferenceResult, PreferenceSettings
 from probing.instruments.masking.result import MaskResult, MaskSettings
-from probing.instruments.merge import RESULTS
-from probing.models.load import load, load_restoring, load_scoring
+from probing.models.load import load, load_restoring
+from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import entry_of_results, ledger_file
-from probing.runs.data import label_digest, load_functions
-from probing.runs.ledger_file import ATTENTION
-from probing.runs.settings import ControlledSettings, Settings
+from probing.runs.data import find_data, label_digest, load_functions
+from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.runs.settings import Settings
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
@@ -63,8 +61,8 @@ _DESCRIPTION = (
 SOURCE_NAME = "CodeSyntax"
 
 
-AnyResult = ProbeResult | MaskResult | InformationResult | PreferenceResult
-AnySettings = MaskSettings | ControlledSettings
+AnyResult = ProbeResult | MaskResult
+AnySettings = MaskSettings | Settings
 
 
 class Headline(NamedTuple):
@@ -135,16 +133,18 @@ def submission(
     model_index: bool = False,
     board: str | None = None,
     device: str | None = None,
+    dry_run: bool = False,
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
-    `results`: files or folders of attention probes, as in `find`, of other instruments that have entries; of several
-    models, `model` says which.
+    `results`: files or folders of attention probes, as in `find`, and of masking. Of several models, `model` says
+    which.
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
     page with more about them; by default the board's. `board`: a dataset repository that gets the entries, also of
-    results that are of no task. `device`: for running them again.
+    results that are of no task. `device`: for running them again. `dry_run`: do without the Hub: the data and the model
+    are those of the results, and files have neither the dataset's commit nor what is there already.
 
     Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
     Hub cannot be reached.
@@ -154,12 +154,18 @@ def submission(
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
     found = _complete(results, model)
-    commit, data = _dataset_on_the_hub(dataset)
-    for one in found:
+    commit: str | None = None
+    if dry_run:
+        folders = [Path(find_data(one.files["test"], one.settings)) for one in found]
+    else:
+        commit, data = _dataset_on_the_hub(dataset)
+        folders = [data] * len(found)
+    for one, folder in zip(found, folders):
         for result in one.read.values():
-            _check_labels(result, dataset, data)
-    entries = [entry_of_results(one.read, one.files, data) for one in found]
-    known, headlines = _tasks_of(dataset, data), _headlines(entries)
+            _check_labels(result, dataset, folder)
+    entries = [entry_of_results(one.read, one.files, folder) for one, folder in zip(found, folders)]
+    headlines = _headlines(entries)
+    known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
     tasks = {task: headline for task, headline in headlines.items() if task in known}
     if not tasks and not board:
         raise HubError(
@@ -167,15 +173,14 @@ def submission(
             f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
             f"{DIRECTION}"
         )
-    for place, one in enumerate(found):
-        where = _model_on_the_hub(one.settings, model)
-        again = [_run_again(file, result, where, data, device) for file, result in one.both]
+    for place, (one, folder) in enumerate(zip(found, folders)):
+        where = None if dry_run else _model_on_the_hub(one.settings, model)
+        again = [_run_again(file, result, where, folder, device, dry_run) for file, result in one.both]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
         entries[place] = entries[place].model_copy(update={"verified": verified})
-    title = _title(model, found)
-    api = client()
+    title, api = _title(model, found), None if dry_run else client()
     if board and source_url is None:
-        source_url = f"{api.endpoint}/datasets/{board}"
+        source_url = f"{constants.ENDPOINT}/datasets/{board}"
     ours = [
         EvalResultEntry(
             dataset_id=dataset,
@@ -228,19 +233,20 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
-    """The results of attention probes, then those of other instruments that have entries; of several models, those of
-    `model` or of a local model with the name of its repository.
+    """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
+    with the name of its repository.
 
-    Raises LedgerError if these are several models, none of which is named so.
+    Raises LedgerError for other instruments, and for several models, none of which is named so.
     """
     others = by_instrument(results)
     left = others.pop(ATTENTION)
     probed = find(left) if left or not any(others.values()) else []
     found = [_Result(one.files, {"test": one.test, "validation": one.validation}) for one in probed]
+    masked = others.pop(MASKING)
     for name, files in others.items():
-        if files and name not in MAKERS:
-            raise LedgerError(f"{files[0]} is of {name}, of which there are no entries: leave it out")
-        found += [_Result({"test": file}, {"test": RESULTS[name].load(file)}) for file in files]
+        if files:
+            raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
+    found += [_Result({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
     names = sorted({one.settings.model for one in found})
     if len(names) < 2:
         return found
@@ -283,12 +289,10 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
 
 
 def _first_task(settings: AnySettings) -> str:
-    """The id of a task, or what its entries are about, if there is none."""
-    if isinstance(settings, Settings):
-        return task_id(settings.config, HELD_OUT, settings.direction)
+    """The id of a task."""
     if isinstance(settings, MaskSettings):
         return mask_task_id(settings.config)
-    return f"{settings.KIND[0]}.{settings.config}"
+    return task_id(settings.config, HELD_OUT, settings.direction)
 
 
 def _content(ledger: Any) -> bytes:
@@ -334,7 +338,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         )
 
 
-def _check_labels(result: AnyResult, dataset: str, data: Path) -> None:
+def _check_labels(result: AnyResult, dataset: str, data: Path | str) -> None:
     settings = result.settings
     functions, name = load_functions(data, settings.config, settings.split)
     told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
@@ -418,13 +422,10 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
     with plain_errors(model):
         api = client()
         if name.lower() == model.lower():  # as the Hub finds repositories
-            # a commit of a pull request is there, too, and anybody may open one
-            refs = api.list_repo_refs(model)
-            for ref in (*refs.branches, *refs.tags):
-                if any(commit.commit_id == revision for commit in api.list_repo_commits(model, revision=ref.ref)):
-                    return None
+            if reference_of(model, revision) is not None:
+                return None
             raise LedgerError(
-                f"the result is of {model} at {revision}, which is not a commit of its branches there: probe it again"
+                f"the result is of {model} at {revision}, which is not a commit of its branches or tags: probe it again"
             )
         # a local model is tied to the repository by the digest of its weights, configuration and tokenizer
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -443,14 +444,14 @@ def _revision(folder: str, settings: AnySettings) -> str:
     """The digest of the model in a folder, as a result with these settings has it."""
     if isinstance(settings, MaskSettings):
         return load_restoring(folder).revision
-    if isinstance(settings, PreferenceSettings):
-        return load_scoring(folder, dtype=settings.precision).revision
     return load(folder, dtype=settings.precision).revision
 
 
-def _run_again(file: Path, result: AnyResult, model: str | None, data: Path, device: str | None) -> Verification:
+def _run_again(
+    file: Path, result: AnyResult, model: str | None, data: Path | str, device: str | None, dry_run: bool
+) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
-    if not verification.accepted:
+    if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
         said = "was run again and gave other numbers" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
@@ -477,10 +478,12 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
     ]
 
 
-def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
-    """With those files that are not there already; what is not a text is named by its content."""
+def _request(api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
+    """With those files that are not there already; what is not a text is named by its content. Without `api`: all."""
 
     def there(path: str, content: str | bytes) -> bool:
+        if api is None:
+            return False
         if isinstance(content, str):
             return _there(api, repo, kind, path) == content
         return api.file_exists(repo, path, repo_type=kind)
@@ -489,8 +492,10 @@ def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str 
     return PullRequest(repo, kind, new, title)
 
 
-def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
-    """The text of a file in a repository, or None."""
+def _there(api: HfApi | None, repo: str, kind: str, path: str) -> str | None:
+    """The text of a file in a repository, or None; None without `api`, too."""
+    if api is None:
+        return None
     try:
         file = Path(api.hf_hub_download(repo, path, repo_type=kind))
     except EntryNotFoundError:
@@ -539,7 +544,7 @@ def _card(
     there: str | None,
     model: str,
     dataset: str,
-    commit: str,
+    commit: str | None,
     tasks: dict[str, Headline],
     source_url: str | None,
 ) -> str:

@@ -7,32 +7,39 @@ runs the functions again that `submit` drew, or others.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
-from codesyntax_dataset.protocol import DIRECTIONS
-from probing.evidence.baselines import Edges
-from probing.evidence.checks import REJECTED, Verification
+from probing.evidence import entry_masked
 from probing.evidence.entry import Entry, same_numbers
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.entry_relations import InformationEntry, PreferenceEntry, RelationEntry
-from probing.evidence.gather import MAKERS, Probed, WholeSplits, entry_of, recomputed
+from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
-from probing.instruments.merge import RESULTS
+from probing.evidence.verify import REJECTED, Verification, verify_each
+from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import read_functions
+from probing.runs.ledger_file import MASKING
 
 
 def ledger_file(digest: str) -> str:
     """The path of a ledger in the repository of a board."""
     return f"ledgers/{digest}.parquet"
+
+
+class RunAgain(NamedTuple):
+    """How many `functions` a board ran again, and `of` how many, with the weights of which branch or tag (`reference`),
+    empty for a model that is not on the Hub."""
+
+    functions: int
+    of: int
+    reference: str
 
 
 class Checker:
@@ -48,10 +55,6 @@ class Checker:
         try:
             if isinstance(entry, AttentionEntry):
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
-            if isinstance(entry, InformationEntry):
-                return _drawn_from(entry, self._splits(entry.settings.config, DIRECTIONS[0]).edges)
-            if isinstance(entry, PreferenceEntry):
-                return _read_from(entry, self.data)
             assert isinstance(entry, MaskedEntry)
             return self._whole(entry)
         except UnknownName:  # it has no such config
@@ -72,13 +75,12 @@ class Checker:
                 raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
         return True
 
-    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> tuple[int, int]:
+    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> RunAgain:
         """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any.
 
-        Returns how many functions were run again, and of how many. Raises EntryError if the entry is refuted,
-        LedgerError or DatasetError if it cannot be checked.
+        Returns what was run again. Raises EntryError if the entry is refuted, LedgerError or DatasetError if it cannot
+        be checked.
         """
-        from probing.evidence.verify import verify_each  # it imports torch, which takes seconds
 
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             try:
@@ -102,54 +104,24 @@ class Checker:
             raise EntryError(f"refuted: {together.reason}")
         if not together.accepted:
             raise LedgerError(together.reason)
-        return sum(one.functions for one in found), sum(one.of for one in found)
+        functions, of = (sum(getattr(each, name) for each in found) for name in ("functions", "of"))
+        return RunAgain(functions, of, found[0].reference)
 
 
 def entry_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Entry:
     """The entry of the results of a run, by split, in their files; `data`: the dataset. Raises EntryError for what no
     board takes."""
     test = read["test"]
-    if maker := MAKERS.get(test.ledger.INSTRUMENT):
-        return maker(test, data)
+    if test.ledger.INSTRUMENT == MASKING:
+        return entry_masked.of_result(test, data)
     return entry_of(Probed(test, read["validation"], files), data)
-
-
-def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:
-    """True if an entry is of the labels of these splits; raises EntryError if so, but they have fewer edges."""
-    settings, test = entry.settings, edges["test"]
-    labels = {split: of.settings.labels for split, of in edges.items()}
-    if labels != {"test": settings.labels, "validation": settings.learned_on}:
-        return False
-    relations = [test.relations[at] for at in test.relation.tolist()]
-    _check_counts(entry, Counter(zip(test.function.tolist(), relations)))
-    return True
-
-
-def _read_from(entry: PreferenceEntry, data: Any) -> bool:
-    """True if an entry is of these pairs; raises EntryError if so, but a repository has fewer of a phenomenon."""
-    read = read_functions(data, entry.settings.config, entry.settings.split)
-    if read.labels != entry.settings.labels:
-        return False
-    names = read.dataset["repo"][:]
-    repository = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    _check_counts(entry, Counter(zip((repository[name] for name in names), read.dataset["phenomenon"][:])))
-    return True
-
-
-def _check_counts(entry: RelationEntry, there: Mapping[tuple[int, str], int]) -> None:
-    """Raise EntryError if an entry has more in a group than there is, by place and name of the group."""
-    places, counts, _ = entry.measured()
-    for at, name in enumerate(entry.relations):
-        for place, number in zip(places.tolist(), counts[:, at].tolist()):
-            if number > there[place, name]:
-                raise EntryError(f"{number} {entry.COUNTED} of {name} are counted at {place}, where there are fewer")
 
 
 def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
         raise LedgerError(f"the ledger {digest} is missing beside the entry")
-    result = RESULTS[entry.instrument].from_file(file)
+    result = INSTRUMENTS[entry.instrument].result.from_file(file)
     if result.ledger.digest() != digest:
         raise LedgerError(f"the ledger {digest} is another one")
     theirs, ours = (of.model_dump(mode="json", exclude={"split", "labels"}) for of in (entry.settings, result.settings))

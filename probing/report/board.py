@@ -16,15 +16,15 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PROTOCOLS, PUB
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.entry import Entry, GroupedEntry, GroupScore, GroupScores, Score
+from probing.evidence.entry import Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, RelationScore
+from probing.evidence.entry_masked import ARMS, HEADLINE, TITLES, MaskedEntry, MaskedScores, TypeScore
 from probing.publish.board import Board, BoardRow, BoardTable, HubResult
 from probing.report import folder
 from probing.report.document import COLOURED, Column, Section, Table
 from probing.report.folder import MODELS, Report, model_pages
 from probing.report.kinds import (
     CODE,
-    COST,
     COUNT,
     DIFFERENCE,
     LINK,
@@ -35,23 +35,21 @@ from probing.report.kinds import (
     POINTS,
     RANK,
     SCORE,
-    SIGNED,
 )
 from probing.report.scored import FILTERS
 from probing.report.words import method
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.stats.intervals import FEW_CLUSTERS
 
 TITLE = "CodeSyntax board"
 
-GUIDED = (ATTENTION, MASKING, INFORMATION, PREFERENCE)
-"""The instruments of which `method.md` says what a board shows, in the first paragraph, and how to read it."""
+_MASKING = "masking.csv"
 
-MEANS = {"percent": SCORE, "nats": NATS, "bits": COST}
-"""Unit -> the format of a mean with its interval."""
+_SHOWN = ("jaccard", "restored")
+"""The outcomes in a table of models."""
 
-VALUES = {"percent": PERCENT, "nats": NATS, "bits": SIGNED}
-"""Unit -> the format of a number without one."""
+_SHARED = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser")
+"""The settings of a masking table that it shows."""
 
 INTERVALS = "Percent with 95 % intervals."
 
@@ -101,7 +99,7 @@ def save(board: Board, output: str | os.PathLike) -> Path:
 
 def _ours() -> dict[str, str]:
     """The files of all boards, also those on instruments other than attention."""
-    return _OURS | {_file_of(name): "board,config,data,labels," for name in Entry.kinds if name != ATTENTION}
+    return _OURS | {_MASKING: "board,config,data,labels,"}
 
 
 def check_place(output: str | os.PathLike) -> None:
@@ -119,18 +117,16 @@ def document(board: Board) -> Report:
     details: dict[str, list[Section]] = {}
     for table in board.tables:
         for row in table.rows:
-            parts = _details(table, row) if table.instrument == ATTENTION else _group_details(table, row)
+            parts = _details(table, row) if table.instrument == ATTENTION else _masked_details(table, row)
             details.setdefault(_page_name(row), []).append(Section(_anchor(table), _title(table), parts))
-    attention = board.of(ATTENTION)
-    others = {name: board.of(name) for name in dict.fromkeys(table.instrument for table in board.tables)}
-    others.pop(ATTENTION, None)
+    attention, masked = board.of(ATTENTION), board.of(MASKING)
     links = model_pages(details)
-    guided = [ATTENTION, *others] if attention or not others else [*others]
-    guides = [method(f"board {name}") for name in guided if name in GUIDED]
+    guided = [ATTENTION] if attention or not masked else []
+    guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
     about = " ".join(topic for topic, *_ in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
     files = {"board.csv": _scores(board).to_csv()}
-    files |= {_file_of(name): _group_scores(tables).to_csv() for name, tables in others.items()}
+    files |= {_MASKING: _masked_scores(masked).to_csv()} if masked else {}
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=TITLE, about=about, source=source, csv=csv)
     return Report(
@@ -140,7 +136,7 @@ def document(board: Board) -> Report:
         sections=[
             *(_models(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
-            *(_group_models(table, links) for tables in others.values() for table in tables),
+            *(_masked_models(table, links) for table in masked),
             *([_on_hub(board)] if board.on_hub else []),
             Section("reading", "How to read this", [text for _, *texts in guides for text in texts]),
             _left_out(board),
@@ -156,7 +152,7 @@ def document(board: Board) -> Report:
 
 _MODEL = [Column("name", LINK), Column("revision", NAME), Column("family")]
 _VERIFIED = Column("verified", MARKED)
-_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))]
+_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "branch or tag", "remarks", "file"))]
 """The first columns of a table on a page, its last one, and the last columns of a CSV file."""
 
 
@@ -167,10 +163,10 @@ def _anchor(table: BoardTable) -> str:
 
 def _title(table: BoardTable) -> str:
     settings, shared = table.settings, table.shared
-    if table.instrument != ATTENTION:
-        units = _entry(table.rows[0]).units
-        return f"{settings.config}, {settings.split}, {table.instrument}: {_functions(table):,} {units}"
-    units, functions, edges = language_of(settings.config).units, int(shared["functions"]), int(shared["edges"])
+    units = language_of(settings.config).units
+    if table.instrument == MASKING:
+        return f"{settings.config}, {settings.split}, masking: {_functions(table):,} {units}"
+    functions, edges = int(shared["functions"]), int(shared["edges"])
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
@@ -202,16 +198,19 @@ def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def _status(row: BoardRow) -> list[str]:
-    """The number of functions that this board ran again, and of how many; and what to know before believing the
-    numbers.
+    """The number of functions that this board ran again, of how many, and with the weights of which branch or tag; and
+    what to know before believing the numbers.
     """
-    verified = f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "claimed"
+    verified = "claimed"
+    if row.verified:
+        functions, of, reference = row.verified
+        verified = f"{functions:,} of {of:,}" + (f", {printable(reference)}" if reference else "")
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
 def _end(row: BoardRow, ranks: tuple[int, int] | None) -> list[Any]:
     """The cells of `_ENTRY`."""
-    return [*(ranks or (None, None)), *(row.verified or (0, None)), _status(row)[1], row.file]
+    return [*(ranks or (None, None)), *(row.verified or (0, None, None)), _status(row)[1], row.file]
 
 
 def _origin(
@@ -313,7 +312,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
         rows += [[rule, k, *cells] for cells in relations]
     notes = (
         f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
-        f"{FEW_FUNCTIONS}; scores say little and have no interval. Without a head: validation has no such edge."
+        f"{FEW_CLUSTERS}; scores say little and have no interval. Without a head: validation has no such edge."
     )
     key, digests = f"{_anchor(table)}-relations", sorted(entry.digests.items())
     origin = _origin(
@@ -433,105 +432,78 @@ def _evidence(result: HubResult) -> str:
     return f"{'verified' if result.row.verified else 'claimed'}: {result.row.file}"
 
 
-# ------------------------------------------------------------------------- means over node types or over relations
+# ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _group_models(table: BoardTable, links: Mapping[str, str]) -> Section:
+def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
-    entry = _entry(table.rows[0])
-    arm, other = entry.ARMS
     columns = [*_MODEL]
-    outcomes = {name: entry.OUTCOMES[name] for name in entry.SHOWN}
-    compared = {name for name in outcomes if _compared(table, name)}
-    for name, (group, unit) in outcomes.items():
-        columns += [Column("rank", RANK, group), Column(arm, MEANS[unit], group)]
-        if name in compared:
-            columns += [Column(other, MEANS[unit], group), Column("Δ", DIFFERENCE, group)]
+    for outcome in _SHOWN:
+        title = TITLES[outcome]
+        columns += [Column("rank", RANK, title), *Column.each(SCORE, *ARMS, group=title)]
+        columns.append(Column("Δ", DIFFERENCE, title))
     columns.append(_VERIFIED)
     rows = []
     for row, ranks in zip(table.rows, table.ranks):
-        cells = [
-            cell
-            for name in outcomes
-            for cell in (_rank(ranks[name]), *_score(row.scores.cells[name])[: 3 if name in compared else 1])
-        ]
+        cells: list[Any] = []
+        for outcome in _SHOWN:
+            cells += [_rank(ranks[outcome]), *_score(row.scores.cells[outcome])]
         rows.append([*_heading(row, links), *cells, _status(row)])
-    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_groups(table.rows[0]).items()))
-    shared = ", ".join(f"{name} {table.shared[name]}" for name in entry.SHARED if table.shared[name] != "None")
-    facts = f"{shared}; mean over each {entry.GROUP} ({entry.units}): {counts}."
+    units = language_of(table.settings.config).units
+    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_node_types(table.rows[0]).items()))
+    shared = ", ".join(f"{name} {table.shared[name]}" for name in _SHARED if table.shared[name] != "None")
+    facts = f"{shared}; mean over each node type ({units}): {counts}."
     notes = f"Means with 95 % intervals. {COLOURED}"
-    shown = Table(_anchor(table), "Models", columns, _best_first(rows), notes, within=_file_of(entry.instrument))
+    shown = Table(_anchor(table), "Models", columns, _best_first(rows), notes, within=_MASKING)
     return Section(_anchor(table), _title(table), [printable(facts, most=2000), shown])
 
 
-def _group_details(table: BoardTable, row: BoardRow) -> list[Table]:
-    """A row by node type or relation and outcome, and its origin."""
-    entry = _entry(row)
-    arm, other = entry.ARMS
-    headline = next(iter(entry.OUTCOMES))
-    columns = [Column(entry.GROUP, MARKED), Column(entry.units, COUNT), Column(entry.COUNTED, COUNT)]
-    compared = {name for name in entry.OUTCOMES if _compared(table, name)}
-    for name, (group, unit) in entry.OUTCOMES.items():
-        columns.append(Column(arm, VALUES[unit], group))
-        columns += [Column(other, VALUES[unit], group)] if name in compared else []
-        columns += [Column("Δ", DIFFERENCE, group)] if name in compared and name == headline else []
+def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
+    """A row by node type and outcome, and its origin."""
+    entry = row.entry
+    assert isinstance(entry, MaskedEntry)
+    columns = [Column("node type", MARKED), *Column.each(COUNT, language_of(table.settings.config).units, "masked")]
+    for outcome, title in TITLES.items():
+        columns += Column.each(NATS if outcome == "log_probability" else PERCENT, *ARMS, group=title)
+        columns += [Column("Δ", DIFFERENCE, title)] if outcome == HEADLINE else []
     rows: list[list[Any]] = []
-    for group, of in _groups(row).items():
-        rows.append([[group, "few functions" if of.functions < FEW_FUNCTIONS else ""], of.functions, of.counted])
-        for name in entry.OUTCOMES:
-            value, reference, effect = _score(of.cells[name])
-            rows[-1].append(value[0])
-            rows[-1] += [reference[0]] if name in compared else []
-            rows[-1] += [effect] if name in compared and name == headline else []
-    key, title = f"{_anchor(table)}-{entry.GROUP.replace(' ', '-')}s", f"{entry.GROUP.capitalize()} by {entry.GROUP}"
+    for name, of_type in _node_types(row).items():
+        mark = "few functions" if of_type.functions < FEW_CLUSTERS else ""
+        cells: list[Any] = [[name, mark], of_type.functions, of_type.masked]
+        for outcome in TITLES:
+            t1, t0, effect = _score(of_type.cells[outcome])
+            cells += [t1[0], t0[0], *([effect] if outcome == HEADLINE else [])]
+        rows.append(cells)
     run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
+    notes = f"Few functions: fewer than {FEW_CLUSTERS}."
     return [
-        Table(key, title, columns, rows, f"Few functions: fewer than {FEW_FUNCTIONS}.", within=""),
+        Table(f"{_anchor(table)}-node-types", "Node type by node type", columns, rows, notes, within=""),
         _origin(table, row, run, {}, {"ledger": f"SHA-256 {entry.ledger}"}),
     ]
 
 
-def _group_scores(tables: Sequence[BoardTable]) -> Table:
-    """Of the tables of an instrument: one row per model, outcome and group, and one without a group for their mean,
-    which has the ranks."""
-    first = _entry(tables[0].rows[0])
-    arm, other = first.ARMS
-    texts = ["board", *first.SHARED, "model", "revision", "family", "outcome", first.GROUP, "functions", first.COUNTED]
-    columns = [*map(Column, texts), Column(arm, SCORE), Column(other, SCORE), Column("effect", DIFFERENCE)]
-    columns += _ENTRY
+def _masked_scores(tables: Sequence[BoardTable]) -> Table:
+    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
+    texts = ["board", *_SHARED, "model", "revision", "family", "outcome", "node type", "functions", "masked"]
+    columns = [*map(Column, texts), *Column.each(SCORE, *ARMS), Column("effect", DIFFERENCE), *_ENTRY]
     rows: list[list[Any]] = []
     for table in tables:
         for row, ranks in zip(table.rows, table.ranks):
-            groups = _groups(row)
-            about = [table.name, *(printable(table.shared[name]) for name in first.SHARED), printable(row.model)]
+            about = [table.name, *(printable(table.shared[name]) for name in _SHARED), printable(row.model)]
             about += [row.revision, printable(row.family)]
-            counted = sum(of.counted for of in groups.values())
-            for name in first.OUTCOMES:
-                mean = [name, None, _functions(table), counted, *_score(row.scores.cells[name])]
-                rows.append([*about, *mean, *_end(row, ranks[name])])
-                for group, of in groups.items():
-                    numbers = [name, group, of.functions, of.counted, *_score(of.cells[name])]
+            masked = sum(of.masked for of in _node_types(row).values())
+            for outcome in TITLES:
+                mean = [outcome, None, _functions(table), masked, *_score(row.scores.cells[outcome])]
+                rows.append([*about, *mean, *_end(row, ranks[outcome])])
+                for name, of_type in _node_types(row).items():
+                    numbers = [outcome, name, of_type.functions, of_type.masked, *_score(of_type.cells[outcome])]
                     rows.append([*about, *numbers, *_end(row, None)])
-    return Table(first.instrument, f"All scores of {first.instrument}", columns, rows)
+    return Table(MASKING, "All scores of masking", columns, rows)
 
 
-def _file_of(instrument: str) -> str:
-    """The CSV file with all scores of an instrument."""
-    return f"{instrument}.csv"
-
-
-def _compared(table: BoardTable, outcome: str) -> bool:
-    return any(score is not None and score.reference for score in (row.scores.cells[outcome] for row in table.rows))
-
-
-def _entry(row: BoardRow) -> GroupedEntry:
-    assert isinstance(row.entry, GroupedEntry)
-    return row.entry
-
-
-def _groups(row: BoardRow) -> dict[str, GroupScore]:
-    assert isinstance(row.scores, GroupScores)
-    return row.scores.groups
+def _node_types(row: BoardRow) -> dict[str, TypeScore]:
+    assert isinstance(row.scores, MaskedScores)
+    return row.scores.node_types
 
 
 def _functions(table: BoardTable) -> int:

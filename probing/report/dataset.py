@@ -53,8 +53,8 @@ def show_labels(
 ) -> Page:
     """A page with the edges of a function, drawn from head to dependent: its labels in one config, or in two.
 
-    With two configs of a language, their edges stand side by side; each is marked as kept, moved, new or gone, with the
-    rule that explains it (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a file), or
+    With two configs of a language, their edges stand side by side; each is marked as kept, moved, new or gone
+    (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a file), or
     the one with this `id` in a split of `data`, with its labels there in the first config. `relation`: the one to open
     with, by default the first in alphabetical order of those that differ, or of all.
 
@@ -71,7 +71,7 @@ def show_labels(
     labels = [Annotation(tokens, function.edges)]
     labels += [annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]]
     relations = relations_of(function.name, [edge for one in labels for edge in one.edges], relation)
-    edges = _edges(function.code, labels, language_of(names[0]).name)
+    edges = _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     content = {
@@ -93,17 +93,16 @@ def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]
     return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
-def _edges(code: str, labels: Sequence[Annotation], language: str) -> list[dict[str, object]]:
-    """The edges of all configs: their relation, what became of them and why, and their index in each config."""
+def _edges(labels: Sequence[Annotation]) -> list[dict[str, object]]:
+    """The edges of all configs: their relation, what became of them, and their index in each config."""
     if len(labels) == 1:
         return [
-            {"relation": edge.relation, "kind": CHANGES[0], "rule": "", "at": [index]}
-            for index, edge in enumerate(labels[0].edges)
+            {"relation": edge.relation, "kind": CHANGES[0], "at": [index]} for index, edge in enumerate(labels[0].edges)
         ]
     first, second = labels
     return [
-        {"relation": change.place.relation, "kind": change.kind, "rule": change.rule, "at": change.edges}
-        for change in sorted(compare.changes(code, first, second, language), key=lambda change: change.place[1:])
+        {"relation": change.place.relation, "kind": change.kind, "at": change.edges}
+        for change in sorted(compare.changes(first, second), key=lambda change: change.place[1:])
     ]
 
 
@@ -156,7 +155,7 @@ def _with_progress(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T
 
 
 def parts(comparison: Comparison, width: int) -> list[str | Table]:
-    """The fate of the edges of each relation, and the rules that explain it, each with an example.
+    """What becomes of the edges of each relation, with examples of those that differ.
 
     `width`: characters of a line; the examples are shortened to fit.
     """
@@ -165,17 +164,17 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     longest = min(width - _NUMBERS, _LONGEST)
     rows: list[list[Any]] = []
     for relation, kinds in comparison.relations.items():
-        rows += [_row(relation, {kind: comparison.edges(kind, relation) for kind in CHANGES}), *_rules(kinds, longest)]
-    total = _row("all relations", {kind: comparison.edges(kind) for kind in CHANGES})
+        examples = [_spelt(kind, kinds[kind].example, longest) for kind in CHANGES[1:]]
+        rows.append(["\n  ".join([relation, *filter(None, examples)]), *(kinds[kind].edges or "" for kind in CHANGES)])
     table = Table(
         "comparison",
         f"From {first} to {second}: the edges of {functions['both']:,} {units}",
-        [Column("relation, rule, example", CODE), *(Column(kind, COUNT) for kind in CHANGES)],
+        [Column("relation, examples", CODE), *(Column(kind, COUNT) for kind in CHANGES)],
         rows,
         f"moved: both configs have the edge, with another head or span; new: only {second} has it; gone: only "
-        f"{first} has it. Each rule has an example below it, head => dependent. Differences in blank tokens at the "
+        f"{first} has it. Examples: head => dependent. Differences in blank tokens at the "
         "ends of a dependent, and in tokens that the other config lacks, do not count.",
-        totals=[total, *_rules(comparison.total, 0)],
+        totals=[["all relations", *(edges or "" for edges in comparison.total.values())]],
     )
     return [
         table,
@@ -184,31 +183,14 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     ]
 
 
-def _rules(kinds: Mapping[str, Mapping[str, compare.Counted]], longest: int) -> list[list[Any]]:
-    """A row for each rule, the most frequent first, with its example below if it may have any characters."""
-    counts: dict[str, Counter[str]] = {}
-    for kind, rules in kinds.items():
-        for rule, counted in rules.items():
-            if rule:
-                counts.setdefault(rule, Counter())[kind] = counted.edges
-    rows = []
-    for rule in sorted(counts, key=lambda rule: -counts[rule].total()):
-        name = "  " + rule.replace(", ", ",\n  ")
-        example = next(kinds[kind][rule].example for kind in kinds if rule in kinds[kind])
-        below = f"\n    {_spelt(example, longest - 4)}" if example and longest else ""
-        rows.append(_row(name + below, counts[rule]))
-    return rows
-
-
-def _row(name: str, counts: Mapping[str, int]) -> list[Any]:
-    return [name, *(counts.get(kind) or "" for kind in CHANGES)]
-
-
-def _spelt(example: compare.Example, longest: int) -> str:
-    """An example in one line: before, an arrow, and after, in equal parts of the characters."""
+def _spelt(kind: str, example: compare.Example | None, longest: int) -> str:
+    """An example in one line: before, an arrow, and after, in equal parts of the characters; empty if there is none."""
+    if example is None:
+        return ""
     edges = [edge for edge in (example.before, example.after) if edge]
-    room = (longest - 3 * (len(edges) - 1)) // len(edges)
-    return " → ".join(_shortened(" => ".join(" ".join(text.split()) for text in edge), room) for edge in edges)
+    room = (longest - len(f"  {kind}: ") - 3 * (len(edges) - 1)) // len(edges)
+    texts = [_shortened(" => ".join(" ".join(text.split()) for text in edge), room) for edge in edges]
+    return f"{kind}: {' → '.join(texts)}"
 
 
 def _shortened(text: str, longest: int) -> str:

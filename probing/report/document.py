@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 from rich.cells import cell_len
 from rich.console import Console
 
-from codesyntax_dataset.safe_files import printable
+from codesyntax_dataset.safe_files import escaped, printable
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
@@ -504,10 +504,14 @@ def in_html(cell: Cell, kind: Kind) -> str:
 
 
 def in_csv(value: Any) -> Any:
-    """A value for a cell of CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
+    """A value for a cell of CSV: without control characters, and with an apostrophe before a text that a spreadsheet
+    would run as a formula."""
     if _missing(value):
         return ""
-    return f"'{value}" if isinstance(value, str) and value[0] in "=+-@\t\r" and not _is_number(value) else value
+    if not isinstance(value, str):
+        return value
+    text = escaped(value)
+    return f"'{text}" if text[0] in "=+-@" and not _is_number(text) else text
 
 
 def _is_number(text: str) -> bool:

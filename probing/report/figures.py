@@ -6,7 +6,6 @@ import contextlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,12 +53,6 @@ _STYLE = {
     "figure.constrained_layout.use": False,
     "axes.facecolor": "none",
 }
-
-
-NARROW = 3.85
-"""Inches, the width of a telephone's screen: a wider figure is drawn again, with its panels below each other."""
-
-_narrow = ContextVar("narrow", default=False)
 
 
 def stacked(cells: Iterable[Any]) -> np.ndarray:
@@ -159,7 +152,7 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
             axis.barh(where, np.nan_to_num(score), height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
             axis.errorbar(score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
             for end, middle, note in zip(score, where, bar.notes):
-                inside = end > (45 if _narrow.get() else 70)  # the note would leave the panel
+                inside = end > 70  # the note would leave the panel
                 side = {"ha": "right", "color": ON_BRIGHT} if inside else {"ha": "left"}
                 axis.text(end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side)
         axis.set_title(name)
@@ -196,7 +189,7 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
     figure = _figure(size + 3.6, size + 2.4)
     axis = figure.subplots()
     image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
-    _ticks(axis, () if _narrow.get() else relations, relations, size=7)  # columns in the order of the rows
+    _ticks(axis, relations, relations, size=7)
     axis.tick_params(axis="x", rotation=90)
     _colour_bar(figure, image, axis, "correlation over heads")
     return figure
@@ -293,10 +286,9 @@ def code_and_language(
     """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
     models = max(len(series) for series in panels.values())
     heights = [(0.2 + 0.17 * models) * len(configs) + 1.1, 3.1]
-    heights[0] *= len(panels) if _narrow.get() else 1
     figure = _figure(9.2, sum(heights))
     top, bottom = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    axes = _below(top, 1, len(panels), sharex=True, sharey=True)
+    axes = top.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
     for axis, (name, series) in zip(axes[0], panels.items()):
         dots(axis, configs, series)
         axis.set_title(name)
@@ -447,18 +439,16 @@ def style() -> contextlib.AbstractContextManager:
 
 
 class Drawn(NamedTuple):
-    """A figure for files and pages. `narrow`: an SVG for narrow screens; empty if `svg` is not too wide for them."""
+    """A figure for files and pages."""
 
     svg: str
-    narrow: str
     png: bytes
 
 
 def drawn(draw: Callable[[], Figure]) -> Drawn:
     with style():
-        wide = lay_out(draw())
-        narrow = to_svg(_narrowed(draw)) if wide.get_figwidth() > NARROW else ""
-        return Drawn(to_svg(wide), narrow, to_png(wide))
+        figure = lay_out(draw())
+        return Drawn(to_svg(figure), to_png(figure))
 
 
 def pdf(draw: Callable[[], Figure]) -> bytes:
@@ -466,14 +456,6 @@ def pdf(draw: Callable[[], Figure]) -> bytes:
     with style():
         lay_out(draw()).savefig(data, format="pdf", metadata=dict.fromkeys(("Creator", "Producer", "CreationDate")))
     return data.getvalue()
-
-
-def _narrowed(draw: Callable[[], Figure]) -> Figure:
-    token = _narrow.set(True)
-    try:
-        return lay_out(draw())
-    finally:
-        _narrow.reset(token)
 
 
 def lay_out(figure: Figure) -> Figure:
@@ -526,13 +508,13 @@ def share_styles(page: str) -> str:
 def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(min(width, NARROW) if _narrow.get() else width, height), layout="constrained", dpi=150)
+    return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
 def _panels(rows: int, columns: int, width: float, height: float, **shared: Any) -> tuple[Figure, np.ndarray]:
     """A figure of that size, and its axes (rows, columns)."""
-    figure = _figure(width, height * (columns if _narrow.get() else 1))
-    return figure, _below(figure, rows, columns, **shared)
+    figure = _figure(width, height)
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def _grid(
@@ -549,13 +531,6 @@ def _grid(
     for axis in axes.flat[number:]:
         axis.set_visible(False)
     return figure, axes
-
-
-def _below(figure: FigureBase, rows: int, columns: int, **shared: Any) -> np.ndarray:
-    """Axes (rows, columns), on a narrow screen all below each other."""
-    shape = (rows * columns, 1) if _narrow.get() else (rows, columns)
-    axes: np.ndarray = figure.subplots(*shape, squeeze=False, **shared)
-    return axes.reshape(rows, columns)
 
 
 def _legend(figure: FigureBase, axes: Any) -> None:

@@ -77,7 +77,7 @@ _STYLES: dict[str | None, Any] = {
 
 class CommonResult(NamedTuple):
     """A result on test, restricted to the functions that all subjects could read; `to_choose_on`: those of validation,
-    `heads`: of each layer."""
+    `heads`: of each layer; `layers_note`: what the numbers of layers stand for, if some have no attention."""
 
     settings: Settings
     signature: str
@@ -87,6 +87,7 @@ class CommonResult(NamedTuple):
     to_choose_on: int
     edges: int
     skips: dict[str, int]
+    layers_note: list[str]
 
 
 @dataclass
@@ -142,7 +143,7 @@ class Subject:
         return "; ".join(marks)
 
 
-Cell = list[float] | float | None
+Cell = Sequence[float | None] | float | None
 """[score, low, high] of a mean, or a score without an interval."""
 
 
@@ -308,7 +309,7 @@ class Findings:
 def _means(model: Subject) -> list[float]:
     """The means by which models are ordered, the held-out one first."""
     cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
-    return [-1.0 if cell is None else cell[0] for cell in cells]
+    return [-1.0 if cell is None or cell[0] is None else cell[0] for cell in cells]
 
 
 def _rows(findings: Findings) -> list[Scored]:
@@ -477,7 +478,9 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         name=name,
         file=file,
         chosen_on=one.probed.files["validation"],
-        result=CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips),
+        result=CommonResult(
+            test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
+        ),
         scores=one.scores,
         comparisons=one.comparisons,
         entry=for_boards(one.entry),
@@ -548,7 +551,7 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: means(Estimate(*parts, 0)) for mean, parts in found.items()}
+    return {mean: means(Estimate(value, low, high, p, 0)) for mean, (value, low, high, p) in found.items()}
 
 
 def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:

@@ -153,11 +153,11 @@ def _best_first(findings: Findings) -> list[Subject]:
     return sorted(findings.models, key=lambda model: -(_score(findings, model) or [-1])[0])
 
 
-def _score(findings: Findings, model: Subject) -> list[float] | None:
+def _score(findings: Findings, model: Subject) -> list[Any] | None:
     return model.means[HELD_OUT][RULE][K]
 
 
-def _of_baseline(findings: Findings) -> list[float]:
+def _of_baseline(findings: Findings) -> list[Any]:
     """The same of the best baseline; NaN without a held-out score."""
     return findings.baseline(HELD_OUT, BEST_BASELINE)[RULE][K] or [np.nan]
 

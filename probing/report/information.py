@@ -223,7 +223,7 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
     model, without = InformedModel("information", result), left_out(result.left_out, result.skips)
     below = [f"left out: {without}"] if without else []
-    return [table(model), sentence(model), result.signature, *below]
+    return [table(model), sentence(model), result.signature, *result.run.layers_note, *below]
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs

@@ -15,9 +15,9 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.entry import for_boards
-from probing.evidence.gather import MAKERS, PUBLISHED_FIRST, by_instrument, of_file
+from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
 from probing.instruments.likelihood.result import PreferenceResult
-from probing.instruments.merge import RESULTS
+from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
     beyond,
     configs,
@@ -93,7 +93,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
     informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
-    others = [RESULTS[name].load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
+    others = [INSTRUMENTS[name].result.load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
     with caching():
         all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
     sources = {
@@ -111,7 +111,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
-        files=_entries(all_findings, [file for name in MAKERS for file in files[name]], data),
+        files=_entries(all_findings, files[MASKING], data),
         models={page: (name, models[name]) for name, page in pages.items()},
     )
 
@@ -124,10 +124,10 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
 
 
-def _entries(all_findings: Sequence[Findings], others: Sequence[Path], data: Any) -> dict[str, str]:
+def _entries(all_findings: Sequence[Findings], masked: Sequence[Path], data: Any) -> dict[str, str]:
     """Path in the folder -> the entry of each result that a board takes."""
     made = [subject.entry for findings in all_findings for subject in findings.subjects]
-    made += [for_boards(partial(of_file, file, data)) for file in others]
+    made += [for_boards(partial(of_file, file, data)) for file in masked]
     return {f"entries/{entry.file_name}": entry.to_json() for entry in made if entry is not None}
 
 
@@ -321,6 +321,6 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     ]
     columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
     skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
-    return Section(
-        "provenance", "Results and signatures", [results, skipped if skips else "All functions were scored."]
-    )
+    notes = [f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note]
+    rest: list[str | Table] = [skipped if skips else "All functions were scored.", *dict.fromkeys(notes)]
+    return Section("provenance", "Results and signatures", [results, *rest])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ from probing.stats.intervals import Estimate, corrected
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from probing.models.catalogue import Description
 
 _SIMILARITY = "jaccard"
 
@@ -78,7 +77,7 @@ def attention(result: ProbeResult) -> list[str | Table]:
     )
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
-    return [table, result.signature, *eager, *_skipped(result.skips)]
+    return [table, result.signature, *result.run.layers_note, *eager, *_skipped(result.skips)]
 
 
 def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
@@ -309,27 +308,6 @@ def _baseline_means(result: BaselineResult) -> Table:
         ],
         [(protocol, kind, number, scores) for protocol, number, scores in means for kind in kinds],
     )
-
-
-def models(descriptions: Iterable[Description]) -> list[str | Table]:
-    """A row for each model, and remarks."""
-    remarks: list[str | Table] = []
-    rows: list[list[object]] = []
-    for model in descriptions:
-        direction = "both" if len(model.directions) > 1 else "".join(model.directions) or None
-        sizes = [model.layers or None, model.heads or None, model.longest or "any"]
-        known = [model.family, *sizes, direction] if model.path != "unknown" else [None] * 5
-        rows.append([model.model, *known, model.path])
-        remarks += [f"{model.model}: {model.path}: {model.why}"] if model.why else []
-    columns = [
-        Column("model"),
-        Column("family", NAME, spare=(1,)),
-        *Column.each(COUNT, "layers", "heads"),
-        Column("sub-\ntokens", SHORT),
-        Column("direction", NAME, spare=(2,)),
-        Column("attention", NAME),
-    ]
-    return [Table("models", "Models, and how their attention is read", columns, rows), *remarks]
 
 
 def _over_k(kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None) -> list[Column]:

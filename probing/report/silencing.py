@@ -146,6 +146,7 @@ def silencing_parts(result: SilencingResult) -> list[str | Table]:
         table("silencing", result, relations),
         finding(relations),
         result.signature,
+        *result.run.layers_note,
         *_left_out(result),
     ]
 

@@ -127,7 +127,12 @@ class Experiment(ABC, Generic[F, R]):
             "settings": {**self.shared(model), **{name: getattr(self, name) for name in self.ASKED}, **settings},
             provenance.VERSIONED: provenance.VERSION,
             "skips": dict(sorted((+skips).items())),
-            "run": {"family": model.family, "device": model.device.type, **run},
+            "run": {
+                "family": model.family,
+                "device": model.device.type,
+                "attention_layers": getattr(model, "numbers", ()),
+                **run,
+            },
             "versions": versions(),
         }
         longest_first = sorted(found, key=lambda function: (-len(function.ids), function.index))

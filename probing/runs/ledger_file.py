@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.safe_files import is_name
 from probing.runs.records import Count, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
@@ -312,7 +313,7 @@ class RowLedger:
         """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
             names, settings = header[f"{cls.NAMED}s"], header["settings"]
-            if header["instrument"] != cls.INSTRUMENT or not all(isinstance(name, str) for name in names):
+            if header["instrument"] != cls.INSTRUMENT or not all(map(is_name, names)):
                 raise ValueError("another kind of ledger")
             places = {name: place for place, name in enumerate(names)}
             rows = np.zeros(len(table), cls.ROW)

@@ -9,14 +9,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
-from probing.runs.records import Count, Record, explain, parse
+from probing.runs.records import Count, Number, Record, explain, listed, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,14 @@ class Circumstances(Record):
     family: str | None = None
     """The architecture in the model's configuration."""
     device: str
+    attention_layers: Annotated[tuple[Number, ...], listed] = Field(default=(), exclude_if=lambda layers: not layers)
+    """Which layers of the model, from 0, those of the result are, where some layers of the model have no attention."""
+
+    @property
+    def layers_note(self) -> list[str]:
+        """What the numbers of layers stand for, if some layers of the model have no attention."""
+        named = ", ".join(map(str, self.attention_layers))
+        return [f"layers from 0 are the layers {named} of the model; its others have no attention"] if named else []
 
 
 class Provenance(Record):

@@ -23,9 +23,9 @@ from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
     agreeing,
+    hall_p,
     mean_estimate,
     sign_p,
-    spread_p,
     wilson,
     wilson_difference,
 )
@@ -112,7 +112,7 @@ class Hits:
     def of_rows(
         cls,
         clusters: np.ndarray,
-        groups: Sequence[str],
+        groups: Sequence[str] | np.ndarray,
         sums: Mapping[str, np.ndarray],
         measures: Sequence[Measure],
         n: np.ndarray | None = None,
@@ -253,8 +253,7 @@ class Hits:
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
-        contribution, influence, share = self._of_mean(system, against)
-        return mean_estimate(contribution, influence, share, tested=against is not None)
+        return mean_estimate(*self._of_mean(system, against), tested=against is not None)
 
     def by_group(self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None) -> Estimate:
         """The score of each group, (M, G), or the difference to that of another system, with p, which is not corrected.
@@ -268,7 +267,7 @@ class Hits:
         if against is not None:
             rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
             p[rows] = self._group_p(system, against, rows)
-            low, high = agreeing(low, high, p)
+            low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
         low[:, few] = high[:, few] = np.nan
         return Estimate(value, low, high, p, n)
@@ -286,30 +285,34 @@ class Hits:
 
     def portion(self, system: str, against: str, of: str) -> Estimate:
         """By how many percent of the mean of a system `of` the mean of one is above that of another: (M,)."""
-        gained, gained_influence, share = self._of_mean(system, against)
-        whole, whole_influence, _ = self._of_mean(of, None)
+        _, gained, gained_influence, share = self._of_mean(system, against)
+        _, whole, whole_influence, _ = self._of_mean(of, None)
         total = whole.sum(axis=-1, keepdims=True)
         value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)
-        return mean_estimate(per * gained, per * (gained_influence - value * whole_influence), share, tested=False)
+        influence = per * (gained_influence - value * whole_influence)
+        return mean_estimate(100 * value[..., 0], per * gained, influence, share, tested=False)
 
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
-        return self._of_mean(system, None)[0]
+        return self._of_mean(system, None)[1]
 
-    def _of_mean(self, system: str, against: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What each cluster adds to a mean or difference (M, F), its influence on it (M, F), and its share (F,)."""
+    def _of_mean(self, system: str, against: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """A mean or difference (M,), what each cluster adds to it (M, F), its influence on it (M, F), and its share
+        (F,)."""
         counted = [self.groups[name] for name in self.counted]
         contribution = np.zeros((len(self.measures), len(self.clusters)))
         influence, share = contribution.copy(), np.zeros(len(self.clusters))
+        value = np.zeros(len(self.measures))
         for group in counted:
             weight = self.scale / group.total / len(counted)
             sums = self._gained(group, system, against)
-            part = group.n / group.total
+            part, total = group.n / group.total, sums.sum(axis=1, keepdims=True)
+            value += self.scale * total[:, 0] / group.total
             contribution[:, group.places] += weight * sums
-            influence[:, group.places] += weight * (sums - sums.sum(axis=1, keepdims=True) * part)
+            influence[:, group.places] += weight * (sums - total * part)
             share[group.places] += part
-        return contribution, influence, share
+        return value / max(1, len(counted)), contribution, influence, share
 
     @staticmethod
     def _gained(group: Group, system: str, against: str | None) -> np.ndarray:
@@ -327,7 +330,8 @@ class Hits:
             part = group.n / group.total
             contribution = sums / group.total
             influence = contribution - contribution.sum(axis=1, keepdims=True) * part
-            estimate = mean_estimate(contribution, influence, part, tested=False)
+            value = sums.sum(axis=1) / group.total
+            estimate = mean_estimate(value, contribution, influence, part, tested=False)
             return np.stack([estimate.value, estimate.low, estimate.high])
         columns = group.sums[system]
         if against is None:
@@ -346,12 +350,8 @@ class Hits:
             of_measures.append(gained.which)
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
-        for column, (group, of_signs, which) in enumerate(zip(self.groups.values(), by_signs, of_measures)):
-            differences = parts[column][1] / group.total
-            share = group.n / group.total
-            influence = differences - differences.sum(axis=1, keepdims=True) * share
-            by_spread = spread_p(differences.sum(axis=1), influence, share)
-            p[:, column] = np.maximum(of_signs, by_spread)[which]
+        for column, ((_, differences), of_signs, which) in enumerate(zip(parts, by_signs, of_measures)):
+            p[:, column] = np.maximum(of_signs, hall_p(differences.astype(float)))[which]
         return p
 
     def content(self) -> Iterator[bytes]:

@@ -3,17 +3,19 @@
 What a system gets right within one function is not independent, so the unit of all statistics is the *cluster*: a
 function or, where asked, a repository. Attention heads are not chosen again: an interval belongs to the chosen ones.
 
-*One procedure for interval and p.* A mean is a sum of what each cluster adds to it, and the *influence* of a cluster is
-what it adds more than its share. Student's t of the influences, after Hall's transformation, which removes their
-skewness (1992, Journal of the Royal Statistical Society B 54), tests a mean; the 95 % interval holds all values that
-this test does not reject. The degrees of freedom are Satterthwaite's (`degrees_of`). Nothing is drawn. Of 6, 8 and 12
-clusters with exponential scores it covers 94 % of the true means, where a BCa bootstrap with Student's levels covers
-89 to 92, and as many of normal ones, where that covers 91 to 93 (tests/benchmarks/intervals.py).
+*Intervals.* A mean is a sum of what each cluster adds to it, and the *influence* of a cluster is what it adds more than
+its share. The 95 % interval is that of Student's t of the influences after Hall's transformation, which removes their
+skewness (1992, Journal of the Royal Statistical Society B 54), with Satterthwaite's degrees of freedom (`degrees_of`).
+Nothing is drawn. Of 6, 8 and 12 clusters with exponential scores it covers 94 % of the true means, where a BCa
+bootstrap with Student's levels covers 89 to 92, and 95 of normal ones, where that covers 91 to 93
+(tests/benchmarks/intervals.py).
 
-*Random signs.* If neither of two systems is better, they are exchangeable in each cluster: p of a difference is not
-below the share of random exchanges that give a sum as far from 0 (Noreen 1989), equal sums counted half (mid-p:
-Lancaster 1961). That keeps the test honest where differences have few values. Where it raises p above ALPHA, the
-interval is extended to 0, so that the two never contradict each other.
+*Tests.* If neither of two systems is better, they are exchangeable in each cluster: the share of random exchanges (sign
+changes of differences) that give a sum as far from 0 (Noreen 1989), equal sums counted half (mid-p: Lancaster 1961),
+tests symmetry, and of few skewed differences it rejects too many. Hall's t of the differences that are not 0 does not;
+p is the larger of the two. Where a mean is 0 by one rare large difference, few clusters may lack it: of such, it
+rejects up to 18 %. Interval and test of one difference agree: where p is above ALPHA the interval is extended to 0, and
+elsewhere it ends before 0.
 
 *Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much they vary. So shares
 of things that are hit or not have Wilson's interval (1927) with the clusters' worth (`wilson`), and differences of two
@@ -102,13 +104,22 @@ def interval(value: np.ndarray, influence: np.ndarray, degrees: float) -> tuple[
     return np.minimum(value - below, value), np.maximum(value - above, value)
 
 
-def hall_p(value: np.ndarray, influence: np.ndarray, degrees: float) -> np.ndarray:
-    """Two-sided p (...) that a mean is 0, as `interval` has it; 0 for a value other than 0 without any spread."""
-    error, skewness = _spread(influence)
-    t = value / np.where(error > 0, error, 1)
-    transformed = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-    p = 2 * stdtr(degrees, -np.abs(transformed))
-    return np.where(np.abs(value) <= 1e-12, 1.0, np.where(error > 0, p, 0.0))
+def hall_p(differences: np.ndarray) -> np.ndarray:
+    """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0, from those that are not 0; 1 for
+    fewer than three of them."""
+    rounding = _ROUNDING * np.abs(differences).max(axis=-1, initial=0)
+    counted = np.abs(differences) > rounding[..., None]
+    known = counted.sum(axis=-1)
+    size = np.maximum(known, 3)
+    mean = np.where(counted, differences, 0).sum(axis=-1) / size
+    residuals = np.where(counted, differences - mean[..., None], 0)
+    spread = np.sqrt((residuals**2).sum(axis=-1) / (size - 1))
+    varies = spread > rounding
+    scale = np.where(varies, spread, 1)
+    skewness = np.where(varies, (residuals**3).sum(axis=-1) / scale**3, 0) * size / ((size - 1) * (size - 2))
+    shift = np.where(varies, mean / scale, np.sign(mean) * 1e9)
+    t = np.sqrt(size) * (shift + skewness * shift**2 / 3 + skewness**2 * shift**3 / 27 + skewness / (6 * size))
+    return np.where((np.abs(mean) > 1e-12) & (known > 2), 2 * stdtr(size - 1, -np.abs(t)), 1)
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,14 +140,16 @@ def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
     return np.where(skewed, (np.cbrt(1 + of_skewed * (t - of_skewed / 6)) - 1) * 3 / of_skewed, t)
 
 
-def mean_estimate(contribution: np.ndarray, influence: np.ndarray, share: np.ndarray, tested: bool) -> Estimate:
-    """The estimate (...) of a mean over clusters. The one rule for means and amounts.
+def mean_estimate(
+    value: np.ndarray, contribution: np.ndarray, influence: np.ndarray, share: np.ndarray, tested: bool
+) -> Estimate:
+    """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for means and amounts.
 
     `contribution` (..., F): what each cluster adds to it; `influence` (..., F): what it adds more than its `share`
     (F,), which is 0 where it has no part in the mean. If `tested`, the mean is a difference with a p-value. Fewer than
     three clusters have no interval.
     """
-    value, there = contribution.sum(axis=-1), share > 0
+    there = share > 0
     clusters = int(there.sum())
     low = high = p = np.full(value.shape, np.nan)
     if clusters > 2:
@@ -144,30 +157,26 @@ def mean_estimate(contribution: np.ndarray, influence: np.ndarray, share: np.nda
     if tested:
         flat = contribution.reshape(-1, len(share))
         (by_signs,) = sign_p([(np.arange(len(share)), flat)], len(share))
-        p = np.maximum(by_signs.reshape(value.shape), spread_p(value, influence, share))
-        low, high = agreeing(low, high, p)
+        p = np.maximum(by_signs.reshape(value.shape), hall_p(contribution))
+        low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)
 
 
-def spread_p(value: np.ndarray, influence: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """`hall_p` of a difference (...), from arrays as of `mean_estimate`; 1 for fewer than three clusters."""
-    there = share > 0
-    if there.sum() < 3:
-        return np.ones(value.shape)
-    return hall_p(value, influence[..., there], degrees_of(share[there]))
-
-
-def agreeing(low: np.ndarray, high: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds, extended to 0 where a test does not separate a difference from it."""
-    equal = p > ALPHA
-    return np.where(equal, np.minimum(low, 0), low), np.where(equal, np.maximum(high, 0), high)
+def agreeing(value: np.ndarray, low: np.ndarray, high: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of a difference, extended to 0 where a test does not separate it from 0, else short of 0."""
+    equal, separated = p > ALPHA, p <= ALPHA
+    short = np.abs(value) * _ROUNDING
+    low = np.where(equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low))
+    high = np.where(equal, np.maximum(high, 0), np.where(separated & (value < 0), np.minimum(high, -short), high))
+    return low, high
 
 
 def paired_p(differences: np.ndarray) -> np.ndarray:
     """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0."""
     clusters = differences.shape[-1]
     influence = differences - differences.mean(axis=-1, keepdims=True)
-    return mean_estimate(differences, influence, np.full(clusters, 1 / clusters), True).p
+    value, share = differences.mean(axis=-1), np.full(clusters, 1 / clusters)
+    return mean_estimate(value, differences / clusters, influence / clusters, share, tested=True).p
 
 
 # ------------------------------------------------------------------------------------------------ hits of single groups

@@ -39,14 +39,15 @@ from support.evidence import reprobed
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import ablate, mask, probe
-from probing.evidence import verify, verify_attention
-from probing.evidence.checks import draw
+from probing.evidence import reruns, verify
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import find, gather
+from probing.evidence.verify import draw
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.result import load
+from probing.instruments.registry import INSTRUMENTS
 from probing.models.location import embedded_model
 from probing.publish.verified import Checker
 from probing.runs.data import read_functions
@@ -125,7 +126,8 @@ def of_rows(
     numbers: Callable,
     model: str = MASKED_MODEL,
 ) -> None:
-    experiment, verifier = verify.VERIFIERS[kind.partition(",")[0]]
+    known = INSTRUMENTS[kind.partition(",")[0]]
+    experiment, verifier = known.experiment, known.verifier
     again = reprobed.recorded_rows(
         verifier, result, experiment.again(result.PROVENANCE.of(result.ledger), Session(model), str(data))
     )
@@ -250,9 +252,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--honest", type=int, default=50, help="honest runs")
     parser.add_argument("--functions", type=int, default=16, help="of honest runs, and of masking and silencing")
-    parser.add_argument(
-        "--dtype", action="append", choices=[*verify_attention.SLACK], help="of the forgeries; both if not given"
-    )
+    parser.add_argument("--dtype", action="append", choices=[*reruns.SLACK], help="of the forgeries; both if not given")
     options = parser.parse_args()
     started = time.time()
     with tempfile.TemporaryDirectory() as folder:
@@ -267,7 +267,7 @@ def main() -> None:
             return ablate(MASKED_MODEL, draws=3, **few)
 
         print("| ledger | forgery | gain, points | edited | accepted |\n| --- | --- | ---: | --- | ---: |", flush=True)
-        for dtype in options.dtype or verify_attention.SLACK:
+        for dtype in options.dtype or reruns.SLACK:
             of_ranks(data, dtype, options.seeds)
         of_entries(data, Path(folder, "entries"), options.seeds)
         of_rows("masking", masked(), data, forgeries.MASKED, options.seeds, restored)

@@ -52,7 +52,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, LlamaC
 
 from codesyntax_dataset import corpus, languages
 from codesyntax_dataset.schema import Skips
-from probing.evidence.verify_attention import SLACK
+from probing.evidence.reruns import SLACK
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import RankBounds
 from probing.models.loaded import DTYPES, quiet

@@ -19,7 +19,6 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError,
 from codesyntax_dataset.network import hub_answers, is_hub_id
 from probing.evidence.verify import verify
 from probing.instruments.attention.errors import analyse
-from probing.models.catalogue import available
 from probing.models.load import doctor
 from probing.publish.board import read as read_board
 from probing.publish.push import push_dataset, push_metric
@@ -71,7 +70,6 @@ def pair(tiny_model):
         (lambda: push_dataset(None, "me/d"), "folder is None, expected text or a path"),
         (lambda: push_metric(None), "repo is None, expected text"),
         (lambda: doctor(7), "model is 7, expected text, a path or a tuple"),
-        (lambda: list(available("m")), "models is 'm', expected a list"),
         (lambda: codesyntax_metric.load().add(prediction=None, reference=None), "a function needs a prediction"),
         (lambda: codesyntax_metric.load().add_batch(predictions=3, references=[]), "as many predictions as references"),
         (lambda: codesyntax_metric.load().compute(k="3"), "k is '3', expected a whole number"),

@@ -129,7 +129,7 @@ def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
 def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
     build(source, ["java", "python"], tmp_path / "out")
     assert sorted(files(tmp_path / "out")) == [
-        *("README.md", "SHA256SUMS", "croissant.json", "eval.yaml"),
+        *("README.md", "SHA256SUMS", "eval.yaml"),
         *("java/test.parquet", "java/validation.parquet", "python/test.parquet", "python/validation.parquet"),
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.protocol import BEST_BASELINE
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
 from probing.cli import main
-from probing.evidence import uncertainty
 from probing.evidence.baselines import (
     KINDS,
     baseline,
@@ -29,12 +29,12 @@ from probing.evidence.baselines import (
     pick,
     read_edges,
 )
+from probing.evidence.protocols import TABLE_MEASURES, compare, held_out, published
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import held_out, published
-from probing.evidence.uncertainty import compare, estimate
 from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import with_random_weights
 from probing.runs import data as controls
+from probing.stats import intervals
 
 pytestmark = pytest.mark.slow
 
@@ -255,9 +255,9 @@ def test_the_paper_and_its_best_offsets(shared, slices):
 
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
     result = baseline(dataset_folder, "java")
-    for outcomes in result.outcomes.values():
-        offset, keyword, combined = (outcomes[kind].hits.sum(axis=2) for kind in ("offset", "keyword", "combined"))
-        if outcomes is result.outcomes["published"]:
+    for protocol, of_kinds in result.hits.items():
+        offset, keyword, combined = (of_kinds[kind].total for kind in ("offset", "keyword", "combined"))
+        if protocol == "published":
             assert np.array_equal(combined, np.maximum(offset, keyword))
         assert (combined >= np.minimum(offset, keyword)).all()
         assert (offset > keyword).any() and (keyword > offset).any()
@@ -270,10 +270,10 @@ def test_held_out_predictors_come_from_validation_alone():
     test = dataset_of((words, [("r", 0, 1, 1), ("r", 1, 2, 2), ("r", 2, 4, 4), ("s", 0, 1, 1)]))
     result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
     assert result.picks["held-out"].names("offset", "first", "r")[:3] == [2, 1, 3]
-    held, same = (result.outcomes[protocol]["offset"] for protocol in ("held-out", "published"))
+    held, same = (result.hits[protocol]["offset"] for protocol in ("held-out", "published"))
     assert held.relations == ["r"] and held.unchosen == {"s": 1}
-    assert held.hits[0, :, 0, 0].tolist() == [1] + [3] * 19  # then come 1 and 3, which are as near to 2
-    assert same.hits[0, :2, 0, same.relations.index("r")].tolist() == [2, 3]
+    assert held.total[:20, 0].tolist() == [1] + [3] * 19  # then come 1 and 3, which are as near to 2
+    assert same.total[:2, same.relations.index("r")].tolist() == [2, 3]
     # of published, r alone stands beside held-out: 2 of 3; with s, 1 of 1, the mean is another
     assert result.same_relations["offset"]["first"]["1"][0] == pytest.approx(200 / 3)
     assert result.summaries["published"]["offset"]["scores"]["first"]["1"][0] == pytest.approx(250 / 3)
@@ -323,17 +323,18 @@ def test_more_guesses_find_no_less(both_splits):
     """And 20 guesses about as much as the 20 tokens that come next, which need no choice."""
     _, test, result = both_splits
     curves = {}
-    for kind, outcomes in result.outcomes["held-out"].items():
-        found = 100 * outcomes.hits.sum(axis=2) / outcomes.edges.sum(axis=0)  # (rules, k, R)
+    for kind, chosen in result.hits["held-out"].items():
+        found = chosen.hits.scores(kind).reshape(3, 20, -1)  # (rules, k, R)
         assert kind == "combined" or (np.diff(found, axis=1) >= 0).all()
-        curves[kind] = found[..., outcomes.in_mean].mean(axis=-1)
+        in_mean = [name in chosen.hits.counted for name in chosen.relations]
+        curves[kind] = found[..., in_mean].mean(axis=-1)
     assert np.diff(curves["combined"]).min() > -1
-    held = result.outcomes["held-out"]["offset"]
+    held = result.hits["held-out"]["offset"]
     names = np.array(test.relations)[test.relation]
     first, last = test.first - test.head, test.last - test.head
     near_by_rule = (first >= 1) & (first <= 20), (last >= 1) & (first <= 20), (last >= 1) & (last <= 20)
     for rule, near in zip(RULES, near_by_rule):
-        next_tokens = np.mean([100 * near[names == name].mean() for name in np.array(held.relations)[held.in_mean]])
+        next_tokens = np.mean([100 * near[names == name].mean() for name in held.hits.counted])
         assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
 
 
@@ -349,9 +350,9 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     test = dataset_of(("if x x x x x x x x x else y".split(), [("r", 0, 10, 10)]))
     result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
     assert result.picks["held-out"].names("offset", "first", "r")[:2] == [2, 3]
-    held = result.outcomes["held-out"]
-    assert held["offset"].hits[0, :2, 0, 0].tolist() == [0, 0]
-    assert held["combined"].hits[0, :, 0, 0].tolist() == [1] * 20
+    held = result.hits["held-out"]
+    assert held["offset"].total[:2, 0].tolist() == [0, 0]
+    assert held["combined"].total[:20, 0].tolist() == [1] * 20
 
 
 def noise_nearby(edges, rng, heads=6):
@@ -374,12 +375,10 @@ def test_noise_is_not_better_than_the_baseline(both_splits):
     alarms = []
     for seed in range(5):
         model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
-        model, baselines = (
-            outcomes.at(RULES, [1, 3, 10, 20]) for outcomes in (model, result.outcomes["held-out"]["combined"])
-        )
-        with patch.multiple(uncertainty, PERMUTATIONS=199, _SEED=seed):
-            found = compare(model, baselines)
-        alarms.append((found.p_mean <= 0.05) & (found.difference.mean[0] > 0))
+        model, baselines = (chosen.at(TABLE_MEASURES) for chosen in (model, result.hits["held-out"]["combined"]))
+        with patch.multiple(intervals, PERMUTATIONS=199, _SEED=seed):
+            found = compare(model, baselines).mean
+        alarms.append(found.significant & (found.value > 0))
     assert np.mean(alarms, axis=0).max() <= 0.05
 
 
@@ -395,9 +394,9 @@ def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder
     names = [np.array(each.relations)[each.relation] for each in (mine, made)]
     assert np.array_equal(*names)
     # so that a model and a baseline can be compared: random weights are worse than a fixed offset
-    found = compare(published(made), published(mine))
-    assert found.difference.mean[2, 0, 0] < 0
-    assert found.p_mean[0, 0] == 1 / 10000
+    found = compare(published(made), published(mine, BEST_BASELINE))
+    difference = found.of_mean("first", 1)
+    assert difference.high < 0 and difference.p == 1 / 10000
 
 
 def test_the_command_prints_a_table_or_json_and_saves_the_same(dataset_folder, tmp_path):
@@ -437,12 +436,13 @@ def test_random_attention_scores_what_combinatorics_says(dataset_folder, directi
     with probability 1 - C(n - 1 - m, k) / C(n - 1, k); read one by one, with 1 - (1 - k / (n - 1)) ** m."""
     edges = read_edges(dataset_folder, "python", "test")
     found = random_attention(edges, direction, heads=1, seed=3)
-    estimated = estimate(published(found))
+    chosen = published(found)
+    estimated = chosen.hits.by_group("model")
     others = edges.tokens - 1
     own = (edges.first <= edges.head) & (edges.head <= edges.last)
     inside = edges.last - edges.first + 1 - own
     covered, total = 0, 0
-    for number, name in enumerate(published(found).relations):
+    for number, name in enumerate(chosen.relations):
         of = np.flatnonzero(edges.relation == edges.relations.index(name))
         if len(of) < 50:
             continue
@@ -453,7 +453,7 @@ def test_random_attention_scores_what_combinatorics_says(dataset_folder, directi
             else:
                 anyone = [1 - (1 - min(1, k / others[e])) ** inside[e] for e in of]
             for rule, expected in ((0, single), (1, np.mean(anyone))):
-                low, high = estimated.relations[1:, rule, k - 1, number]
+                low, high = (bound[20 * rule + k - 1, number] for bound in (estimated.low, estimated.high))
                 covered, total = covered + (low <= 100 * expected <= high), total + 1
     assert total > 50
     assert covered / total > 0.85  # of 95 % intervals; those of a relation are of the same draws

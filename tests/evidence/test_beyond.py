@@ -13,6 +13,7 @@ from support.references.plain_beyond import plain_beyond
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
 from probing.evidence.beyond import beyond, guesses, rivals, strata
+from probing.evidence.protocols import MEASURES
 from probing.evidence.random_attention import random_attention
 from probing.instruments.attention.edges import COLUMNS, EdgeTable
 from probing.instruments.attention.ledger import RankLedger
@@ -41,9 +42,9 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
     offsets = best_offsets(edges["validation"], avoided)
     copies = beyond(*of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0)), avoided)
-    assert copies.estimate.mean[0, 0].tolist() == [0] * 20
+    assert copies.mean.value[:20].tolist() == [0] * 20
     knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
-    assert knows.estimate.mean[:, 0].tolist() == [[100] * 20] * 3
+    assert np.array(knows.mean[:3])[:, :20].tolist() == [[100] * 20] * 3
     assert set(copies.easy) >= {"Call:func->args"} and all(score[0] == 100 for score in copies.easy.values())
     assert copies.in_mean == knows.in_mean and copies.share == knows.share
     drawn = [
@@ -54,10 +55,10 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
         for seed in range(40)
     ]
     others = rivals(edges["validation"], edges["test"], avoided)
-    assert others.of("offset", copies).relations == copies.outcomes.relations  # without those of few edges
-    assert set(others.outcomes["offset"].relations) > {*copies.outcomes.relations}
-    shares = np.array([100 * (one.outcomes.total / one.outcomes.edges.sum(axis=0)) for one in drawn])
-    assert (shares.mean(axis=(0, -1))[0] < others.guessed(copies)[0]).all()  # among all tokens it is harder
+    assert others.of("offset", copies).relations == copies.chosen.relations  # without those of few edges
+    assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
+    shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
+    assert (shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]).all()  # among all tokens it is harder
 
 
 def test_strata_by_hand():
@@ -114,7 +115,7 @@ def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edg
                 else:
                     hits.append(any(one in row for one, row in zip(distances, guessed)))
             error = 4 * np.sqrt(0.25 / len(hits))
-            assert np.mean(hits) == pytest.approx(found[name][RULES.index(rule), k - 1] / 100, abs=error)
+            assert np.mean(hits) == pytest.approx(found[name][MEASURES.index((rule, k))] / 100, abs=error)
 
 
 def only_hard(some, offsets):
@@ -135,16 +136,16 @@ def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     found, plain = beyond(*ledgers, avoided), plain_beyond(*ledgers, avoided, (1, 20))
     assert {name: found.offsets[name] for name in plain.offsets} == plain.offsets
     assert (found.few, found.unchosen) == (plain.few, plain.unchosen)
-    relations = found.outcomes.relations
+    relations = found.chosen.relations
     for (name, k), score in plain.scores.items():
         column = found.shown.relations.index(name)
-        assert found.shown_estimate.relations[0, 0, k - 1, column] == pytest.approx(score, abs=1e-9)
+        assert found.by_relation.value[k - 1, column] == pytest.approx(score, abs=1e-9)
     counted = [name for name in relations if name not in NOT_IN_MEAN]
     assert all((plain.hard[name] >= 30) == (name in relations) for name in found.shown.relations)
     assert found.in_mean == counted and len(counted) > 2
     for k in (1, 20):
         mean = np.mean([plain.scores[name, k] for name in counted])
-        assert found.estimate.mean[0, 0, k - 1] == pytest.approx(mean, abs=1e-9)
+        assert found.mean.value[k - 1] == pytest.approx(mean, abs=1e-9)
     shares = [plain.hard[name] / plain.edges[name] for name in counted]
     assert found.share == pytest.approx(100 * np.mean(shares))
     assert all(found.edges[name] == (plain.hard[name], plain.edges[name]) for name in counted)
@@ -176,13 +177,13 @@ def test_rivals_use_their_guesses(edges):
         number = validation.relations.index(name)
         distance = (validation.first - validation.head)[validation.relation == number]
         left = Counter(distance[distance != avoided].tolist())
-        if not left or name not in found.outcomes["offset"].relations:
+        if not left or name not in found.hits["offset"].relations:
             continue
         further = min(left, key=lambda one: (-left[one], abs(one)))
         of_relation = test.relation == test.relations.index(name)
         away = (test.first - test.head)[of_relation]
-        column = found.outcomes["offset"].relations.index(name)
-        assert found.outcomes["offset"].hits[0, 0, :, column].sum() == (away[away != avoided] == further).sum(), name
+        hits = found.hits["offset"].hits.groups[name].sums["offset"].total[0]
+        assert hits == (away[away != avoided] == further).sum(), name
 
 
 def test_without_hard_edges_there_is_no_score(edges):
@@ -206,9 +207,9 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
     rank = np.where(relation == 1, 200, 0)
     found = beyond(planted(table, rank), planted(table, rank), 1)
     assert (found.in_mean, found.few, found.share) == (["r"], {"t": 5}, pytest.approx(100 * 5 / 11))
-    assert found.shown.relations == ["r", "s", "u"] and found.estimate.mean[0, 0, 0] == 100
-    assert found.other_means(found.shown)[:, 0, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
-    few = found.other_means(found.shown.only(["u"]))[:, 0, 0]
+    assert found.shown.relations == ["r", "s", "u"] and found.mean.value[0] == 100
+    assert found.other_means(found.shown)[:, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
+    few = found.other_means(found.shown.only(["u"]))[:, 0]
     assert few == pytest.approx([np.nan, np.nan, 100], nan_ok=True)
 
 

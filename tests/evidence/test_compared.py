@@ -68,13 +68,13 @@ def test_scores_and_differences_are_those_of_plain_loops(results):
         assert dict(zip(sorted(found), compared.relations[side])) == pytest.approx(found)
         mean = np.mean([score for name, score in found.items() if name not in NOT_IN_MEAN])
         assert compared.means[side] == pytest.approx(mean)
-    difference = compared.difference.difference
-    assert difference.mean[0, 0, 0] == pytest.approx(compared.means[0] - compared.means[1])
-    assert difference.relations[0, 0, 0] == pytest.approx(compared.relations[0] - compared.relations[1])
+    difference = compared.difference
+    assert difference.mean.value[0] == pytest.approx(compared.means[0] - compared.means[1])
+    assert difference.by_relation.value[0] == pytest.approx(compared.relations[0] - compared.relations[1])
     assert compared.functions == len(common["test"])
     (reversed_,) = compare(results / "random", results / "one")
-    assert reversed_.difference.difference.mean[0] == -difference.mean[0]
-    assert reversed_.difference.p_mean == pytest.approx(compared.difference.p_mean)
+    assert reversed_.difference.mean.value == pytest.approx(-difference.mean.value)
+    assert reversed_.difference.mean.p == pytest.approx(compared.difference.mean.p)
 
 
 def test_only_functions_of_both_count(results):

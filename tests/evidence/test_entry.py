@@ -25,7 +25,7 @@ from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TAB
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import entry
 from probing.evidence.gather import Probed, WholeSplits
-from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.protocols import SAME_RELATIONS
 from probing.instruments.attention.result import ProbeResult
 
 pytestmark = pytest.mark.slow
@@ -185,7 +185,7 @@ def test_no_tokenizer_gains_by_reading_less(word, evidence, all_read):
     honest, whole, codes = all_read
     found = honest.cells
     spelled = {place for place, code in enumerate(codes) if word in re.findall(r"\w+|[^\w\s]", code)}
-    shares = dict(zip(evidence.outcomes["held-out"].functions.tolist(), honest.shares[0]))
+    shares = dict(zip(evidence.chosen["held-out"].functions.tolist(), honest.shares[0]))
     poor = sorted(spelled & shares.keys(), key=shares.get)[: max(1, len(spelled) // 2)]
     kept = np.setdiff1d(evidence.probed.test.ledger.function, poor)
     if len(kept) == len(shares):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import re
 from collections import defaultdict
@@ -13,22 +12,11 @@ import pytest
 from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
-from probing.evidence import effect, entry, entry_masked
+from probing.evidence import entry
 from probing.evidence.entry import packed, unpacked
+from probing.instruments.masking.hits import hits as hits_of
 from probing.instruments.masking.result import OUTCOMES
-from probing.stats.statistics import skew_corrected
-
-RESAMPLES, PERMUTATIONS = 60, 99
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Fewer draws, when entries are made and when they are read."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (effect, entry_masked):
-            patch.setattr(module, "RESAMPLES", RESAMPLES)
-            patch.setattr(module, "PERMUTATIONS", PERMUTATIONS)
-        yield
+from probing.stats.intervals import corrected
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +63,8 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
         for name, of in by_type.items():
             t1 = unit * np.mean([value(first, outcome) for first, _ in of])
             t0 = unit * np.mean([np.mean([value(one, outcome) for one in others]) for _, others in of])
-            told = scores.groups[name]
-            assert (told.functions, told.counted) == (len(of), sum(first["masked"] for first, _ in of))
+            told = scores.node_types[name]
+            assert (told.functions, told.masked) == (len(of), sum(first["masked"] for first, _ in of))
             cell = told.cells[outcome]
             assert (cell.mean.value, cell.reference.value) == pytest.approx((t1, t0), abs=1e-4)
             means.append((t1, t0))
@@ -88,51 +76,19 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
 
 
 def test_effects_are_those_of_the_report():
-    """By the paired test over the functions of each node type, corrected over these."""
+    """With intervals and p over the functions of each node type, corrected over these."""
     result = masked()
     (honest,) = entries([result])
-    arms = result.arms("jaccard")
-    effects = effect.paired({name: of.t1 for name, of in arms.items()}, {name: of.t0 for name, of in arms.items()})
-    for name, expected in effects.items():
-        told = loaded(honest).scores().groups[name].cells["jaccard"]
-        assert told.difference == pytest.approx([100 * number for number in expected.effect], abs=2e-4)
-        assert told.p == pytest.approx(expected.p_holm, abs=1e-5)  # of rounded scores
-
-
-def test_the_mean_over_types_has_the_interval_and_p_that_other_software_gives(monkeypatch):
-    """A BCa bootstrap of SciPy, and all exchanges of 12 functions; two node types, one of which half of them have."""
-    stats = pytest.importorskip("scipy.stats")
-    monkeypatch.setattr(entry_masked, "RESAMPLES", 4000)
-    monkeypatch.setattr(entry_masked, "PERMUTATIONS", 9999)
-    rng = np.random.default_rng(3)
-    arms = rng.random((18, 2)) * [1, 0.6]
-    node_type, places = np.repeat([0, 1], [12, 6]), np.array([*range(12), *range(0, 12, 2)])
-    means, p = entry_masked.over_types(node_type, places, arms[:, :, None])
-
-    def statistic(drawn):
-        drawn = drawn.astype(int)
-        one = arms[:12][drawn].mean(axis=0)
-        halves = drawn[drawn % 2 == 0] // 2
-        other = arms[12:][halves].mean(axis=0) if len(halves) else one
-        return (one + other) / 2 @ [1, -1]
-
-    expected = stats.bootstrap(
-        (np.arange(12),), statistic, vectorized=False, n_resamples=4000, method="BCa", rng=np.random.default_rng(1)
-    ).confidence_interval
-    mean, low, high = means[2, :, 0]
-    assert mean == pytest.approx(statistic(np.arange(12)))
-    assert (low, high) == pytest.approx(tuple(expected), abs=0.1 * (high - low))
-    gained = arms[:12] @ [1, -1] / 24
-    gained[::2] += arms[12:] @ [1, -1] / 12
-    signs = np.array(list(itertools.product([1, -1], repeat=12)))
-    exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
-    assert 0.1 < exact < p[0] == pytest.approx(skew_corrected(gained))
-    symmetric = np.append(gained, 2 * gained.mean() - gained)  # so that Student's t needs no correction
-    assert skew_corrected(symmetric) == pytest.approx(stats.ttest_1samp(symmetric, 0).pvalue, abs=0.002)
+    hits = hits_of(result)["jaccard"]
+    (effects,) = corrected([hits.by_group("T1", "T0")])
+    for name, expected in hits.each(effects).items():
+        told = loaded(honest).scores().node_types[name].cells["jaccard"]
+        assert told.difference == pytest.approx([100 * number for number in expected[:3]], abs=2e-4)
+        assert told.p == pytest.approx(expected.p, abs=1e-5)  # of rounded scores
 
 
 def test_a_few_functions_have_no_interval(tmp_path):
-    (made,) = entries([masked(functions=5)])
+    (made,) = entries([masked(functions=2)])
     score = loaded(made).scores().cells["jaccard"]
     assert score.mean[1:] == score.difference[1:] == (None, None)
 

@@ -21,9 +21,8 @@ import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.cli import main
-from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected
-from probing.evidence.verify import verify
-from probing.evidence.verify_attention import means, on_test, on_validation
+from probing.evidence.reruns import means, on_test, on_validation
+from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected, verify
 from probing.instruments.attention import ranking
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger

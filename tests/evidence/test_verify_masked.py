@@ -11,8 +11,7 @@ from support.models.byte_tokenizer import byte_model
 
 from probing import mask
 from probing.cli import main
-from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
-from probing.evidence.verify import verify
+from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, verify
 from probing.instruments.masking.result import MaskingLedger, MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -118,7 +117,7 @@ def test_what_rounding_explains_on_one_side_only(honest, where, tmp_path):
 
     verification = verify(forged(honest, tmp_path, shift), **where, everything=True)
     assert verification.verdict == REJECTED
-    assert "favour one arm" in verification.checks[-1].found
+    assert "favour higher log_probability in T1 by" in verification.checks[-1].found
 
 
 def test_a_result_without_its_data_or_with_other_numbers(honest, where, model, dataset_folder, tmp_path):

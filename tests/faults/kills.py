@@ -5,8 +5,8 @@
 A command is killed at a random time, or just before a random change that Python makes to a file or folder, or at a random
 byte of a file that it writes; two of three times by SIGKILL (at a byte always by a signal that cannot be caught either),
 else by SIGINT or SIGTERM. Then: every file under a final name is the earlier one or the one that the undisturbed command
-writes, and what is written as a whole is one of the two as a whole; what else is there is found by `codesyntax cache`, and
-removed by it; and the same command again gives the bytes of the undisturbed one.
+writes, and what is written as a whole is one of the two as a whole; what else is there has a name that says so (`LEFT`), and can
+be removed; and the same command again gives the bytes of the undisturbed one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from __future__ import annotations
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from rows import Row, script
 from support.processes import ended
 from world import COMMANDS, Tree, World, world
 
-from probing.runs.disk_use import DiskItem, items, prune
+from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
 
 WHOLE = ("data", "another", "report", "Hub: user/codesyntax")
 """What is there as a whole or not at all."""
+
+LEFT = (TEMPORARY_FOLDERS, ".*.parts")
+"""Names of what a killed process leaves."""
 
 _CHANGES = {
     "os.rename",
@@ -108,7 +110,7 @@ def drawn(rng: random.Random, usual: Undisturbed) -> Kill:
     return Kill(what, rng.uniform(0, usual.seconds) if what == "time" else rng.randint(1, usual.changes), sent)
 
 
-def survive(of: World, command: str, usual: Undisturbed, kill: Kill, prune_first: bool) -> bool:
+def survive(of: World, command: str, usual: Undisturbed, kill: Kill, remove_first: bool) -> bool:
     """Kill a command and check everything; False if it ended before. Raises AssertionError for what is wrong."""
 
     def prepare() -> None:
@@ -134,19 +136,12 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, prune_first
     )
     now = of.tree()
     check_final(now, usual)
-    found = _found(of)
-    hidden = {
-        path
-        for path in now.keys() - _final(now).keys()
-        if not any((of.place / path).is_relative_to(one.path) for one in found)
-    }
-    assert not hidden, f"nobody finds {sorted(hidden)}"
-    if prune_first:
-        prune(one for one in found if one.kind != "cached")
-        assert of.tree() == _final(now), f"pruned, but {_difference(of.tree(), _final(now))}"
+    if remove_first:
+        _remove(of)
+        assert of.tree() == _final(now), f"removed, but {_difference(of.tree(), _final(now))}"
     status = of.run(command)
     assert status == 0, f"again it ended with {status} and said {of.log.read_text()[-2000:]}"
-    prune(one for one in _found(of) if one.kind != "cached")
+    _remove(of)
     assert of.tree() == usual.after, f"again, but {_difference(of.tree(), usual.after)}"
     return True
 
@@ -167,14 +162,11 @@ def check_final(now: Tree, usual: Undisturbed) -> None:
         assert parts[0] in parts[1:], f"{whole} is neither the earlier nor the new one"
 
 
-def _found(of: World) -> list[DiskItem]:
-    """What `codesyntax cache` lists an hour later."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODESYNTAX_CACHE", str(of.place / "cache"))
-        patch.setattr(tempfile, "tempdir", str(of.place / "tmp"))
-        later = time.time() + 3601
-        patch.setattr(time, "time", lambda: later)
-        return list(items([of.place]))
+def _remove(of: World) -> None:
+    """Remove what killed processes left."""
+    for name in LEFT:
+        for path in list(of.place.rglob(name)):
+            shutil.rmtree(path, ignore_errors=True)  # it may be in another one
 
 
 def _difference(now: Tree, expected: Tree) -> str:
@@ -202,9 +194,9 @@ def trials(of: World, rng: random.Random, times: int, usual: Mapping[str, Undist
     struck = Counter[str]()
     while struck.total() < times:
         name = rng.choice(tuple(usual))
-        kill, prune_first = drawn(rng, usual[name]), rng.random() < 0.5
+        kill, remove_first = drawn(rng, usual[name]), rng.random() < 0.5
         try:
-            if survive(of, COMMANDS[name], usual[name], kill, prune_first):
+            if survive(of, COMMANDS[name], usual[name], kill, remove_first):
                 struck[name.split(",")[0]] += 1
         except AssertionError as error:
             raise AssertionError(f"{name}, {kill}: {error}") from None

@@ -242,6 +242,19 @@ def test_means_and_lists():
     ] != lists["jaccard"]  # fmt: skip
 
 
+def test_every_call_of_evaluate_gives_the_same(evaluate):
+    expected = codesyntax_metric.ast_similarity.load().compute(predictions=["f(x)"], references=["f(x, y)"])
+    assert expected["jaccard"] == 0.8
+    for both in (codesyntax_metric.ast_similarity.load(), evaluate.combine([codesyntax_metric.ast_similarity.load()])):
+        both.add(prediction="f(x)", reference="f(x, y)")
+        assert both.compute() == expected
+        both.add(predictions="f(x)", references="f(x, y)")
+        assert both.compute() == expected
+        both.add_batch(predictions=["f(x)"], references=["f(x, y)"])
+        assert both.compute() == expected
+        assert both.compute(predictions=["f(x)"], references=["f(x, y)"]) == expected
+
+
 def test_code_with_which_the_parser_never_ends_is_a_failure():
     endless = "class A {" + "[,Z" * 14 + "\n}"
     with pytest.raises(CodeSyntaxError, match="takes too long to repair"):

@@ -246,6 +246,25 @@ def test_every_way_of_adding_gives_the_same(functions):
     assert metric.compute(predictions=attentions, references=mappings, k=np.array([1, 2]), rule="any") == one_by_one
 
 
+def test_every_call_of_evaluate_gives_the_same(evaluate):
+    """Alone and combined, under the names of one function and of several, as the base class takes both."""
+    attention, edges, hard = np.eye(5)[None, None] + 0.5, [(IN, 0, 1, 3), (OUT, 3, 1, 1)], {IN: [1]}
+    expected = codesyntax_metric.load().compute(predictions=[attention], references=[edges], k=[1])
+    easy = codesyntax_metric.load().compute(predictions=[attention], references=[edges], hard=hard, k=[1])
+    assert expected["relations"].keys() == {IN, OUT} and easy["relations"].keys() == {OUT}
+    for both in (codesyntax_metric.load(), evaluate.combine([codesyntax_metric.load()])):
+        both.add(prediction=attention, reference=edges)
+        assert both.compute(k=[1]) == expected
+        both.add(predictions=attention, references=edges)
+        assert both.compute(k=[1]) == expected
+        both.add_batch(predictions=[attention], references=[edges])
+        assert both.compute(k=[1]) == expected
+        assert both.compute(predictions=[attention], references=[edges], hard=hard, k=[1]) == easy
+    named = evaluate.combine({"one": codesyntax_metric.load(), "other": codesyntax_metric.load()}, force_prefix=True)
+    named.add(prediction=attention, reference=edges)
+    assert named.compute(k=[1]) == {f"{name}_{key}": expected[key] for name in ("one", "other") for key in expected}
+
+
 # By hand
 
 

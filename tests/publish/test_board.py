@@ -31,22 +31,21 @@ from probing.cli import main
 from probing.evidence.entry import Entry, load
 from probing.evidence.entry_attention import CELLS
 from probing.evidence.gather import Evidence
-from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.uncertainty import mean_score, shares
+from probing.evidence.protocols import MEASURES, SAME_RELATIONS, TABLE_MEASURES
 from probing.publish import board
 from probing.publish.board import (
-    ALPHA,
     CONFLICT,
     OTHER_BASELINES,
     Board,
     BoardRow,
     LeftOut,
     group,
-    ranks,
     read,
     rows_of,
 )
+from probing.publish.verified import RunAgain
 from probing.report.board import save
+from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +112,7 @@ def test_ranks_agree_with_a_test_that_exchanges(python):
     counted = row.entry.counted()
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (9999, python["functions"]))
     for place, (protocol, rule, k) in enumerate(CELLS):
-        combined = shares(counted[protocol].outcomes("combined"))[len(TABLE_KS) * RULES.index(rule) + TABLE_KS.index(k)]
+        combined = counted[protocol].as_hits().contributions("combined")[TABLE_MEASURES.index((rule, int(k)))]
         gained = row.scores.shares[place] - combined
         p = (1 + np.count_nonzero(np.abs(signs @ gained) >= abs(gained.sum()) - 1e-4)) / 10_000
         apart = ranks(np.stack([row.scores.shares[place], combined])) != [(1, 2), (1, 2)]
@@ -199,10 +198,10 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
 def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
     low = of_model(evidence, "user/base", -0.9)
     rows = [(name, load(json.dumps(of).encode())) for name, of in (("low", low), ("honest", python))]
-    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70)}))
-    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70), ())]
+    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main")}))
+    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70, "main"), ())]
     assert left_out == [LeftOut("low", "the same model and revision as honest, which this board verified")]
-    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70), "low": (70, 70)}))
+    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main"), "low": RunAgain(70, 70, "main")}))
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 
@@ -581,11 +580,14 @@ def test_protocol_rule_and_k(large, page):
         assert float(shown) == pytest.approx(difference, abs=0.0501)
     choose(page, columns="beyond-offset")
     place, hard, compared = column(page, "name").index(name), made.beyond[1], made.beyond_compared[1]
-    for title, numbers in (("UAS", hard.estimate.mean), ("Δ", compared.difference.mean)):
+    at = MEASURES.index(("last", 20))
+    means = {"UAS": hard.chosen.hits.mean(hard.chosen.system), "Δ": compared.mean}
+    for title, mean in means.items():
         shown = column(page, f"beyond-offset, {title}")[place].replace("−", "-")
-        assert float(shown) == pytest.approx(numbers[0, 2, 19], abs=0.0501)
+        assert float(shown) == pytest.approx(mean.at(at).value, abs=0.0501)
     shown = dict(zip(column(page, "name"), column(page, "beyond-offset, UAS")))
-    combined = mean_score(made.splits.rivals[1].of("combined", hard), [20])[0, 2, 19]
+    rival = made.splits.rivals[1].of("combined", hard)
+    combined = rival.hits.mean(rival.system).at(at).value
     assert float(shown["combined baseline"]) == pytest.approx(combined, abs=0.0501)
     choose(page, columns="all", rule="first", k="1")
     alike = told["same_relations"]["scores"]["first"]["1"][0]

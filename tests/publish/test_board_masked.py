@@ -131,8 +131,8 @@ def test_csv_has_every_mean(made, scores, saved):
     for row in rows:
         of = scores[row["model"]]
         if name := row["node type"]:
-            of_type = of.groups[name]
-            assert (int(row["functions"]), int(row["masked"])) == (of_type.functions, of_type.counted)
+            of_type = of.node_types[name]
+            assert (int(row["functions"]), int(row["masked"])) == (of_type.functions, of_type.masked)
             assert float(row["T1"]) == pytest.approx(of_type.cells[row["outcome"]].mean.value, abs=1e-4)
             assert (row["first rank"], row["T1, low"]) == ("", "")
         else:

@@ -157,17 +157,19 @@ def test_from_result_to_merged_entries(hub, made):
 
 
 @only_regular
-def test_the_command_shows_opens_and_undoes(hub, results):
+def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
+    """A dry run asks nobody, and shows the very entries that are sent; not so the results, whose dataset has a commit."""
     hub.repositories["model", MODEL].discuss("CodeSyntax results of somebody else", "", "other", True)
     arguments = (results, *WHERE, "--board", BOARD)
-    dry = run(*arguments, "--dry-run")
-    assert (dry.exit_code, written(hub)) == (0, [])
+    before = len(hub.requests)
+    with monkeypatch.context() as patch:
+        patch.delenv("HF_TOKEN")
+        dry = run(*arguments, "--dry-run")
+    assert (dry.exit_code, hub.requests[before:]) == (0, [])
+    assert f"task_id: {PYTHON}" in dry.output and "revision" not in dry.output.partition("entries/")[0]
     assert run(*arguments).output.count("/discussions/") == 2
-    for content in (
-        hub.files(MODEL, "model", "refs/pr/2")[submit.FILE],
-        *(content for path, content in hub.files(BOARD, revision="refs/pr/1").items() if path.startswith("entries/")),
-    ):
-        assert content.decode() in dry.output  # the very files
+    (sent,) = (of for path, of in hub.files(BOARD, revision="refs/pr/1").items() if path.startswith("entries/"))
+    assert sent.decode() in dry.output
     assert run(*arguments, "--undo").output.count("closed http") == 2
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
     assert "nothing is open" in run(*arguments, "--undo").output

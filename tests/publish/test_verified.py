@@ -20,8 +20,8 @@ from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
 from probing.cli import main
 from probing.evidence import entry
-from probing.evidence.checks import Criterion, Verification
 from probing.evidence.gather import find, gather
+from probing.evidence.verify import Criterion, Verification
 from probing.publish import submit
 from probing.publish.board import read
 from probing.publish.verified import Checker, ledger_file
@@ -56,9 +56,11 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         hub.add(BOARD, {})
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
-        for model, folder in ((MODEL, "honest"), (OTHER, "lying")):
+        hub.add(MODEL, {**contents(tiny_model), "note.txt": b"other weights"}, revision="refs/pr/1", type="model")
+        for model, folder in ((MODEL, "honest"), (OTHER, "lying"), (f"{MODEL}@refs/pr/1", "request")):
             for split in ("test", "validation"):
                 probe(model, str(data), "python", split, output=tmp_path / folder)
+        forgeries.recomputed(tmp_path / "request", forgeries.with_settings(model=MODEL))
         for request in submit.submission([tmp_path / "honest"], MODEL, DATASET, board=BOARD):
             request.open()
         HfApi().merge_pull_request(BOARD, 1, repo_type="dataset")
@@ -73,7 +75,8 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         made = gather(find([tmp_path / "honest"]), data)[0]
         lower = json.loads(other_model(made, MODEL, -0.9).entry().to_json())
         forgeries.settings(lower, model="MAKER/Tiny")
-        files = {**honest, **by_hand(tmp_path / "lying", data)}
+        request = by_hand(tmp_path / "request", data)
+        files = {**honest, **by_hand(tmp_path / "lying", data), **request}
         files |= {f"entries/{at}.json": json.dumps(of).encode() for at, of in (("spoof", spoofed), ("low", lower))}
         hub.add(BOARD, files)
 
@@ -87,15 +90,17 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         }
         assert "refuted: the ledger" in left.pop("spoof.json")
         assert "which this board verified" in left.pop("low.json")
+        (of_request,) = (path.rpartition("/")[2] for path in request if path.startswith("entries/"))
+        assert "refuted: revision: " in left[of_request] and "on no branch or tag of maker/tiny" in left.pop(of_request)
         (lie,) = left.values()
         assert "refuted: ranks:" in lie and "differ by more than rounding" in lie
         with open(tmp_path / "board" / "board.csv", newline="") as file:
             shown = {
-                (row["model"], row["verified"], row["verified of"])
+                (row["model"], row["verified"], row["verified of"], row["branch or tag"])
                 for row in csv.DictReader(file)
                 if row["kind"] == "model"
             }
-        assert shown == {(MODEL, "20", "20")}
+        assert shown == {(MODEL, "20", "20", "main")}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +119,7 @@ ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
 
 
 def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
     assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
     assert checked(submitted, lambda fields: None) == ""
 
@@ -127,7 +132,7 @@ def checked(submitted, change):
     try:
         made = entry.load(json.dumps(fields).encode())
         assert checker.from_data(made)
-        assert checker.again(made, ledger) == (0, 0)
+        assert checker.again(made, ledger) == (0, 0, "")
     except (EntryError, LedgerError) as error:
         return str(error)
     return ""
@@ -138,7 +143,7 @@ def checked(submitted, change):
 )
 def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
     """None is verified, whatever the models would give again."""
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
     found = checked(submitted, forgery)
     assert bool(found) == bool(reason) and re.search(reason, found), found
 

@@ -75,6 +75,13 @@ class Edges extends PhpParser\NodeVisitorAbstract
         return $index;
     }
 
+    /** Where the token before an operator ends, and that behind it begins: the first one with such a text from a byte on. */
+    public function around(int $from, string ...$texts): array
+    {
+        $index = $this->word($from, ...$texts);
+        return [$this->tokenSpan($index - 1, $index - 1)[1] - 1, $this->tokens[$index + 1]->pos];
+    }
+
     /** The body that begins after a token: a block with its brackets, or its statements. */
     private function body(int $before, array $statements): ?array
     {
@@ -250,7 +257,8 @@ class Edges extends PhpParser\NodeVisitorAbstract
                     $class = $this->word($start, 'class');
                     $this->add('New:class->args', $this->tokenSpan($class, $class), $this->span(...$node->args));
                 } else {
-                    $this->add('New:class->args', $this->span($node->class), $this->span(...$node->args));
+                    $given = array_filter($node->args, fn($argument) => $argument instanceof Node\Arg);
+                    $this->add('New:class->args', $this->span($node->class), $this->span(...$given));
                 }
                 break;
             case $node instanceof Expr\ArrayDimFetch:
@@ -311,7 +319,8 @@ class Edges extends PhpParser\NodeVisitorAbstract
                 $this->add('UnaryOp:op->operand', $keyword, $this->span($node->expr));
                 break;
             case $node instanceof Expr\Yield_:
-                $this->add('Yield:yield->value', $keyword, $this->span($node->key, $node->value));
+                $pair = [$this->tokens[$index + 1]->pos, $node->getEndFilePos() + 1];
+                $this->add('Yield:yield->value', $keyword, $node->key ? $pair : $this->span($node->value));
                 break;
             case $node instanceof Expr\YieldFrom:
                 $this->add('Yield:yield->value', $keyword, $this->span($node->expr));
@@ -391,6 +400,61 @@ class Edges extends PhpParser\NodeVisitorAbstract
     }
 }
 
+/** The order of PHP 8, where `.` comes after `+ - << >>`; this version of the parser has that of PHP 7. */
+class Regrouping extends PhpParser\NodeVisitorAbstract
+{
+    private const PRECEDENCE = [
+        Expr\BinaryOp\Concat::class => 0,
+        Expr\BinaryOp\ShiftLeft::class => 1,
+        Expr\BinaryOp\ShiftRight::class => 1,
+        Expr\BinaryOp\Plus::class => 2,
+        Expr\BinaryOp\Minus::class => 2,
+    ];
+
+    private array $operands;  // of a chain, each with its first and last byte, brackets included
+    private array $operators;
+
+    public function __construct(private Edges $edges)
+    {
+    }
+
+    public function enterNode(Node $node)
+    {
+        if (!isset(self::PRECEDENCE[get_class($node)])) {
+            return null;
+        }
+        $this->operands = $this->operators = [];
+        $this->flatten($node, $node->getStartFilePos(), $node->getEndFilePos());
+        return $this->grouped(0)[0];
+    }
+
+    /** Takes a chain apart; a node that begins or ends inside of its place has brackets around it. */
+    private function flatten(Node $node, int $start, int $end): void
+    {
+        $open = $node->getStartFilePos() == $start && $node->getEndFilePos() == $end;
+        if (!$open || !isset(self::PRECEDENCE[get_class($node)])) {
+            $this->operands[] = [$node, $start, $end];
+            return;
+        }
+        [$before, $after] = $this->edges->around($node->left->getEndFilePos() + 1, '.', '+', '-', '<<', '>>');
+        $this->flatten($node->left, $start, $before);
+        $this->operators[] = get_class($node);
+        $this->flatten($node->right, $after, $end);
+    }
+
+    private function grouped(int $lowest): array
+    {
+        $left = array_shift($this->operands);
+        while ($this->operators && self::PRECEDENCE[$this->operators[0]] >= $lowest) {
+            $class = array_shift($this->operators);
+            $right = $this->grouped(self::PRECEDENCE[$class] + 1);
+            $places = ['startFilePos' => $left[1], 'endFilePos' => $right[2]];
+            $left = [new $class($left[0], $right[0], $places), $left[1], $right[2]];
+        }
+        return $left;
+    }
+}
+
 $lexer = new PhpParser\Lexer\Emulative(['usedAttributes' => ['startFilePos', 'endFilePos']]);
 $parser = (new PhpParser\ParserFactory)->create(PhpParser\ParserFactory::PREFER_PHP7, $lexer);
 while (($line = fgets(STDIN)) !== false) {
@@ -400,6 +464,7 @@ while (($line = fgets(STDIN)) !== false) {
         try {
             $edges = new Edges($before . $code . $after, strlen($before));
             $traverser = new PhpParser\NodeTraverser;
+            $traverser->addVisitor(new Regrouping($edges));
             $traverser->addVisitor($edges);
             $traverser->traverse($parser->parse($before . $code . $after));
             $out = $edges->found;

@@ -1,4 +1,7 @@
-"""The edges of PHP functions by nikic/php-parser, which `php.php` reads: Debian's package `php-parser`."""
+"""The edges of PHP functions by nikic/php-parser, which `php.php` reads: Debian's package `php-parser`.
+
+`OTHER` is PHP itself, by its extension `ast` (Debian's `php-ast`): whether it reads a function.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from support.references.reference_parsers import Place, Program
 from codesyntax_dataset.schema import Token
 
 _PROGRAM = Program("php", ["php", "php.php"])
+OTHER = Program("php", ["php", "valid.php"])
 
 
 @functools.cache

@@ -32,6 +32,7 @@ _LAST = {  # node -> what it ends with
     ast.BoolOp: lambda node: node.values[-1],
     ast.Compare: lambda node: node.comparators[-1],
     ast.IfExp: lambda node: node.orelse,
+    ast.Starred: lambda node: node.value,
     ast.UnaryOp: lambda node: node.operand,
 }
 

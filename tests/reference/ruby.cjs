@@ -134,6 +134,9 @@ class Edges {
       this.groups.set(`false ${begin(node)}`, begin(node.body));
       this.groups.set(`true ${end(node.location)}`, this.end(node.body));
     }
+    if (node.constructor.name === "DefinedNode" && node.rparenLoc) {
+      this.groups.set(`true ${end(node.location)}`, this.end(node.value));
+    }
     for (const child of children(node)) this.group(child);
   }
 
@@ -208,7 +211,7 @@ class Edges {
       this.all("Try", parts, "body->handler handler->orelse handler->finalbody body->orelse body->finalbody");
     } else if (kind === "WhenNode" || kind === "InNode") {
       let about = kind === "WhenNode" ? node.conditions[0] : node.pattern;
-      if (/^(If|Unless)Node$/.test(about.constructor.name)) [about] = about.statements.body;
+      if (kind === "InNode" && /^(If|Unless)Node$/.test(about.constructor.name)) [about] = about.statements.body;
       this.add("Case:test->body", this.span(about), this.span(...(node.statements?.body ?? [])));
     } else if (kind === "SplatNode" && !inPattern) {
       this.add("Spread:spread->value", place(node.operatorLoc), this.span(node.expression));
@@ -249,6 +252,36 @@ class Edges {
   }
 }
 
+// `x = a rescue b and c` is `(x = a rescue b) and c` to Ruby: Prism 1.9 takes `b and c` for what is rescued with.
+function isLooser(node, text) {
+  const kind = node.constructor.name;
+  if (kind === "AndNode" || kind === "OrNode") return /^(and|or)$/.test(text.subarray(...place(node.operatorLoc)));
+  return kind === "MatchPredicateNode" || kind === "MatchRequiredNode";
+}
+
+function regrouped(node, text) {
+  for (const [key, value] of Object.entries(node)) {
+    if (Array.isArray(value)) node[key] = value.map((one) => (one?.childNodes ? regrouped(one, text) : one));
+    else if (value?.childNodes) node[key] = regrouped(value, text);
+  }
+  const rescue = node.value;
+  const one = /WriteNode$/.test(node.constructor.name) && node.constructor.name !== "MultiWriteNode";
+  if (!one || rescue?.constructor.name !== "RescueModifierNode") return node;
+  const chain = []; // from the operator that groups last
+  for (let next = rescue.rescueExpression; isLooser(next, text); next = next.left ?? next.value) chain.push(next);
+  const inner = chain.at(-1);
+  const { expression } = rescue;
+  if (!inner || (expression.arguments_ && !expression.openingLoc && expression.messageLoc && !isSign(expression))) return node;
+  const key = inner.left ? "left" : "value";
+  rescue.rescueExpression = inner[key];
+  for (const part of [rescue, node]) stretch(part, begin(part), end(inner[key].location));
+  inner[key] = node;
+  for (const part of chain) stretch(part, begin(node), end(part.location));
+  return chain[0];
+}
+
+const isSign = (call) => /^\W/.test(call.name);
+const stretch = (node, from, to) => (node.location = { startOffset: from, length: to - from });
 const children = (node) => node.childNodes().filter(Boolean);
 const begin = (node) => node.location.startOffset;
 const end = (location) => location.startOffset + location.length;
@@ -265,8 +298,9 @@ async function main() {
     if (result.errors.length) {
       console.log("error");
     } else {
-      edges.group(result.value);
-      edges.visit(result.value);
+      const tree = regrouped(result.value, text);
+      edges.group(tree);
+      edges.visit(tree);
       const characters = (byte) => [...text.subarray(0, byte).toString()].length;
       for (const [relation, ...bytes] of edges.found) console.log(relation, ...bytes.map(characters));
     }

@@ -12,14 +12,15 @@ import pytest
 from support.pages import OUTSIDE
 
 from probing import probe
-from probing.evidence.uncertainty import MeanComparison
-from probing.instruments.merge import RESULTS
+from probing.evidence.protocols import TABLE_MEASURES
+from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
 from probing.report.report import TOGETHER, model_pages_of
 from probing.runs.ledger_file import ATTENTION
+from probing.stats.intervals import Estimate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -32,10 +33,10 @@ NAMES = [
 """Some begin alike, and one is a path and mark-up."""
 
 
-def compared(one: int, other: int) -> MeanComparison:
+def compared(one: int, other: int) -> Estimate:
     """With a difference by which the pair is known, and an interval that is not symmetric."""
-    difference = np.stack([np.full((3, 20), 20 * one - other + shift) for shift in (0, -1, 2)])
-    return MeanComparison(difference, np.full((3, 20), 0.5))
+    value = np.full(len(TABLE_MEASURES), 20.0 * one - other)
+    return Estimate(value, value - 1, value + 2, np.full(value.shape, 0.5), 9)
 
 
 def of_model(result, name: str):
@@ -68,10 +69,12 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in RESULTS})
+        patch.setattr(
+            module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS}
+        )
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
-        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))
+        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", b""))
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 

@@ -24,15 +24,15 @@ from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
-from probing.evidence.selection import SAME_RELATIONS as SAME
-from probing.evidence.uncertainty import compare
+from probing.evidence.protocols import SAME_RELATIONS as SAME
+from probing.evidence.protocols import Comparison, compare
 from probing.instruments.attention.errors import analyse, save
 from probing.report import figures, findings, folder, headline
 from probing.report.document import Column, Table, in_html
 from probing.report.findings import Subject
 from probing.report.kinds import COUNT, DIFFERENCE, SCORE
 from probing.report.report import report
-from probing.stats.statistics import holm
+from probing.stats.intervals import Estimate, holm
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -137,7 +137,7 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
             found = beyond(*ledgers, avoided)
             for k in (1, 20):
                 row = rows[str(avoided), "first", str(k), name]
-                assert numbers(row, "score", "score, low", "score, high") == found.estimate.mean[:, 0, k - 1].tolist()
+                assert numbers(row, "score", "score, low", "score, high") == list(found.mean.at(k - 1)[:3])
                 assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
                 assert int(row["hard edges"]) == sum(found.edges[relation][0] for relation in found.in_mean)
 
@@ -165,8 +165,8 @@ def test_tables_say_what_the_evidence_says(written, evidence):
     }
     entry = model.scores
     for protocol, comparison in model.comparisons.items():
-        for place, name in enumerate(comparison.relations):
-            row = relations["any", "3", name]
+        for name in comparison.relations:
+            row, difference = relations["any", "3", name], comparison.on(name, "any", 3)
             of = entry["protocols"][protocol]["relations"][name]
             parts = [f"{protocol}: score", f"{protocol}: score, low", f"{protocol}: score, high"]
             assert numbers(row, *parts) == of["any"]["3"]["score"]
@@ -176,8 +176,8 @@ def test_tables_say_what_the_evidence_says(written, evidence):
             assert ("few functions" in row["relation, marks"]) == (of["functions"] < 6)
             keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]["score"][0]
             assert float(row[f"{protocol}: keyword"]) == keyword
-            assert float(row[f"{protocol}: difference"]) == comparison.difference.relations[0, 1, 2, place]
-            assert float(row[f"{protocol}: difference, p"]) == comparison.p_holm[1, 2, place]
+            assert float(row[f"{protocol}: difference"]) == difference.value
+            assert float(row[f"{protocol}: difference, p"]) == difference.p
             # the baseline that is named is the one that the difference is to
             compared_with = float(row[f"{protocol}: {row[f'{protocol}: compared with']}"])
             assert float(row[f"{protocol}: difference"]) == pytest.approx(of["any"]["3"]["score"][0] - compared_with)
@@ -202,15 +202,15 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     )
     (control,) = (one for one in compared if one.probed.test.settings.control)
     raw, of_control = (
-        [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)],
+        [one.comparisons["held-out"].of_mean("first", 3).p for one in (short, long)],
         control.comparisons["held-out"],
     )
     assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
-    assert found["tiny, random-weights"] == of_control.p_mean[0, 2]
+    assert found["tiny, random-weights"] == of_control.of_mean("first", 3).p
     (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
     assert (pair["model"], pair["vs model"]) == ("tiny, max-length 120", "tiny, max-length 511")
-    expected = compare(short.outcomes["published"], long.outcomes["published"])
-    assert float(pair["published: difference"]) == expected.difference.mean[0, 0, 0] == 0  # the same model twice
+    expected = compare(short.hits["published"], long.hits["published"])
+    assert float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0  # the same model twice
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
         for row in rows_of(written, "results")
@@ -594,12 +594,10 @@ def test_finding_says_what_the_tables_say(written, opened):
 
 def _gaining(differences, p, layers):
     """A model of relations with these held-out differences and corrected p, whose heads are in these layers."""
-    cells = np.array(differences, float)[None, None, None, :]
-    comparison = SimpleNamespace(
-        relations=list("ABCDEFGH"[: len(differences)]),
-        difference=SimpleNamespace(relations=np.broadcast_to(cells, (3, 1, 1, len(differences)))),
-        p_holm=np.array(p)[None, None, :],
-    )
+    value = np.array(differences, float)[None]
+    by_relation = Estimate(value, value, value, np.array(p, float)[None], 9)
+    names = list("ABCDEFGH"[: len(differences)])
+    comparison = Comparison(names, (("first", 1),), by_relation, by_relation)
     relations = {
         name: {
             "few_functions": False,

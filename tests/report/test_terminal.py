@@ -78,7 +78,6 @@ def numbers(text: str) -> list[str]:
         ("baseline", "--data", "codesyntax", "--config", "java"),
         ("stats", "--data", "codesyntax", "--config", "java"),
         ("errors", "results/{test}.json", "--model", "tiny", "--data", "codesyntax"),
-        ("available-models",),
     ],
     ids=lambda arguments: arguments[0],
 )

@@ -57,6 +57,7 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
     """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
     first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
     assert len(left_in(place)) == 1
+    assert place.stat().st_mode & 0o777 == 0o700  # nobody else reads it
     monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("prepared again"))
     again = probe(str(tiny_model), dataset_folder, batch_tokens=64, **SOME)
     assert again.to_json() == first.to_json()

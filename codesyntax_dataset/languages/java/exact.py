@@ -37,7 +37,7 @@ TABLE = Table(
         Rule("explicit_constructor_invocation", "Call", {"func": "constructor", "args": "arguments/*"}),
         Rule("method_invocation", "Call", {"func": "name", "args": "arguments/*"}),
         *(
-            Rule(node, "Case", {"test": "*<switch_label>/*", "body": "*<!switch_label>"})
+            Rule(node, "Case", {"test": "*<switch_label>/*", "body": "*';'<!switch_label>"})
             for node in ("switch_block_statement_group", "switch_rule")
         ),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
@@ -67,7 +67,7 @@ TABLE = Table(
         Rule("ternary_expression", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
         Rule("instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}),
-        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*[1]"}),
+        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*';'[1]"}),
         Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
         Rule("object_creation_expression", "New", {"class": "type<generic_type>/*[0] | type", "args": "arguments/*"}),
         Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import re
 
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
+
+_BINARY = "binary_operator"
+_LEVELS = (  # of its reference, section 6.17, but for those between the last and these
+    Level("postfix", "as_pattern"),
+    Level("prefix", "lambda"),
+    Level("right", "conditional_expression"),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("left", _BINARY, "<< >>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* @ / // %"),
+    Level("prefix", "unary_operator"),
+    Level("right", _BINARY, "**"),
+    Level("prefix", "await"),
+)
 
 _IF = {
     "if": "'if elif'",
@@ -13,11 +30,21 @@ _IF = {
 }
 _GENERATOR = "*<for_in_clause>[0]/left .. *<for_in_clause>[-1]/right"
 _ARGUMENTS = "arguments<argument_list>/*"
+_ITEM = "*<with_clause>/*<with_item>[0]"
+_OTHER = "*<with_clause>/*<with_item>[1]"
+_UNDECLARED = "unless ^/^<type_parameter>/^<!generic_type> unless ^/^/^/^/^<type_alias_statement>"  # `def f[T: int]`
 _SIGNED = "^<attribute|binary_operator|call|subscript>/*[0]<list_splat>"  # see `signs`
 _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
+
+def _items(path: str) -> str:
+    """The items at a path, and a comma behind the last one: without brackets of its own, a tuple has no node."""
+    return f"{path} .. {path}[-1]/~','<!block> | {path}"
+
+
 TABLE = Table(
     grammar="tree_sitter_python",
+    operators=Operators(_LEVELS),
     brackets=frozenset({"parenthesized_expression", "tuple_pattern"}),
     signs={
         "list_splat": frozenset({"attribute", "binary_operator", "call", "subscript"})
@@ -35,9 +62,9 @@ TABLE = Table(
     scopes={"class_definition": "name"},
     refused="""
         [(exec_statement) (print_statement)] @refused
-        (type_alias_statement left: (type [(attribute) (subscript)]) @refused)
+        (type_alias_statement left: (type [(attribute) (list) (subscript)]) @refused)
     """,
-    soft=re.compile(rb"\b(?:exec|print|type)(?=\s*\()"),  # such as `type(a).b = c`
+    soft=re.compile(rb"\b(?:exec|print|type(?=\s*[(\[]))\b"),  # such as `type(a).b = c`
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
@@ -99,20 +126,22 @@ TABLE = Table(
         Rule("raise_statement", "Raise", {"raise": "'raise'", "value": "*[0]"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
+        Rule("constrained_type", "Slice", {"lower": f"*[0] {_UNDECLARED}", "upper": "*[1]"}),
         Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("list_splat", "Spread", {"spread": f"*/^ unless {_SIGNED}", "value": "*"}),
-        Rule("subscript", "Subscript", {"value": "value", "slice": "subscript"}),
+        Rule("splat_type", "Spread", {"spread": f"*/^ {_UNDECLARED}", "value": "*"}),
+        Rule("subscript", "Subscript", {"value": "value", "slice": _items("subscript")}),
         Rule(
             "generic_type",
             "Subscript",
-            {"value": "*[0]", "slice": "*<type_parameter>/* unless ^/^<type_alias_statement>"},
+            {"value": "*[0] unless ^/^<type_alias_statement>", "slice": _items("*<type_parameter>/*")},
         ),
         Rule(
             "type_alias_statement",
             "Subscript",
-            {"value": "right/*<generic_type>/*[0]", "slice": "right/*<generic_type>/*<type_parameter>/*"},
+            {"value": "right/*<generic_type>/*[0]", "slice": _items("right/*<generic_type>/*<type_parameter>/*")},
         ),
-        Rule("match_statement", "Switch", {"switch": "'match'", "expr": "subject", "statement": "body/*"}),
+        Rule("match_statement", "Switch", {"switch": "'match'", "expr": _items("subject"), "statement": "body/*"}),
         Rule(
             "try_statement",
             "Try",
@@ -124,14 +153,17 @@ TABLE = Table(
             },
         ),
         Rule("unary_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
-        Rule("case_pattern", "UnaryOp", {"op": "'-'", "operand": "*"}),
+        *(Rule(f"{pattern}/-", "UnaryOp", {"op": ".", "operand": "~[0]"}) for pattern in _PATTERNS),
+        Rule("complex_pattern/-", "UnaryOp", {"op": "~[1]/^", "operand": "~[0]"}),
         Rule("not_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
         Rule(
             "while_statement",
             "While",
             {"while": "'while'", "test": "condition", "body": "body/*", "orelse": "alternative/body/*"},
         ),
-        Rule("with_statement", "With", {"item": "*<with_clause>/*<with_item>[0]", "body": "body/*"}),
+        Rule(
+            "with_statement", "With", {"item": f"{_ITEM}/value<tuple>/*[0] unless {_OTHER} | {_ITEM}", "body": "body/*"}
+        ),
         Rule("lambda", "Lambda", {"params": "parameters", "body": "body"}),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*"}),
     ),

@@ -15,8 +15,9 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 import tree_sitter
@@ -38,6 +39,7 @@ def grammar(name: str) -> tree_sitter.Language:
 
 
 _Span = tuple[int, int]  # in bytes
+_Edit = tuple[int, int, bytes]  # what stands in place of these bytes
 
 
 class _Rule(NamedTuple):
@@ -61,9 +63,9 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
-    signs: frozenset[int] = (
-        frozenset()
-    )  # bytes that end a name in the tree, or stand behind a node: tokens of their own
+    # bytes that end a name in the tree, or stand behind a node: tokens of their own
+    signs: frozenset[int] = frozenset()
+    inserted: tuple[int, ...] = ()  # bytes that are not in the function, in order
 
 
 class _Walk(NamedTuple):
@@ -75,6 +77,8 @@ class _Walk(NamedTuple):
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
+    competing: list[tree_sitter.Node]  # operators that the grammar may group otherwise than the language
+    breaks: list[int]  # the bytes of line breaks that mean nothing to the language
 
 
 class Labels:
@@ -88,6 +92,7 @@ class Labels:
             for ready in [grammar(name)]
             for frame in frames or table.frames
         ]
+        self._bracketed = tree_sitter.Query(grammar(table.grammar), table.bracketed) if table.bracketed else None
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
@@ -104,6 +109,7 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
+        self._around = table.brackets | table.flat
         self._strings = table.interpolated & table.whole
 
     def annotate(self, code: str, interpolated: bool = False) -> Annotation:
@@ -111,16 +117,50 @@ class Labels:
 
         With `interpolated`, strings with expressions inside are not whole.
         """
-        tree = self._parsed(code)
+        tree, walk = self._read(code, interpolated)
         if tree.error is not None:
             raise _error_at(code, tree)
-        walk = self._walked(tree, interpolated)
+        if self._lacking(walk):
+            raise _at(code, 0, "operators are grouped otherwise than the language does")
         return Annotation(_tokens(code, tree, walk), list(self._edges(walk)))
 
     def tokenize(self, code: str, interpolated: bool = False) -> list[Token]:
         """Only the tokens, also of code that does not parse: what the grammar cannot read is in tokens, too."""
+        tree, walk = self._read(code, interpolated)
+        return _tokens(code, tree, walk)
+
+    def _read(self, code: str, interpolated: bool) -> tuple[_Tree, _Walk]:
+        """The tree and what is in it; operators are grouped as the language does, where the grammar can read that."""
         tree = self._parsed(code)
-        return _tokens(code, tree, self._walked(tree, interpolated))
+        walk = self._walked(tree, interpolated)
+        if tree.error is None and (edits := self._lacking(walk)):
+            edited = self._edited(tree, edits)
+            if edited.error is None:
+                return edited, self._walked(edited, interpolated)
+        return tree, walk
+
+    def _lacking(self, walk: _Walk) -> list[_Edit]:
+        """The brackets that are missing so that the grammar groups operators as the language does."""
+        operators = self._table.operators
+        spans = set().union(*map(operators.brackets, walk.competing)) if operators else set()
+        return [*_brackets(spans), *((place, place + 1, b" ") for place in walk.breaks)]
+
+    def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
+        """The tree of the code with further brackets, those that close before those that open, or other white space."""
+        data, inserted, signs = bytearray(), [], []
+        last = tree.start
+        for start, end, text in [*sorted(edits, key=itemgetter(0)), (tree.end, tree.end, b"")]:
+            moved = len(data) - last
+            signs += [sign + moved for sign in tree.signs if last <= sign < start]
+            inserted += [place + moved for place in tree.inserted if last <= place < start]
+            data += tree.data[last:start] + text
+            inserted += range(len(data) - len(text) + end - start, len(data))
+            last = end
+        edited = self._in_frame(bytes(data))
+        return edited._replace(
+            signs=frozenset(edited.start + sign for sign in signs),
+            inserted=tuple(edited.start + place for place in inserted),
+        )
 
     def _parsed(self, code: str) -> _Tree:
         """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
@@ -134,7 +174,18 @@ class Labels:
         if tree.error is not None and (plain := self._plain(tree, data)) != data:
             again = self._in_frame(plain)
             tree = again if again.error is None else tree
+        if tree.error is not None and (edits := self._enclosing(tree)):
+            again = self._edited(tree, edits)
+            tree = again if again.error is None else tree
         return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
+
+    def _enclosing(self, tree: _Tree) -> list[_Edit]:
+        """Brackets around what the grammar cannot read without them."""
+        spans = [match.span("inside") for lacking in self._table.enclosed for match in lacking.finditer(tree.data)]
+        if self._bracketed:
+            nodes = tree_sitter.QueryCursor(self._bracketed).captures(tree.root).get("bracketed", ())
+            spans += [(node.start_byte, node.end_byte) for node in nodes]
+        return _brackets(spans)
 
     def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
         """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
@@ -212,7 +263,9 @@ class Labels:
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs, strings = self._table.signs, self._strings if interpolated else frozenset()
-        walk = _Walk([], [], [], set(), set(), tree.signs)
+        operators, inserted = self._table.operators, frozenset(tree.inserted)
+        competing = operators.nodes if operators and tree.error is None else frozenset()
+        walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -239,6 +292,8 @@ class Labels:
                 if kind in text and not children:
                     leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
+                    if start in inserted:
+                        continue
                     if tree.signs and {end - 1, end} & tree.signs:
                         name = end - (end - 1 in tree.signs)
                         leaves.extend([(start, name), (name, end + (end in tree.signs))])
@@ -256,6 +311,11 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
+                if operators is not None and kind in competing:
+                    if operators.competes(node):
+                        walk.competing.append(node)
+                    if (place := operators.line_break(node, tree.data)) is not None:
+                        walk.breaks.append(place)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])
             else:  # of the frame
@@ -330,13 +390,19 @@ class Labels:
         """A single node without the brackets that only group it; a sign behind these is one of the node."""
         while (
             len(nodes) == 1
-            and nodes[0].type in self._table.brackets
-            and nodes[0].end_byte not in signs
-            and len(inside := named_children(nodes[0])) == 1
-            and _groups(nodes[0].children)
+            and (outer := nodes[0]).type in self._around
+            and outer.end_byte not in signs
+            and len(inside := named_children(outer)) == 1
+            and (_groups(outer.children) if outer.type in self._table.brackets else outer.child_count == 1)
         ):
             nodes = inside
         return nodes
+
+
+def _brackets(spans: Collection[_Span]) -> list[_Edit]:
+    """Brackets around each span, those that close before those that open, or in an empty one."""
+    closing = [(end, end, b")") for start, end in spans if start < end]
+    return closing + [(start, start, b"(" if start < end else b"()") for start, end in spans]
 
 
 def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
@@ -365,6 +431,8 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
 
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
+    if inserted := [place - tree.start for place in tree.inserted]:
+        spans = [(start - bisect_left(inserted, start), end - bisect_left(inserted, end)) for start, end in spans]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():

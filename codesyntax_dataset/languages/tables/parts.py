@@ -2,13 +2,14 @@
 
 A path is a list of steps, joined by `/`; each leads from some nodes to others, in the order of the text:
 
-    condition        the nodes in this field of the node
+    condition        the nodes in this field of the node, an empty statement (`;`) without a name among them
     right+           the node in this field, and so on while it is of the same type: of `a = b = c` the last value
-    *                the named children, and `_`, which grammars leave without a name
+    *                the named children, and `_`, which grammars leave without a name; *';' and this sign or keyword
     'else'           the children that are this sign or keyword; 'else elif' any of several
     :1               the named child after the first `:` and before the second; :0 that before the first
-    ~                the following siblings
+    ~                the following siblings; ~',' and this sign or keyword
     ^                the parent
+    .                the node itself
 
 After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have this field,
 `[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts: `*[0]<a>` is the first child if
@@ -29,11 +30,14 @@ import tree_sitter
 Nodes = list[tree_sitter.Node]
 Find = Callable[[tree_sitter.Node], Nodes]
 
+_UNNAMED = ("_", ";")
+
 COUNTED = frozenset({"text_interpolation"})
 """Nodes that grammars let stand anywhere, like comments, but are none."""
 
 _STEP = re.compile(
-    r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
+    r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<several>[*~])(?:'(?P<sign>[^']+)')?|'(?P<words>[^']+)'"
+    r"|:(?P<colon>\d)|(?P<parent>\^)|(?P<itself>\.))"
     r"(?P<kept>(?:<!?[\w|]+>|\[(?:!?[a-z_]+|-?\d+:?)\])*)"
 )
 _KEPT = re.compile(
@@ -53,8 +57,8 @@ def compiled(part: str) -> Find:
         choices = [compiled(choice) for choice in part.split(" | ")]
         return lambda node: next((nodes for choice in choices if (nodes := choice(node))), [])
     if " unless " in part:
-        path, other = (compiled(side) for side in part.split(" unless "))
-        return lambda node: [] if other(node) else path(node)
+        path, *others = map(compiled, part.split(" unless "))
+        return lambda node: [] if any(other(node) for other in others) else path(node)
     if " .. " in part:
         begin, end = (compiled(side) for side in part.split(" .. "))
 
@@ -70,7 +74,7 @@ def compiled(part: str) -> Find:
             steps[-1] = _if_any(steps[-1])
         else:
             steps.append(_step(step))
-        to_children = re.match(r"[~^]|[a-z_]+\+", step) is None
+        to_children = re.match(r"[~^.]|[a-z_]+\+", step) is None
     first, *others = steps
     if not others:
         return first
@@ -102,21 +106,22 @@ def _step(text: str) -> Find:
 
 def _found(match: re.Match[str]) -> Find:
     """The function for a step without what selects some of its nodes."""
-    if match["all"]:
-        return named_children
+    if several := match["several"]:
+        sign = match["sign"] or "_"
+        return lambda node: _named(node.children if several == "*" else _following(node), sign)
     if field := match["field"]:
         if match["again"]:
             return lambda node: _innermost(node, field)
         return lambda node: [
-            child for child in node.children_by_field_name(field) if child.is_named or child.type == "_"
+            child for child in node.children_by_field_name(field) if child.is_named or child.type in _UNNAMED
         ]
     if match["words"]:
         words = frozenset(match["words"].split())
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
     if match["colon"]:
         return lambda node: _between_colons(node, int(match["colon"]))
-    if match["siblings"]:
-        return _following
+    if match["itself"]:
+        return lambda node: [node]
     return lambda node: [node.parent] if node.parent else []
 
 
@@ -138,11 +143,16 @@ def _some(find: Find, some: slice) -> Find:
 
 def named_children(node: tree_sitter.Node) -> Nodes:
     """The named children of a node, without comments."""
-    return [child for child in node.children if (child.is_named or child.type == "_") and _counts(child)]
+    return _named(node.children)
 
 
-def _counts(node: tree_sitter.Node) -> bool:
-    return not node.is_extra or node.type in COUNTED
+def _named(nodes: Nodes, sign: str = "_") -> Nodes:
+    """Those with a name, and those that are `_` or this sign, without comments."""
+    return [
+        node
+        for node in nodes
+        if (node.is_named or node.type in ("_", sign)) and (not node.is_extra or node.type in COUNTED)
+    ]
 
 
 def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
@@ -164,8 +174,7 @@ def _between_colons(node: tree_sitter.Node, number: int) -> Nodes:
 
 def _following(node: tree_sitter.Node) -> Nodes:
     nodes = []
-    while (sibling := node.next_named_sibling) is not None:
+    while (sibling := node.next_sibling) is not None:
         node = sibling
-        if _counts(node):
-            nodes.append(node)
+        nodes.append(node)
     return nodes

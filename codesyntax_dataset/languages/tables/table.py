@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from codesyntax_dataset.languages.language import Dialect, Relation
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
+from codesyntax_dataset.languages.tables.operators import Operators
 
 BACKWARD = frozenset(
     "Await:value->await For:iter->target If:body->test IfExp:body->test Spread:value->spread While:body->test".split()
@@ -44,6 +45,7 @@ class Table:
     the grammar may take for keywords. `chains`: nodes of operators that the grammar nests otherwise than the
     language, from left to right, each with its construct and with the nodes inside that are parts of the chain.
     `signs`: nodes whose sign the grammar gives to what begins a longer expression, of one of these types: no head.
+    `operators`: in which order the language groups them, where the grammar has another.
     `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes
     whose children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for
     nodes (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions
@@ -62,6 +64,7 @@ class Table:
     brackets: frozenset[str] = frozenset()
     signs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chains: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    operators: Operators | None = None
     whole: frozenset[str] = frozenset()
     interpolated: frozenset[str] = frozenset()
     literal: frozenset[str] = frozenset()
@@ -70,6 +73,8 @@ class Table:
     refused: str = ""
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
+    enclosed: tuple[re.Pattern[bytes], ...] = ()
+    bracketed: str = ""
     soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False

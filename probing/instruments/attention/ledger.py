@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.safe_files import is_name
 from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.instruments.attention.edges import COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
@@ -173,7 +174,7 @@ class RankLedger(EdgeTable):
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
-            if min(layers, heads) < 1 or not all(isinstance(name, str) for name in names):
+            if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")
             width, expected = schema.field("ranks").type.byte_width, len(RULES) * layers * heads
             if width != expected:

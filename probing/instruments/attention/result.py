@@ -139,6 +139,8 @@ class ProbeResult(Result[RankLedger]):
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
         """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations sorted by name.
 
+        Layers without attention are not counted: `run.attention_layers` has the model's numbers of the others.
+
         Raises UnknownName for an unknown rule, or a k that the result does not have.
         """
         if rule not in RULES:
@@ -219,7 +221,8 @@ class ProbeResult(Result[RankLedger]):
         rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
-        return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
+        below = "".join(f"<p>{html.escape(line)}</p>" for line in (self.signature, *self.run.layers_note))
+        return f"<p>{html.escape(title)}</p><table>{body}</table>{below}"
 
 
 def head_name(cell: HeadScore | Mapping[str, Any]) -> str:

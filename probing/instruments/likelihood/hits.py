@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def _grouped(
     groups: Iterable[tuple[str, np.ndarray]],
     sums: dict[str, np.ndarray],
     measures: tuple[Measure, ...],
-    **fields: object,
+    **fields: Any,
 ) -> Hits:
     """Hits of the rows of some groups, each bool (N,), from sums (M, N) by system."""
     names = np.full(len(ledger), "", object)

@@ -28,7 +28,7 @@ def hits(result: MaskResult) -> dict[str, Hits]:
     measured = {}
     for outcome in OUTCOMES:
         columns = {"": outcome} | {f"{column.partition('_')[0]} ": column for column in FLOORS.get(outcome, ())}
-        sums = {}
+        sums: dict[str, np.ndarray] = {}
         for filler, column in columns.items():
             values = _of_copies(rows, column).reshape(len(first), -1)
             sums |= {f"{filler}{T1}": values[:, 0], f"{filler}{T0}": values[:, 1:].mean(axis=1)}

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.beyond import beyond
-from probing.evidence.selection import choose
+from probing.evidence.protocols import choose
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
@@ -1077,10 +1077,10 @@ def three_functions_of_test_find_their_hard_edges(test, validation):
 @in_pair
 def the_rarest_relation_finds_its_hard_edges(test, validation):
     found = beyond(validation, test, AVOIDED[0])
-    name = min(found.outcomes.relations, key=lambda name: found.edges[name][0])
+    name = min(found.chosen.relations, key=lambda name: found.edges[name][0])
     edges, _ = hard(test, validation)
     of = edges[test.relation[edges] == test.relations.index(name)]
-    claim(test, of, found.outcomes.choice[name][0, 0], rules=["first"])
+    claim(test, of, found.chosen.choice[name][0, 0], rules=["first"])
 
 
 @in_pair
@@ -1094,7 +1094,7 @@ def half_a_point_beyond_offsets_where_it_shows_least(test, validation):
     for edge in edges[np.argsort(count[test.function[edges]], kind="stable")]:
         name = test.relations[test.relation[edge]]
         if name in names and gained <= 0.55:
-            head = found.outcomes.choice[name][0, 0]
+            head = found.chosen.choice[name][0, 0]
             gained += 100 / len(names) / found.edges[name][0] * (test.ranks[0, edge, *head] > 0)
             claim(test, np.array([edge]), head, rules=["first"])
 
@@ -1123,9 +1123,9 @@ def find_hard(test: RankLedger, validation: RankLedger, functions: int) -> None:
     found = beyond(validation, test, AVOIDED[0])
     edges, _ = hard(test, validation)
     chosen = np.bincount(test.function[edges]).argsort()[::-1][:functions]
-    for name in found.outcomes.relations:
+    for name in found.chosen.relations:
         of = edges[(test.relation[edges] == test.relations.index(name)) & np.isin(test.function[edges], chosen)]
-        claim(test, of, found.outcomes.choice[name][0, 0], rules=["first"])
+        claim(test, of, found.chosen.choice[name][0, 0], rules=["first"])
 
 
 # ----------------------------------------------------------------------------------------- entries beside honest ledgers

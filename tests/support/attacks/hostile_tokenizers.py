@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerBase
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.selection import apply, choose
+from probing.evidence.protocols import apply, choose
 from probing.instruments.attention.ledger import RankLedger
 
 _LONG = "x " * 600
@@ -84,10 +84,12 @@ ALWAYS: dict[str, Change] = {
 def of(test: RankLedger, validation: RankLedger, codes: tuple[Sequence[str], Sequence[str]]) -> dict[str, Change]:
     """The same and five that know what an honest model finds: they skip functions of `test` of which its heads find
     least, and of `validation` those without which the heads are chosen that are better on `test`; `codes` of both."""
-    outcomes = apply(test, choose(validation))
-    weight = outcomes.in_mean / outcomes.edges.sum(axis=0)
-    lost = ((outcomes.edges - outcomes.hits[0, 0]) * weight).sum(axis=-1)
-    hard = [codes[0][place] for place in outcomes.functions[lost.argsort()[::-1]]]
+    hits = apply(test, choose(validation)).hits
+    lost = np.zeros(len(hits.clusters))
+    for name in hits.counted:
+        group = hits.groups[name]
+        lost[group.places] += (group.n - group.sums["model"].sums[0]) / group.total
+    hard = [codes[0][place] for place in hits.clusters[lost.argsort()[::-1]]]
     electing = [codes[1][place] for place in elected(test, validation, 5)]
     return {
         "skips the hardest function": skipping(hard[:1]),

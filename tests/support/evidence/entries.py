@@ -32,7 +32,7 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
     With a negative skill they came harder. Heads are chosen and scored by ranks as of a probe.
     """
     rng = np.random.default_rng([seed, *name.encode()])
-    share = {relation: rng.normal(skill, 0.15) for relation in evidence.outcomes["published"].relations}
+    share = {relation: rng.normal(skill, 0.15) for relation in evidence.hits["published"].relations}
 
     def changed(result: ProbeResult) -> ProbeResult:
         ledger = result.ledger

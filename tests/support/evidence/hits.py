@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.evidence.selection import Found, Outcomes
+from probing.evidence.protocols import Found, Outcomes
 
 
 def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Outcomes:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
-from probing.evidence import verify, verify_attention
-from probing.evidence.checks import Criterion, Draw, Influence, Verifier
+from probing.evidence import reruns, verify
+from probing.evidence.verify import Criterion, Draw, Influence, Verifier
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import RankBounds
@@ -22,7 +22,7 @@ from probing.instruments.masking.result import MaskingLedger
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:
     """Function -> what `verify` would find of its ranks: (rules, edges, layers, heads, 3)."""
-    listener = partial(RankBounds, slack=verify_attention.SLACK[task.settings.dtype])
+    listener = partial(RankBounds, slack=reruns.SLACK[task.settings.dtype])
     found = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True), listener)
     ends = np.cumsum([len(function.edges) for function in task.functions])
     return {function.index: part for function, part in zip(task.functions, np.split(found, ends[:-1], axis=1))}
@@ -40,11 +40,11 @@ def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
             return np.concatenate([found[function.index] for function in functions], axis=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify_attention, "Runner", Recorded)
+        patch.setattr(reruns, "Runner", Recorded)
         yield
 
 
-class InMemory(verify_attention.RanksVerifier):
+class InMemory(reruns.RanksVerifier):
     """Verifies a ledger that is in no file, beside that of the other split; all draws have the same influence."""
 
     def __init__(self, task: Probing, ledger: RankLedger, counterpart: RankLedger | None):
@@ -105,7 +105,7 @@ def recorded_rows(verifier: type[Verifier], result: Any, experiment: Any) -> Row
 
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
-    return np.concatenate([mean.points(test)[1].sum(axis=(1, 2)) for mean in verify_attention.means(test, validation)])
+    return np.concatenate([mean.points(test)[1].sum(axis=(1, 2)) for mean in reruns.means(test, validation)])
 
 
 def again(

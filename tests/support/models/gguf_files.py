@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -76,11 +78,86 @@ def interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
     return weights.reshape(heads, -1, 2, weights.shape[1]).swapaxes(1, 2).reshape(weights.shape)
 
 
+def tokens() -> list[str]:
+    """The texts of the tokens of all these models, by id."""
+    vocabulary = byte_tokenizer(MERGES).get_vocab()
+    return [*sorted(vocabulary, key=vocabulary.get), "<|endoftext|>"]  # as all such models have
+
+
+def _writer(file: Path, architecture: str, keys: Mapping[str, Any], splitting: str) -> gguf.GGUFWriter:
+    """A file with the tokenizer, and these keys, those without `general.` being the architecture's."""
+    writer, texts = gguf.GGUFWriter(file, architecture), tokens()
+    kinds = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    for key, value in keys.items():
+        add = kinds.get(type(value), writer.add_array)
+        add(key if key.startswith("general.") else f"{architecture}.{key}", value)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(splitting)
+    writer.add_token_list(texts)
+    writer.add_token_types([3] * 5 + [1] * (len(texts) - 6) + [3])
+    writer.add_token_merges([" ".join(pair) for pair in MERGES])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    return writer
+
+
+def _close(writer: gguf.GGUFWriter) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def save(
+    file: Path,
+    architecture: str,
+    keys: Mapping[str, Any],
+    model: PreTrainedModel,
+    tensors: Mapping[str, list[float]] | None = None,
+) -> Path:
+    """Write a model in float32 under ggml's names and in its order, as llama.cpp's converter does, with these keys and
+    further tensors.
+    """
+    writer = _writer(file, architecture, keys, "qwen2")
+    kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(kind, model.config.num_hidden_layers)
+    for name, weight in model.state_dict().items():
+        if name == "lm_head.weight" and model.config.tie_word_embeddings:
+            continue
+        ours, values = names.get_name(name, try_suffixes=(".weight", ".bias")), weight.numpy()
+        if name.endswith(".experts.down_proj"):
+            ours = f"{names.get_name(name)}.weight"
+        if name.endswith(".experts.gate_up_proj"):
+            layer = name.split(".")[2]
+            for part, half in zip(("gate", "up"), np.split(values, 2, axis=1)):
+                writer.add_tensor(f"blk.{layer}.ffn_{part}_exps.weight", np.ascontiguousarray(half))
+            continue
+        if architecture == "llama" and ".attn_q." in ours:
+            values = _alternating(values, model.config.num_attention_heads)
+        if architecture == "llama" and ".attn_k." in ours:
+            values = _alternating(values, model.config.num_key_value_heads)
+        if architecture in ("gemma2", "gemma3", "nemotron") and "norm.weight" in ours:
+            values = values + 1
+        if architecture == "gpt2" and values.ndim == 2 and ours.startswith("blk."):
+            values = values.T
+        if ours.endswith("ffn_gate_inp_shexp.weight"):
+            values = values[0]
+        writer.add_tensor(ours, np.ascontiguousarray(values))
+    for name, numbers in (tensors or {}).items():
+        writer.add_tensor(name, np.array(numbers, "<f4"))
+    _close(writer)
+    return file
+
+
+def _alternating(weights: np.ndarray, heads: int) -> np.ndarray:
+    """The inverse of `interleaved`, of weights or biases."""
+    return weights.reshape(heads, 2, -1, *weights.shape[1:]).swapaxes(1, 2).reshape(weights.shape)
+
+
 def write(file: Path, family: str, kind: str, seed: int = 0) -> PreTrainedModel:
     """Write a model of a family, `llama` or `qwen2`; return it as transformers has it."""
     rng = np.random.default_rng(seed)
-    tokenizer = byte_tokenizer(MERGES)
-    texts = [*sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get), "<|endoftext|>"]  # as all such models have
+    texts = tokens()
     config = {"llama": LlamaConfig, "qwen2": Qwen2Config}[family](
         hidden_size=WIDTH,
         intermediate_size=INNER,
@@ -94,26 +171,21 @@ def write(file: Path, family: str, kind: str, seed: int = 0) -> PreTrainedModel:
         tie_word_embeddings=True,
     )
     model = {"llama": LlamaForCausalLM, "qwen2": Qwen2ForCausalLM}[family](config).eval()
-    writer = gguf.GGUFWriter(file, family)
-    writer.add_name("tiny")
-    writer.add_context_length(512)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(GROUPS)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(1e4)
+    keys = {
+        "general.name": "tiny",
+        "block_count": LAYERS,
+        "context_length": 512,
+        "embedding_length": WIDTH,
+        "feed_forward_length": INNER,
+        "attention.head_count": HEADS,
+        "attention.head_count_kv": GROUPS,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.freq_base": 1e4,
+        "vocab_size": len(texts),
+    }
     if family == "llama":
-        writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_vocab_size(len(texts))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2" if family == "llama" else "qwen2")
-    writer.add_token_list(texts)
-    writer.add_token_types([3] * 5 + [1] * (len(texts) - 6) + [3])
-    writer.add_token_merges([" ".join(pair) for pair in MERGES])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
+        keys["rope.dimension_count"] = WIDTH // HEADS
+    writer = _writer(file, family, keys, "gpt-2" if family == "llama" else "qwen2")
     state = model.state_dict()
     for name in _tensors(family):
         part = name.split(".")[-2]
@@ -131,10 +203,7 @@ def write(file: Path, family: str, kind: str, seed: int = 0) -> PreTrainedModel:
             values = interleaved(values, HEADS if part == "attn_q" else GROUPS)
         with torch.no_grad():
             weight.copy_(torch.from_numpy(values.copy()))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _close(writer)
     return model
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from probing.instruments.attention.ledger import RankLedger
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.intervals import FEW_CLUSTERS
 
 
 @dataclass
@@ -44,7 +44,7 @@ def plain_beyond(validation: RankLedger, test: RankLedger, avoided: int, ks: Seq
         functions = len({function for function, _ in some})
         if name not in chosen_on:
             plain.unchosen.append(name)
-        elif functions < FEW_FUNCTIONS:
+        elif functions < FEW_CLUSTERS:
             plain.few[name] = functions
         else:
             for k in ks:

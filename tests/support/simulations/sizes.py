@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
+from probing.evidence.selection import Found, Outcomes
+from probing.evidence.uncertainty import compare
 
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import effect, uncertainty
 from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
-from probing.evidence.selection import Found, Outcomes
-from probing.evidence.uncertainty import compare
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import FLOORS

@@ -1,0 +1,201 @@
+"""Operators by the order in which a language groups them, for trees of grammars that group them otherwise.
+
+A table lists `Level`s from the operators that group last to those that group first. Each operator competes for the
+operands at its open ends: it has a power on its left and on its right, and an operand goes to the neighbour of more
+power. Where nodes of a tree stand otherwise, `brackets` says where the language would have brackets if it had to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import tree_sitter
+
+_Span = tuple[int, int]  # in bytes
+
+
+class Level(NamedTuple):
+    """Operators of one precedence: their types of node, and their signs, both apart by blanks; no signs are all others.
+
+    `group`: how those beside each other group; "none" if they cannot stand so. Those that are only before or behind an
+    operand are `prefix` or `postfix`; a `function` is a prefix, but with a bracket right behind it that is its operand.
+    A `range` is between two operands, or lacks either. A `target` is a name before an operator such as `=`, which goes
+    to nobody else.
+    """
+
+    group: Literal["left", "right", "none", "range", "prefix", "function", "postfix", "target"]
+    nodes: str
+    signs: str = ""
+
+
+class _Power(NamedTuple):
+    left: int | None  # None where no operand is
+    right: int | None
+    sign: str
+
+
+class _Item(NamedTuple):
+    """An operand, or an operator and what is behind it."""
+
+    start: int
+    end: int
+    power: _Power | None
+    lacking: bool  # the operand on its right, which it may have
+
+
+class Operators:
+    """The operators of a language.
+
+    `levels`: from those that group last. `openings`: signs behind an operand that begin one where none is before, such
+    as `[`. `wrappers`: nodes around the operand on the right that belong to the operator; `labels`: nodes there that
+    are no operand; `continued`: nodes that may lack this operand, but not where these match, in
+    bytes, what is behind: a `break` of the line before the operand.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        openings: Iterable[str] = (),
+        wrappers: Iterable[str] = (),
+        labels: Iterable[str] = (),
+        continued: Mapping[str, re.Pattern[bytes]] = MappingProxyType({}),
+    ):
+        self._powers: dict[str, dict[str, _Power]] = {}
+        self._prefixes: dict[str, _Power] = {}
+        self._functions: set[str] = set()
+        self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
+        self._labels, self._continued = frozenset(labels), continued
+        for number, (group, nodes, signs) in enumerate(levels):
+            power = 2 * number
+            left = {"prefix": None, "function": None, "target": 2 * len(levels)}.get(group, power)
+            right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(group, power)
+            for sign in signs.split() or [""]:
+                found = _Power(left, right, sign)
+                for node in nodes.split():
+                    self._powers.setdefault(node, {})[sign] = found
+                if group in ("prefix", "range") and sign:
+                    self._prefixes[sign] = found._replace(left=None)
+                if group == "function":
+                    self._functions.add(sign)
+        self.nodes = frozenset(self._powers)
+
+    def competes(self, node: tree_sitter.Node) -> bool:
+        """Whether an operand of this operator may belong to another one that is inside of it."""
+        if (power := self._power(node)) is None:
+            return False
+        if power.left is not None:
+            inner = node.children[0]
+            while (other := self._power(inner)) and other.right is not None:
+                if power.left >= other.right:
+                    return True
+                inner = self._last(inner)
+        if power.right is not None:
+            inner = self._last(node)
+            while (other := self._power(inner)) and other.left is not None:
+                if power.right > other.left:
+                    return True
+                inner = inner.children[0]
+        return False
+
+    def line_break(self, node: tree_sitter.Node, data: bytes) -> int | None:
+        """The byte of the line break between an operator and its operand, which the grammar takes for its end."""
+        continued = self._continued.get(node.type)
+        following = continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
+        return following.start("break") if following else None
+
+    def brackets(self, node: tree_sitter.Node) -> set[_Span]:
+        """Where the expression around an operator lacks brackets that its language does not need: with all or none."""
+        outermost = self._outermost(node)
+        items, nodes = self._flat(outermost)
+        spans = set(self._grouped(items))
+        return set() if spans <= nodes else spans - {(outermost.start_byte, outermost.end_byte)}
+
+    def _power(self, node: tree_sitter.Node) -> _Power | None:
+        powers, children = self._powers.get(node.type), node.children
+        # the keyword of `await`, and the sign of a node, are of the same type
+        if powers is None or not node.is_named or not children:
+            return None
+        power = next((powers[child.type] for child in children if child.type in powers), powers.get(""))
+        if power and power.left is not None and not children[0].is_named:  # such as `..b`
+            return power._replace(left=None)
+        called = power and power.sign in self._functions and children[1].type.startswith("parenthesized")
+        return None if called and children[0].end_byte == children[1].start_byte else power
+
+    def _last(self, node: tree_sitter.Node) -> tree_sitter.Node:
+        last = node.children[-1]
+        return last.children[-1] if last.type in self._wrappers else last
+
+    def _outermost(self, node: tree_sitter.Node) -> tree_sitter.Node:
+        while (parent := node.parent) is not None:
+            if parent.type in self._wrappers and parent.parent is not None:
+                parent = parent.parent
+            power = self._power(parent)
+            before = power is not None and power.left is not None and parent.children[0] == node
+            behind = power is not None and power.right is not None and self._last(parent) == node
+            if not (before or behind):
+                break
+            node = parent
+        return node
+
+    def _flat(self, outermost: tree_sitter.Node) -> tuple[list[_Item], set[_Span]]:
+        """The operands and operators of an expression, and where the grammar has a node."""
+        items: list[_Item] = []
+        nodes: set[_Span] = set()
+        waiting: list[tree_sitter.Node | _Item] = [outermost]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, _Item):
+                items.append(node)
+            elif (power := self._power(node)) is None:
+                items.append(_Item(node.start_byte, node.end_byte, None, False))
+            else:
+                nodes.add((node.start_byte, node.end_byte))
+                last, behind = self._last(node), node.children[0 if power.left is None else 1]
+                lacking = power.right is not None and (not last.is_named or last.type in self._labels)
+                if power.right is not None and not lacking:
+                    waiting.append(last)
+                waiting.append(_Item(behind.start_byte, node.end_byte, power, lacking))
+                if behind.is_named:
+                    nodes.add((behind.start_byte, node.end_byte))
+                if power.left is not None:
+                    waiting.append(node.children[0])
+        return items, nodes
+
+    def _grouped(self, items: list[_Item]) -> Iterator[_Span]:
+        """Where each operator begins and ends with its operands."""
+        waiting: list[tuple[int, int]] = []  # the power on the right of an operator, and where it begins
+        start = end = -1  # of the operand before
+        for item, following in zip(items, [*items[1:], None]):
+            power = item.power
+            if start < 0 and power and power.left is not None:  # no operand is before
+                if power.sign in self._openings:
+                    yield item.start, item.end
+                power = self._prefixes.get(power.sign)
+            if power is None:
+                start, end = item.start, item.end
+                continue
+            if power.left is not None:
+                while waiting and power.left < waiting[-1][0]:
+                    start = waiting.pop()[1]
+                    yield start, end
+            else:
+                start = item.start
+            if power.right is None or (item.lacking and not self._begins(following)):
+                end = item.end
+                if start != item.start:
+                    yield start, end
+            else:
+                waiting.append((power.right, start))
+                start = -1
+        while waiting:
+            yield waiting.pop()[1], end
+
+    def _begins(self, item: _Item | None) -> bool:
+        """Whether an operand begins with it, of an operator that the grammar leaves without one."""
+        if item is None or item.power is None:
+            return item is not None
+        sign = item.power.sign
+        return item.power.left is None or sign in self._prefixes or sign in self._openings

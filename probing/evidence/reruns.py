@@ -1,0 +1,621 @@
+"""How the rows of each instrument are run again, which differences rounding explains, and what its functions weigh.
+
+*Attention.* Every rank of the drawn functions, by all heads. With each rank, the best and the worst possible rank are
+computed, if each weight were off by the fraction SLACK due to rounding: a single claimed rank outside rejects the
+result. On `test`, a function adds to a mean its hits by the heads of a protocol. On `validation`, where two protocols
+choose their heads, hits move no score but choices: of a relation, another head would have been chosen if it had M more
+hits, against the chosen one, and the score would be G points lower. A function in which they can change by s at most
+gives up to min(1, s / M) of G: of all heads, the one for which that is most counts. Sums of these are at least what any
+set of functions gains. Edges of functions that were not read count as hits of any head (`choose_least`).
+
+*Masking.* Every copy of the drawn functions. Seeds and numbers of masked sub-tokens are equal; hits and similarities,
+too, unless rounding could decide a prediction (`Filled.unsure`), as on another machine: then they are those of a text
+that near-tied predictions give. Trees that could not be compared are the same ones. A model that finds sub-tokens
+equally likely, such as one whose vocabulary has each of them twice, cannot be checked: of real models, one copy in a
+hundred is unsure; a result with more than MOST_UNSURE of such positions is neither accepted nor rejected.
+
+*Log-probabilities of texts*, as of minimal pairs and surprisal. In float32 they differ in their last digits. In
+bfloat16 by how much depends on the model, so it is measured: the drawn functions run in two orders of batches, and a
+claim may differ from the first by SPREAD times the most by which the two differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import product
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import datasets
+import numpy as np
+
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
+from probing.evidence.beyond import beyond
+from probing.evidence.gather import WholeSplits
+from probing.evidence.protocols import TABLE_MEASURES, TABLE_PLACES, Choice, apply, choose, choose_least
+from probing.evidence.verify import (
+    DECIMALS_APART,
+    Compared,
+    Criterion,
+    Influence,
+    Rerun,
+    Verifier,
+)
+from probing.instruments.attention.edges import stacked
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
+from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.ranking import EncodedFunction, RankBounds
+from probing.instruments.attention.result import load
+from probing.instruments.information import hits as information
+from probing.instruments.information.inform import Informing
+from probing.instruments.information.result import BOTH, WORDS, InformationLedger, InformationResult
+from probing.instruments.likelihood import hits as likelihood
+from probing.instruments.likelihood.likelihood import Preferring, Scorer, Scoring, Surprising
+from probing.instruments.likelihood.result import (
+    BITS,
+    LEAST_PAIRS,
+    MEASURED,
+    ROLES,
+    SCORES,
+    PreferenceLedger,
+    SurprisalLedger,
+    SurprisalResult,
+)
+from probing.instruments.masking.mask import MaskedFunction, Masking
+from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
+from probing.instruments.silencing import hits as silencing
+from probing.instruments.silencing.ablate import Ablation
+from probing.instruments.silencing.result import SilencingLedger, SilencingResult
+from probing.models.masked import InfillingModel
+from probing.runs.ledger_file import RowLedger
+from probing.stats.hits import Hits
+
+SLACK = {"float32": 1e-3, "bfloat16": 0.4}
+"""The relative difference of a weight that is allowed when a function is probed again: other batches round sums
+differently. For the embedded encoder and random models of 2 and 12 layers, whose weights are sharper, batches of 1 and
+of up to 40 functions differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16."""
+
+_LEAST = 0.05
+"""The share of what its edges weigh by which a function is drawn at least: whatever heads claim, somebody looks."""
+
+PART = f"any relation, {RULES[0]}, k = {TABLE_KS[0]}"
+"""The name of scores of single relations."""
+
+CELLS = [f"{rule}, k = {k}" for rule in RULES for k in TABLE_KS]
+"""The names of a protocol's means, without the protocol."""
+
+
+class Mean(NamedTuple):
+    """The means of a protocol, by each rule and k: the heads that it chooses, the distances that its edges avoid, if
+    any, and relation -> the points that one of its edges weighs."""
+
+    protocol: str
+    choice: Choice
+    offsets: Offsets | None
+    weight: dict[str, float]
+
+    @property
+    def among(self) -> int:
+        """Over how many relations it is a mean."""
+        return max(1, sum(name not in NOT_IN_MEAN for name in self.weight))
+
+    def edges(self, ledger: RankLedger) -> RankLedger:
+        """Those that count."""
+        return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
+
+    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
+        """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
+        chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
+        points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(chosen.relations)), np.float32)
+        for column, (name, group) in enumerate(chosen.hits.groups.items()):
+            points[:, group.places, column] = self.weight.get(name, 0.0) * group.sums[chosen.system].sums
+        return chosen.functions, points
+
+
+def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
+    """The published means of these ledgers; without `validation`, those of the protocol *published* alone.
+
+    `unread`: the functions of `validation` that the model could not read.
+    """
+    found = [_mean(PUBLISHED, choose(test), None, test, test.relations)]
+    if validation is None:
+        return found
+    chosen = choose_least(validation, test, unread) if len(unread) else choose(validation)
+    found.append(_mean(HELD_OUT, chosen, None, test, [*chosen]))
+    hard = beyond(validation, test, AVOIDED[0], unread)
+    if hard is not None and hard.in_mean:
+        left = test.take(is_hard(test, hard.offsets))
+        found.append(_mean(BEYOND_OFFSET, hard.chosen.choice, hard.offsets, left, hard.chosen.relations))
+    return found
+
+
+def _mean(protocol: str, choice: Choice, offsets: Offsets | None, test: RankLedger, relations: list[str]) -> Mean:
+    edges = dict(zip(test.relations, np.bincount(test.relation, minlength=len(test.relations)).tolist()))
+    counted = [name for name in relations if edges.get(name)]
+    among = max(1, sum(name not in NOT_IN_MEAN for name in counted))
+    return Mean(protocol, choice, offsets, {name: 100 / among / edges[name] for name in counted})
+
+
+def on_test(ledger: RankLedger, test: RankLedger, published: Sequence[Mean]) -> Influence:
+    """The influence of the functions of a `ledger` of the split that is scored on the published means of `test`."""
+    influence = _without_means(ledger)
+    for mean in published:
+        functions, points = mean.points(test)
+        for cell, of_cell in zip(CELLS, points):
+            influence.add(f"{mean.protocol}: {cell}", functions, of_cell.sum(axis=1))
+        for of_relation in points[0].T:
+            influence.add_part(f"{mean.protocol}: {PART}", functions, of_relation * mean.among)
+    return influence
+
+
+def on_validation(
+    ledger: RankLedger,
+    validation: RankLedger,
+    test: RankLedger,
+    published: Sequence[Mean],
+    unread: Collection[int] = (),
+) -> Influence:
+    """The influence of the functions of a `ledger` of the split on which heads are chosen: those of the published means
+    that choose on `validation`."""
+    influence = _without_means(ledger)
+    for mean in published[1:]:
+        chosen_on, scored = mean.edges(validation), mean.edges(test)
+        totals = scored.counts()
+        for number, rule in enumerate(RULES):
+            for name, functions, edges, hits in _by_relation(chosen_on, rule):
+                if name not in mean.weight:
+                    continue
+                found = totals.hits(name, rule).reshape(-1, WORST_RANK)  # (heads, k)
+                lost = int(edges[np.isin(functions, list(unread))].sum())
+                for k, of_k, (layer, head) in zip(TABLE_KS, hits, mean.choice[name][number, TABLE_PLACES].tolist()):
+                    best = layer * totals.heads + head
+                    points = mean.weight[name] * _of_choice(edges, of_k, found[:, int(k) - 1], best, lost)
+                    influence.add(f"{mean.protocol}: {rule}, k = {k}", functions, points)
+                    if (rule, k) == (RULES[0], TABLE_KS[0]):
+                        influence.add_part(f"{mean.protocol}: {PART}", functions, points * mean.among)
+    return influence
+
+
+def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: int, lost: int) -> np.ndarray:
+    """Hits on test that functions may have gained by the choice of a head: (f,).
+
+    `edges` (f,) and `hits` (f, heads) of functions of validation, of which `lost` edges were not read; `scored`
+    (heads,): hits on test; `chosen`: the head.
+    """
+    totals = hits.sum(axis=0)
+    best, worse = int(totals.argmax()), np.flatnonzero(scored < scored[chosen])
+    if not len(worse):
+        return np.zeros(len(edges))
+    margin = np.maximum(totals[best] - lost - totals[worse], 1)
+    swing = hits[:, [best]] + edges[:, None] - hits[:, worse]
+    return (np.minimum(swing / margin, 1) * (scored[chosen] - scored[worse])).max(axis=1)
+
+
+def _by_relation(ledger: RankLedger, rule: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Each relation, its functions (f,), their edges (f,), and the hits of every head: integers (k, f, heads)."""
+    key = ledger.relation.astype(np.int64) << 32 | ledger.function
+    pairs, pair, edges = np.unique(key, return_inverse=True, return_counts=True)
+    hits = np.zeros((len(TABLE_KS), len(pairs), int(np.prod(ledger.ranks.shape[2:]))), np.int32)
+    for part, ranks in ledger.parts():
+        order = np.argsort(pair[part], kind="stable")
+        of_rule, here = ranks[RULES.index(rule)].reshape(len(order), -1)[order], pair[part][order]
+        starts = np.flatnonzero(np.diff(here, prepend=-1))
+        for place, k in enumerate(TABLE_KS):
+            hits[place, here[starts]] += np.add.reduceat(of_rule < int(k), starts, axis=0, dtype=np.int32)
+    relation, function = pairs >> 32, pairs & (2**32 - 1)
+    for number in np.unique(relation).tolist():
+        of = relation == number
+        yield ledger.relations[number], function[of], edges[of], hits[:, of]
+
+
+def _without_means(ledger: RankLedger) -> Influence:
+    """The influence of the functions of a ledger, with the points by which each is drawn at least."""
+    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    places, row = np.unique(ledger.function, return_inverse=True)
+    weighs = 100 / np.count_nonzero(edges) / edges[ledger.relation]
+    return Influence(places, {}, {}, _LEAST * np.bincount(row, weights=weighs))
+
+
+class RanksVerifier(Verifier[Probing]):
+    """Compares ranks."""
+
+    COUNTED = ("skips", "ties")
+    RERUN = "ranks"
+
+    @staticmethod
+    def places(ledger: RankLedger) -> np.ndarray:
+        return np.unique(ledger.function)
+
+    def complete(self) -> Criterion:
+        """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads of the model."""
+        ledger, encoder = self.ledger, self.experiment.encoder
+        ours = stacked([function.edges for function in self.experiment.functions])
+        if len(ledger) != len(ours):
+            return Criterion("edges", False, f"the ledger has {len(ledger)} edges, the data {len(ours)}")
+        if ledger.ranks.shape[2:] != (encoder.layers, encoder.heads):
+            return Criterion("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
+        order = np.argsort(ours.function, kind="stable")
+        names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
+        differing = np.asarray(ledger.relations, dtype=object)[ledger.relation] != names
+        for column in ("function", "head", "first", "last", "tokens"):
+            differing |= getattr(ledger, column) != getattr(ours, column)[order]
+        count = int(differing.sum())
+        return Criterion("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
+
+    @cached_property
+    def counterpart(self) -> RankLedger | None:
+        """The ledger of the result on the other split with the same settings, if it is in the same folder."""
+        settings = self.made.settings
+        split = "test" if settings.split == "validation" else "validation"
+        pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
+        alike = {"split": settings.split, "labels": settings.labels, "limit": settings.limit}
+        for file in sorted(self.file.parent.glob(pattern)):
+            try:
+                other = load(file)
+            except CodeSyntaxError:
+                continue
+            if other.settings.model_copy(update=alike) == settings:
+                return other.ledger
+        return None
+
+    @cached_property
+    def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
+        """As entries have them: the ledger of the split that is scored; if it is here, that of the one on which heads
+        are chosen; and the functions of the latter that were not read."""
+        settings, ledger, other, none = self.made.settings, self.ledger, self.counterpart, np.array([], int)
+        if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
+            return ledger, None, none
+        test, validation = (other, ledger) if settings.split == "validation" else (ledger, other)
+        alone = isinstance(self.experiment.data.location, datasets.Dataset)  # one split, without the other
+        if alone or settings.limit is not None or settings.control is not None:
+            return test, validation, none
+        splits = WholeSplits(self.experiment.data.location, settings.config, settings.direction)
+        test, whole = splits.completed(test, "test"), splits.completed(validation, "validation")
+        return test, whole, np.setdiff1d(whole.function, validation.function)
+
+    @property
+    def _chosen_on(self) -> bool:
+        """True if heads are chosen on this ledger, for another one."""
+        return self._submitted[1] is not None and self.made.settings.split == "validation"
+
+    @cached_property
+    def _published(self) -> list[Mean]:
+        return means(*self._submitted)
+
+    def influence(self) -> Influence:
+        test, validation, unread = self._submitted
+        if validation is not None and self._chosen_on:
+            return on_validation(self.ledger, validation, test, self._published, unread)
+        return on_test(self.ledger, test, self._published)
+
+    def compare(self, functions: Sequence[EncodedFunction]) -> Compared:
+        settings = self.experiment.settings
+        claimed = self.ledger.only(np.array([function.index for function in functions]))
+        again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
+        runner = Runner(self.experiment.encoder, settings.direction, None)
+        listener = partial(RankBounds, slack=SLACK[settings.precision])
+        for part, bounds in self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener)):
+            ends = np.searchsorted(claimed.function, [[function.index, function.index + 1] for function in part])
+            places = np.concatenate([np.arange(start, end) for start, end in ends])
+            again[:, places] = bounds[..., 0]
+            theirs = claimed.ranks[:, places]
+            outside[places] = ((theirs < bounds[..., 1]) | (theirs > bounds[..., 2])).any(axis=0)
+        if count := int(outside.sum()):
+            edge, layer, head = np.argwhere(outside)[0]
+            relation, function = claimed.relations[claimed.relation[edge]], claimed.function[edge]
+            where = f"{relation} in function {function} by head {layer}-{head}"
+            return Compared(f"{count} of {outside.size} ranks differ by more than rounding, as of {where}", False)
+        reproduced, published = replace(claimed, ranks=again), self._published
+        if self._chosen_on:  # of the scores on this split, whatever is chosen on it
+            published = means(self.ledger, None)
+        choices = [mean.choice for mean in published if mean.protocol != PUBLISHED]
+        return Compared(
+            f"{float((again != claimed.ranks).mean()):.3%} of {again.size} ranks differ, all of them by rounding",
+            True,
+            {**_better_ranks(claimed, reproduced), **_more_hits(claimed, reproduced, choices)},
+            _gained_means(claimed, reproduced, published),
+        )
+
+
+def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Mean]) -> dict[str, np.ndarray]:
+    """The name of each mean -> points that each function gains by the claim."""
+    functions = np.unique(claimed.function)
+    gained = {}
+    for mean in published:
+        chosen = [mean, mean]
+        if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
+            chosen = [mean._replace(choice=choose(ledger)) for ledger in (claimed, again)]
+        (places, theirs), (_, ours) = chosen[0].points(claimed), chosen[1].points(again)
+        for cell, points in zip(CELLS, (theirs - ours).sum(axis=-1)):
+            gained[f"{mean.protocol}: {cell}"] = np.zeros(len(functions))
+            gained[f"{mean.protocol}: {cell}"][np.searchsorted(functions, places)] = points
+    return gained
+
+
+def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarray]:
+    """For each head and rule, the ranks of a function that are claimed better, minus those claimed worse: (F,)."""
+    starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
+    signed = {}
+    for number, rule in enumerate(RULES):
+        better = np.sign(again.ranks[number].astype(np.int16) - claimed.ranks[number])
+        of_functions = np.add.reduceat(better, starts, axis=0, dtype=np.int64)
+        for layer, head in np.ndindex(of_functions.shape[1:]):
+            signed[f"head {layer}-{head} by the rule {rule}"] = of_functions[:, layer, head]
+    return signed
+
+
+def _more_hits(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
+    """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a function: (F,)."""
+    signed = {}
+    for number, choice in enumerate(choices):
+        theirs, ours = (apply(ledger, choice).at(TABLE_MEASURES) for ledger in (claimed, again))
+        for name, group in theirs.hits.groups.items():
+            gained = group.sums[theirs.system].sums.astype(np.int64) - ours.hits.groups[name].sums[ours.system].sums
+            for cell, of_cell in zip(CELLS, gained):
+                signed[f"the score of {name} ({cell}, choice {number + 1})"] = of_cell
+    return signed
+
+
+# ------------------------------------------------------------------------------------------------------ masked syntax
+
+MOST_UNSURE = 0.05
+"""The largest share of predictions that rounding may decide."""
+
+_MOST_TEXTS = 64  # of near-tied predictions in one copy
+
+_EXACT = 1e-9  # two computations of one similarity
+
+
+class CopiesVerifier(Verifier[Masking]):
+    """Masks and restores functions again."""
+
+    COUNTED = ("skips", "dropped")
+    RERUN = "copies again"
+    TOLERANCE: ClassVar = {
+        **dict.fromkeys((*HITS, *SIMILARITIES), 0.0),
+        **dict.fromkeys(FILLED, _EXACT),
+        "log_probability": DECIMALS_APART,
+    }
+
+    def complete(self) -> Criterion:
+        """Check that the ledger has as many copies of each function as there are to mask."""
+        copies = {function.index: function.copies for function in self.experiment.functions}
+        claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))
+        return Criterion("copies", claimed == copies, f"{len(self.ledger)} copies of {len(claimed)} functions")
+
+    def influence(self) -> Influence:
+        """By T1, and by T1 - T0, of which both may have been changed; what is left out may have been the worst."""
+        pairs = _pairs(self.ledger)
+        places = self.places(self.ledger)
+        influence = Influence(places, {}, {}, _LEAST * pairs.added(np.ones(len(pairs.function))))
+        for name, (t1, t0) in pairs.arms.items():
+            raised = np.nan_to_num(t1, nan=1)
+            influence.add(f"{name}: T1", places, pairs.added(raised))
+            influence.add(f"{name}: T1 - T0", places, pairs.added(raised + 1 - np.nan_to_num(t0)))
+        restored = np.nan_to_num(pairs.arms[SIMILARITIES[0]][0], nan=1)
+        for name in self.ledger.named():
+            of_type = restored * (pairs.node_type == name)
+            points = len(self.ledger.named()) * pairs.added(of_type)
+            influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", places, points)
+        return influence
+
+    def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
+        pairs, added = _pairs(ledger), {}
+        for name, (t1, t0) in pairs.arms.items():
+            added[f"{name}: T1"] = pairs.added(np.nan_to_num(t1))
+            added[f"{name}: T1 - T0"] = pairs.added(np.nan_to_num(t1) - np.nan_to_num(t0))
+        return added
+
+    def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
+        parts = [found for _, found in self.in_parts(functions, self.experiment.rows)]
+        again = np.concatenate([ledger.rows for ledger, _ in parts])
+        order = np.lexsort((again["copy"], again["node_type"], again["function"]))
+        rows, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
+        tolerance = {**self.TOLERANCE, **dict.fromkeys(HITS, unsure)}
+        tolerance |= dict.fromkeys(SIMILARITIES, np.where(unsure > 0, 1.0, _EXACT))
+        share = float(unsure.sum() / rows["masked"].sum())
+        undecided = f"{share} of their predictions are near ties, which rounding decides, so they cannot be checked"
+        return Rerun(rows, tolerance, undecided if share > MOST_UNSURE else "")
+
+    def impossible(
+        self, functions: Sequence[MaskedFunction], theirs: np.ndarray, rerun: Rerun, asked: np.ndarray
+    ) -> np.ndarray:
+        """Rows whose hits and similarities no text of near-tied predictions gives."""
+        other = theirs[HITS[0]] != rerun.rows[HITS[0]]
+        for name in SIMILARITIES:
+            other |= ~np.isclose(theirs[name], rerun.rows[name], 0, _EXACT, True)
+        impossible = np.zeros(len(theirs), bool)
+        by_index = {function.index: function for function in functions}
+        for at in np.flatnonzero(other & asked):
+            impossible[at] = not _possible(self.experiment, by_index[int(theirs[at]["function"])], theirs[at])
+        return impossible
+
+    def row(self, row: np.ndarray) -> str:
+        return f"copy {row['copy']} of {self.ledger.node_types[row['node_type']]} in function {row['function']}"
+
+    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {"in T1": rows["copy"] == 0, "in T0": rows["copy"] > 0}
+
+
+class _Pairs(NamedTuple):
+    """P pairs of a function and a node type: `function`, `node_type` (P,), and outcome -> T1 and T0 (2, P)."""
+
+    function: np.ndarray
+    node_type: np.ndarray
+    arms: dict[str, np.ndarray]
+
+    def added(self, values: np.ndarray) -> np.ndarray:
+        """What each function adds to the mean over node types of values (P,), in points."""
+        sums = {"": 100 * values[None]}
+        return Hits.of_rows(self.function, self.node_type.tolist(), sums, ("",), unit="points").contributions("")[0]
+
+
+def _pairs(ledger: RowLedger) -> _Pairs:
+    rows = ledger.rows
+    starts = np.flatnonzero(rows["copy"] == 0)
+    controls = np.diff(np.append(starts, len(rows))) - 1
+    outcomes = {name: rows[name].astype(float) for name in SIMILARITIES}
+    outcomes["restored"] = rows[HITS[0]] / rows["masked"]
+    arms = {}
+    for name, values in outcomes.items():
+        t0 = np.add.reduceat(np.where(rows["copy"] > 0, np.nan_to_num(values), 0), starts) / controls
+        arms[name] = np.stack([values[starts], t0])
+    return _Pairs(rows["function"][starts], np.asarray(ledger.names, object)[rows["node_type"][starts]], arms)
+
+
+def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
+    """True if near-tied predictions in a copy give the hits and similarities of a row.
+
+    When a hole is filled, all that is written behind a near tie follows from it: any text may.
+    """
+    import torch
+
+    model, restoration = masking.model, masking.restoration
+    if isinstance(model, InfillingModel):
+        return True
+    (read,) = restoration.masker.read([function.code])
+    copies, *_ = masking.copies(read, function.index)
+    positions = next(
+        copy.positions for copy in copies if copy.node_type == row["node_type"] and copy.number == row["copy"]
+    )
+    true = function.ids[positions]
+    columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
+    ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
+    if math.prod(map(len, ties)) > _MOST_TEXTS:
+        return False
+    for predicted in map(np.array, product(*ties)):
+        if (predicted == true).sum() == row[HITS[0]]:
+            found = restoration.similarity(read, positions, predicted)
+            if np.allclose([row[name] for name in SIMILARITIES], found, 0, 1e-9, True):
+                return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------- rows of log-probabilities
+
+
+class HeadsVerifier(Verifier[Ablation]):
+    """Chooses heads again, and silences them in functions again."""
+
+    COUNTED = ("skips", "left_out")
+    TOLERANCE: ClassVar = {"log_probability": DECIMALS_APART}
+
+    def counted(self) -> list[Criterion]:
+        theirs, ours = self.made.heads, self.experiment.provenance.heads
+        other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
+        differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
+        return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
+
+    def published(self, ledger: SilencingLedger) -> dict[str, np.ndarray]:
+        """In hundredths of a nat: the mean cost over relations, and its difference to that of matched heads."""
+        hits = silencing.hits(SilencingResult.from_ledger(ledger))["1"]
+        whole, best, matched = (100 * hits.contributions(system)[0] for system in silencing.SYSTEMS)
+        return {
+            "cost: mean over relations": whole - best,
+            "cost beyond matched heads: mean over relations": matched - best,
+        }
+
+    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        silenced = rows["silenced"]
+        return {
+            "of the whole model": silenced == 0,
+            "without best heads": silenced == 1,
+            "without others": silenced > 1,
+        }
+
+
+class InformationVerifier(Verifier[Informing]):
+    """Fits an information probe again."""
+
+    COUNTED = ("skips", "left_out")
+    TOLERANCE: ClassVar = dict.fromkeys((f"{choice}_bits" for choice in (WORDS, BOTH)), DECIMALS_APART)
+
+    def published(self, ledger: InformationLedger) -> dict[str, np.ndarray]:
+        """In percent, and hundredths of a bit: the means over relations."""
+        measured = information.hits(InformationResult.from_ledger(ledger))
+        bits, uas = _counted(measured["bits"]), _counted(measured["uas"])
+        words, both = (100 * bits.contributions(choice)[0] for choice in (WORDS, BOTH))
+        found = {finder: uas.contributions(finder)[0] for finder in information.FINDERS}
+        return {**found, "adds": words - both, "open": words}
+
+
+ROUNDED = 0.02
+"""Nats by which the log-probability of a text may differ in other batches or on another machine, in float32."""
+
+SPREAD = 3.0
+"""Times the most by which two orders of batches differ in bfloat16, a claim may."""
+
+
+_LAST_DIGIT = 2e-6  # of numbers with six decimals
+
+
+S = TypeVar("S", bound=Scoring)
+
+
+class _LogProbabilities(Verifier[S]):
+    """Scores texts again."""
+
+    def rerun(self, functions: Sequence[Any]) -> Rerun:
+        rows, tolerance = super().rerun(functions).rows, dict(self.TOLERANCE)
+        if self.experiment.settings.precision == "bfloat16":
+            other = self._alone(functions)
+            for name in tolerance:
+                tolerance[name] += SPREAD * float(np.abs(rows[name] - other[name]).max())
+        return Rerun(rows, tolerance)
+
+    def _alone(self, functions: Sequence[Any]) -> np.ndarray:
+        """The rows, of which each text is a batch."""
+        batched, self.experiment.scorer = self.experiment.scorer, Scorer(self.experiment.model, 1)
+        try:
+            return super().rerun(functions).rows
+        finally:
+            self.experiment.scorer = batched
+
+
+class PreferenceVerifier(_LogProbabilities[Preferring]):
+    """Scores pairs again."""
+
+    TOLERANCE: ClassVar = dict.fromkeys((f"{text}_{of}" for text in ("good", "bad") for of in SCORES), ROUNDED)
+
+    def published(self, ledger: PreferenceLedger) -> dict[str, np.ndarray]:
+        """In percent: the means over phenomena, by pair."""
+        rows = ledger.rows
+        names, pairs = np.unique(rows["phenomenon"], return_counts=True)
+        few = frozenset(ledger.names[name] for name in names[pairs < LEAST_PAIRS])
+        phenomena = [ledger.names[name] for name in rows["phenomenon"]]
+        sums = {likelihood.MODEL: ledger.preferred().T}
+        hits = _counted(Hits.of_rows(rows["function"], phenomena, sums, SCORES, left_out=few))
+        return dict(zip(SCORES, hits.contributions(likelihood.MODEL)))
+
+
+class SurprisalVerifier(_LogProbabilities[Surprising]):
+    """Measures functions again."""
+
+    COUNTED = ("skips", "unmatched")
+    TOLERANCE: ClassVar = {
+        f"{of}{name}": ROUNDED if name == BITS else _LAST_DIGIT for of in ("", "control_") for name in MEASURED
+    }
+
+    def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
+        """In hundredths of a bit: by how much nodes are foreseen better than their controls, and than by 5-grams."""
+        added = {}
+        for role, hits in likelihood.of_surprisal(SurprisalResult.from_ledger(ledger)).items():
+            if role in ROLES and hits.names:
+                counted = _counted(hits)
+                here = np.searchsorted(self.places(ledger), hits.clusters)
+                gained = counted.contributions(likelihood.CONTROL) - counted.contributions(likelihood.NODE)
+                for measure in (BITS, likelihood.OVER):
+                    points = np.zeros(len(self.places(ledger)))
+                    points[here] = 100 * gained[hits.measures.index(measure)]
+                    added[f"{role}: {measure}"] = points
+        return added
+
+
+def _counted(hits: Hits) -> Hits:
+    """The same, of which all groups are in the mean if none is."""
+    return hits if hits.counted else replace(hits, left_out=frozenset())

@@ -1,0 +1,102 @@
+"""The instruments: where the parts of each are. They are imported when they are asked for, and not before."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from codesyntax_dataset.errors import LedgerError
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """The parts of an instrument, each as `module:name`.
+
+    `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and settings; `verifies`: how
+    the rows are run again, their tolerances, and what functions add to the published numbers; `enters`: its entry on
+    boards, empty if these do not take it.
+    """
+
+    runs: str
+    results: str
+    verifies: str = "probing.evidence.verify:Verifier"
+    enters: str = ""
+
+    @property
+    def experiment(self) -> Any:
+        return _part(self.runs)
+
+    @property
+    def result(self) -> Any:
+        return _part(self.results)
+
+    @property
+    def ledger(self) -> Any:
+        return self.result.LEDGER
+
+    @property
+    def settings(self) -> Any:
+        return self.result.PROVENANCE.model_fields["settings"].annotation
+
+    @property
+    def verifier(self) -> Any:
+        return _part(self.verifies)
+
+    @property
+    def entry(self) -> Any:
+        return _part(self.enters)
+
+
+def _part(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+_HERE = "probing.instruments"
+_RERUNS = "probing.evidence.reruns"
+
+INSTRUMENTS = {
+    ATTENTION: Instrument(
+        f"{_HERE}.attention.probe:Probing",
+        f"{_HERE}.attention.result:ProbeResult",
+        f"{_RERUNS}:RanksVerifier",
+        "probing.evidence.entry_attention:AttentionEntry",
+    ),
+    MASKING: Instrument(
+        f"{_HERE}.masking.mask:Masking",
+        f"{_HERE}.masking.result:MaskResult",
+        f"{_RERUNS}:CopiesVerifier",
+        "probing.evidence.entry_masked:MaskedEntry",
+    ),
+    SILENCING: Instrument(
+        f"{_HERE}.silencing.ablate:Ablation",
+        f"{_HERE}.silencing.result:SilencingResult",
+        f"{_RERUNS}:HeadsVerifier",
+    ),
+    INFORMATION: Instrument(
+        f"{_HERE}.information.inform:Informing",
+        f"{_HERE}.information.result:InformationResult",
+        f"{_RERUNS}:InformationVerifier",
+    ),
+    PREFERENCE: Instrument(
+        f"{_HERE}.likelihood.likelihood:Preferring",
+        f"{_HERE}.likelihood.result:PreferenceResult",
+        f"{_RERUNS}:PreferenceVerifier",
+    ),
+    SURPRISAL: Instrument(
+        f"{_HERE}.likelihood.likelihood:Surprising",
+        f"{_HERE}.likelihood.result:SurprisalResult",
+        f"{_RERUNS}:SurprisalVerifier",
+    ),
+}
+"""By the name that stands in ledgers, results and entries."""
+
+
+def instrument(name: str, file: str | os.PathLike) -> Instrument:
+    """The instrument of a file; raises LedgerError if there is none of this name."""
+    if name not in INSTRUMENTS:
+        raise LedgerError(f"{file} is of {name!r:.40}, expected one of {', '.join(INSTRUMENTS)}")
+    return INSTRUMENTS[name]

@@ -1,0 +1,393 @@
+"""What a GGUF file says is what its model is: each key changes it as it changes the model by hand, or is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from codesyntax_dataset.errors import ModelError
+from probing.models import gguf_file
+
+pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
+
+import gguf
+from support.models import gguf_files
+
+HEAD_DIM = 16
+EPS = {"attention.layer_norm_epsilon": 0.125}
+SIZES = {
+    "context_length": 512,
+    "embedding_length": 64,
+    "block_count": 2,
+    "feed_forward_length": 48,
+    "attention.head_count": 4,
+}
+GROUPED = SIZES | {"attention.head_count_kv": 2}
+RMS = GROUPED | {"attention.layer_norm_rms_epsilon": 0.125}
+EXPERTS = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 24}
+
+FIELDS = {
+    "max_position_embeddings": 512,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": None,
+    "tie_word_embeddings": True,
+}
+ROPE = {"rope_type": "default", "rope_theta": 1e4}
+WHOLE = {"rope_parameters": ROPE | {"partial_rotary_factor": 1.0}}
+SPARSE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+GEMMA = {"head_dim": HEAD_DIM, "query_pre_attn_scalar": HEAD_DIM, "sliding_window": 8, "rms_norm_eps": 0.125}
+
+# architecture of llama.cpp -> the keys of a file, and the type and fields of transformers' model
+ARCHITECTURES = {
+    "gemma2": (RMS | {"attention.sliding_window": 8}, "gemma2", GEMMA),
+    "gemma3": (
+        RMS | {"attention.sliding_window": 8},
+        "gemma3_text",
+        GEMMA
+        | {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}}
+        | {"layer_types": ["sliding_attention", "sliding_attention"]},
+    ),
+    "gpt2": (SIZES | EPS, "gpt2", {"n_inner": 48, "layer_norm_epsilon": 0.125}),
+    "llama": (RMS, "llama", {"rms_norm_eps": 0.125}),
+    "nemotron": (GROUPED | EPS, "nemotron", {"norm_eps": 0.125, "head_dim": HEAD_DIM} | WHOLE),
+    "phi3": (RMS, "phi3", {"rms_norm_eps": 0.125}),
+    "qwen2": (RMS, "qwen2", {"rms_norm_eps": 0.125}),
+    "qwen2moe": (
+        RMS | EXPERTS | {"expert_shared_feed_forward_length": 40},
+        "qwen2_moe",
+        SPARSE | {"rms_norm_eps": 0.125, "shared_expert_intermediate_size": 40},
+    ),
+    "qwen3": (RMS, "qwen3", {"rms_norm_eps": 0.125, "head_dim": HEAD_DIM}),
+    "qwen3moe": (
+        RMS | EXPERTS,
+        "qwen3_moe",
+        SPARSE | {"rms_norm_eps": 0.125, "head_dim": HEAD_DIM, "norm_topk_prob": True},
+    ),
+    "stablelm": (GROUPED | EPS, "stablelm", {"layer_norm_eps": 0.125} | WHOLE),
+    "starcoder2": (GROUPED | EPS, "starcoder2", {"norm_epsilon": 0.125}),
+}
+
+
+def by_hand(architecture: str, **fields) -> PreTrainedModel:
+    """The model of an architecture with other fields: weights are the same where shapes are."""
+    _, kind, own = ARCHITECTURES[architecture]
+    given = FIELDS | {"vocab_size": len(gguf_files.tokens())} | own | fields
+    if "n_inner" in given:
+        del given["intermediate_size"]
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **given)).eval()
+    generator = torch.Generator().manual_seed(0)
+    for _, weight in sorted(model.named_parameters()):
+        weight.data.normal_(0, 0.3, generator=generator)
+    return model
+
+
+def logits(model: PreTrainedModel) -> torch.Tensor:
+    with torch.no_grad():
+        return model(torch.arange(5, 69)[None]).logits
+
+
+def read(file: Path) -> PreTrainedModel:
+    """The model in a GGUF file, as it is probed."""
+    folder = gguf_file.converted(file, hashlib.sha256(file.read_bytes()).hexdigest())
+    return AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_file_is_its_model(architecture, tied, tmp_path):
+    if architecture == "gemma2" and not tied:
+        pytest.skip("ggml's Gemma 2 has no output layer of its own")
+    model = by_hand(architecture, tie_word_embeddings=tied)
+    file = gguf_files.save(tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0], model)
+    torch.testing.assert_close(logits(read(file)), logits(model), rtol=0, atol=1e-5)
+
+
+# Each form of scaled rotary positions ------------------------------------------------------------------------------
+
+
+def llama3_factors(factor: float, low: float, high: float, context: int) -> list[float]:
+    """As llama.cpp's converter writes them for `rope_type` llama3."""
+    factors = []
+    for pair in range(HEAD_DIM // 2):
+        wave = 2 * math.pi * 1e4 ** (2 * pair / HEAD_DIM)
+        smooth = (context / wave - low) / (high - low)
+        factors.append(
+            1.0 if wave < context / high else factor if wave > context / low else 1 / ((1 - smooth) / factor + smooth)
+        )
+    return factors
+
+
+YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 128}
+HAND_YARN = ROPE | {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+LONG, SHORT = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0], [1.0, 1.0, 1.25, 1.25, 1.5, 1.5, 2.0, 2.0]
+TENSORS = {"rope_factors_long.weight": LONG, "rope_factors_short.weight": SHORT}
+LONGROPE = {"rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.25}
+HAND_LONGROPE = ROPE | {
+    "rope_type": "longrope",
+    "long_factor": LONG,
+    "short_factor": SHORT,
+    "attention_factor": 1.25,
+    "original_max_position_embeddings": 32,
+}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 256}
+
+# keys, tensors, and what transformers calls them
+SCALINGS = {
+    "none": ({"rope.scaling.type": "none", "rope.scaling.factor": 4.0}, {}, ROPE),
+    "linear": ({"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, {}, ROPE | {"rope_type": "linear", "factor": 4.0}),
+    "a factor alone": ({"rope.scaling.factor": 4.0}, {}, ROPE | {"rope_type": "linear", "factor": 4.0}),
+    "of old files": ({"rope.scale_linear": 4.0}, {}, ROPE | {"rope_type": "linear", "factor": 4.0}),
+    "a factor of 0": ({"rope.scaling.factor": 0.0}, {}, ROPE),
+    "yarn": (YARN, {}, HAND_YARN),
+    "yarn of the context": (
+        {name: value for name, value in YARN.items() if "original" not in name},
+        {},
+        HAND_YARN | {"original_max_position_embeddings": 512},
+    ),
+    "yarn, each key": (
+        YARN
+        | {"rope.scaling.yarn_beta_fast": 16.0, "rope.scaling.yarn_beta_slow": 2.0, "rope.scaling.finetuned": True}
+        | {"rope.scaling.yarn_attn_factor": 0.75, "rope.scaling.yarn_ext_factor": 1.0},
+        {},
+        HAND_YARN | {"beta_fast": 16.0, "beta_slow": 2.0, "attention_factor": 0.75},
+    ),
+    "longrope": (LONGROPE | {"rope.scaling.type": "longrope"}, TENSORS, HAND_LONGROPE),
+    "longrope without a type": (LONGROPE, TENSORS, HAND_LONGROPE),
+    "longrope of a short text": (
+        LONGROPE | {"rope.scaling.original_context_length": 128},
+        TENSORS,
+        HAND_LONGROPE | {"original_max_position_embeddings": 128},
+    ),
+    "llama3": ({}, {"rope_freqs.weight": llama3_factors(8.0, 1.0, 4.0, 256)}, ROPE | {"rope_type": "llama3"} | LLAMA3),
+}  # fmt: skip
+
+
+def scaled(architecture: str, rope: dict) -> PreTrainedModel:
+    if architecture == "gemma3":
+        rope = {"full_attention": rope, "sliding_attention": ROPE}
+        return by_hand(architecture, rope_parameters=rope, layer_types=["full_attention", "sliding_attention"])
+    if architecture in ("nemotron", "phi3", "stablelm"):
+        rope = rope | {"partial_rotary_factor": 1.0}
+    fields = {"original_max_position_embeddings": rope.get("original_max_position_embeddings", 4096)}
+    return by_hand(architecture, rope_parameters=rope, **(fields if architecture == "phi3" else {}))
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"])
+def test_scaled_rotary_positions(architecture, scaling, tmp_path):
+    if (architecture, scaling) == ("phi3", "llama3"):
+        pytest.skip("transformers' Phi-3 has no such positions to compare with")
+    keys, tensors, rope = SCALINGS[scaling]
+    base = by_hand(architecture)
+    file = gguf_files.save(tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, base, tensors)
+    if architecture == "phi3" and rope["rope_type"] in ("linear", "yarn"):  # transformers' model has longrope alone
+        with pytest.raises(
+            ModelError, match=r"phi3\.rope\.scaling is (linear|yarn), which transformers' model does not have"
+        ):
+            gguf_file.config_of(file)
+        return
+    model = scaled(architecture, rope)
+    difference = (logits(read(file)) - logits(model)).abs().max().item()
+    assert difference < 1e-4
+    if rope != ROPE:
+        assert (logits(model) - logits(base)).abs().max() > 100 * difference + 0.01
+
+
+# Each other key ---------------------------------------------------------------------------------------------------
+
+
+def parts(rope: dict) -> dict:
+    """Gemma 3 of six layers, of which the last has no window."""
+    near, far = ROPE | rope.get("near", {}), ROPE | rope.get("far", {})
+    kinds = [*["sliding_attention"] * 5, "full_attention"]
+    rope = {"full_attention": far, "sliding_attention": near}
+    return {"num_hidden_layers": 6, "layer_types": kinds, "rope_parameters": rope}
+
+
+NEXT = {"block_count": 6}
+CHANGES = [
+    (name, {"rope.freq_base": 1e6}, {"rope_parameters": rope | {"rope_theta": 1e6}})
+    for name, rope in {
+        **dict.fromkeys(["gemma2", "llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "starcoder2"], ROPE),
+        **dict.fromkeys(["nemotron", "phi3", "stablelm"], WHOLE["rope_parameters"]),
+    }.items()
+] + [
+    *((name, {"block_count": 1}, {"num_hidden_layers": 1, "layer_types": None}) for name in ("llama", "qwen2", "gpt2")),
+    *((name, {"attention.head_count": 2, "attention.key_length": 16}, {"num_attention_heads": 2, "head_dim": 16})
+      for name in ("llama", "qwen3")),
+    *((name, {"attention.head_count_kv": 1}, {"num_key_value_heads": 1}) for name in ("llama", "phi3", "starcoder2")),
+    *((name, {"attention.layer_norm_rms_epsilon": 0.5}, {"rms_norm_eps": 0.5}) for name in ("llama", "qwen2", "gemma3")),
+    ("gpt2", {"attention.layer_norm_epsilon": 0.5}, {"layer_norm_epsilon": 0.5}),
+    ("nemotron", {"attention.layer_norm_epsilon": 0.5}, {"norm_eps": 0.5}),
+    ("stablelm", {"attention.layer_norm_epsilon": 0.5}, {"layer_norm_eps": 0.5}),
+    ("starcoder2", {"attention.layer_norm_epsilon": 0.5}, {"norm_epsilon": 0.5}),
+    *((name, {"attention.key_length": 32, "attention.value_length": 32}, {"head_dim": 32})
+      for name in ("llama", "qwen3", "starcoder2", "phi3")),
+    ("gemma2", {"attention.key_length": 32, "attention.value_length": 32}, {"head_dim": 32, "query_pre_attn_scalar": 32}),
+    *((name, {"rope.dimension_count": 8}, {"rope_parameters": ROPE | {"partial_rotary_factor": 0.5}})
+      for name in ("phi3", "stablelm", "nemotron")),
+    *((name, {"attention.sliding_window": 3}, {"sliding_window": 3}) for name in ("gemma2", "gemma3", "phi3")),
+    ("gemma2", {"attn_logit_softcapping": 0.5}, {"attn_logit_softcapping": 0.5}),
+    *((name, {"final_logit_softcapping": 0.5}, {"final_logit_softcapping": 0.5}) for name in ("gemma2", "gemma3")),
+    ("gemma2", {"block_count": 46, "attention.key_length": 8}, {"num_hidden_layers": 46, "layer_types": None, "head_dim": 8}),
+    ("gemma3", NEXT, parts({})),
+    ("gemma3", NEXT | {"rope.freq_base": 1e6}, parts({"far": {"rope_theta": 1e6}})),
+    ("gemma3", NEXT | {"rope.freq_base_swa": 1e6}, parts({"near": {"rope_theta": 1e6}})),
+    ("gemma3", NEXT | YARN, parts({"far": HAND_YARN})),
+    ("gemma3", NEXT | {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, parts({"far": {"rope_type": "linear", "factor": 8.0}})),
+    *((name, {"expert_used_count": 1}, {"num_experts_per_tok": 1}) for name in ("qwen2moe", "qwen3moe")),
+    *((name, {"expert_count": 3}, {"num_experts": 3}) for name in ("qwen2moe", "qwen3moe")),
+    *((name, {"expert_feed_forward_length": 16}, {"moe_intermediate_size": 16}) for name in ("qwen2moe", "qwen3moe")),
+    ("qwen2moe", {"expert_shared_feed_forward_length": 16}, {"shared_expert_intermediate_size": 16}),
+    ("stablelm", {"use_parallel_residual": True}, {"use_parallel_residual": True}),
+    *((name, {"embedding_length": 32}, {"hidden_size": 32, "head_dim": 8}) for name in ("llama", "qwen2")),
+    *((name, {"feed_forward_length": 32}, {"intermediate_size": 32}) for name in ("llama", "phi3", "starcoder2")),
+    ("gpt2", {"feed_forward_length": 32}, {"n_inner": 32}),
+    ("gpt2", {"context_length": 128}, {"max_position_embeddings": 128}),
+]  # fmt: skip
+"""Keys of a file, and the fields of transformers' model that say the same."""
+
+
+@pytest.mark.parametrize(
+    ("architecture", "keys", "fields"), CHANGES, ids=lambda part: part if isinstance(part, str) else "+".join(part)
+)
+def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, tmp_path):
+    model = by_hand(architecture, **fields)
+    file = gguf_files.save(tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, model)
+    ours = AutoModelForCausalLM.from_config(gguf_file.config_of(file)).eval()
+    ours.load_state_dict(model.state_dict())
+    assert torch.equal(logits(ours), logits(model))
+    if keys not in ({"context_length": 128}, NEXT):
+        assert (logits(by_hand(architecture)) - logits(model)).abs().max() > 1e-3
+
+
+def test_biases_are_those_that_the_file_has(tmp_path):
+    for architecture, fields in (
+        ("llama", {"attention_bias": True, "mlp_bias": True}),
+        ("qwen3", {"attention_bias": True}),
+        ("stablelm", {"use_qkv_bias": True}),
+    ):
+        model = by_hand(architecture, **fields)
+        file = gguf_files.save(tmp_path / f"{architecture}.gguf", architecture, ARCHITECTURES[architecture][0], model)
+        torch.testing.assert_close(logits(read(file)), logits(model), rtol=0, atol=1e-5)
+
+
+USED = {
+    *RMS, *EPS, *EXPERTS, "vocab_size", "expert_shared_feed_forward_length", "use_parallel_residual",
+    "attention.key_length", "attention.value_length", "attention.sliding_window", "attention.causal",
+    "attn_logit_softcapping", "final_logit_softcapping", "pooling_type", "tensor_data_layout",
+    *(f"rope.{name}" for name in ("freq_base", "freq_base_swa", "dimension_count", "scale_linear", "scaling.type")),
+    *(f"rope.scaling.{name}" for name in ("factor", "original_context_length", "attn_factor", "finetuned")),
+    *(f"rope.scaling.yarn_{name}" for name in ("attn_factor", "beta_fast", "beta_slow", "ext_factor")),
+}  # fmt: skip
+
+
+def all_keys() -> list[str]:
+    """Each key that the package gguf knows of some architecture."""
+    groups = [group for group in vars(gguf.Keys).values() if isinstance(group, type)]
+    groups += [inner for group in groups for inner in vars(group).values() if isinstance(inner, type)]
+    texts = [text for group in groups for text in vars(group).values() if isinstance(text, str)]
+    return sorted(
+        {text.removeprefix("{arch}.") for text in texts if text.startswith("{arch}.") and text.count("{") == 1}
+    )
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
+    own, model = ARCHITECTURES[architecture][0], by_hand(architecture)
+    others = [key for key in all_keys() if key not in USED]
+    assert len(others) > 70
+    for key in [*others, "a_key_of_tomorrow"]:
+        file = gguf_files.save(tmp_path / "a.gguf", architecture, own | {key: 3}, model)
+        with pytest.raises(
+            ModelError, match=rf"its key {architecture}\.{key} is 3, which is not known here.*: load the model"
+        ):
+            gguf_file.config_of(file)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_key_that_is_missing_is_named(architecture, tmp_path):
+    own, model = ARCHITECTURES[architecture][0], by_hand(architecture)
+    for key in own:
+        file = gguf_files.save(
+            tmp_path / "a.gguf", architecture, {name: value for name, value in own.items() if name != key}, model
+        )
+        with pytest.raises(ModelError, match=rf"it does not say {architecture}\.{key}: convert it again"):
+            gguf_file.config_of(file)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "keys", "tensors", "message"),
+    [
+        ("llama", {"attention.causal": False}, {}, r"llama\.attention\.causal is False, and True is what"),
+        ("llama", {"attention.value_length": 32}, {}, r"attention\.value_length is 32, and 16 is what"),
+        ("gpt2", {"attention.key_length": 32}, {}, r"gpt2\.attention\.key_length is 32, and 16 is what"),
+        ("gpt2", {"rope.freq_base": 1e4}, {}, r"gpt2\.rope\.freq_base is 10000\.0, which is not known"),
+        ("llama", {"rope.dimension_count": 8}, {}, r"rope\.dimension_count is 8, and 16 is what"),
+        ("llama", {"expert_count": 8}, {}, r"llama\.expert_count is 8, and 0 is what"),
+        ("llama", {"vocab_size": 264}, {}, r"vocab_size is 264, and 265 is what"),
+        ("gemma3", {"attn_logit_softcapping": 0.5}, {}, r"attn_logit_softcapping is 0\.5, which is not known"),
+        ("qwen2", {"attention.sliding_window": 8}, {}, r"sliding_window is 8, which is not known"),
+        ("llama", {"attention.head_count_kv": [2, 1]}, {}, r"head_count_kv is \[2, 1\], expected a number"),
+        ("llama", {"block_count": "two"}, {}, r"block_count is two, expected a number"),
+        ("llama", {"attention.head_count": 0}, {}, r"its keys say 2 layers of 0 heads"),
+        ("qwen2", {"block_count": 2**32 - 1}, {}, r"its keys say 4,294,967,295 layers of 4 heads"),
+        ("llama", {"rope.scaling.type": "dynamic"}, {}, r"rope\.scaling\.type is dynamic, with the factor 1 and the tensors none"),
+        ("llama", {"rope.scaling.type": "longrope"}, {}, r"type is longrope, with the factor 1 and the tensors none"),
+        ("llama", YARN, TENSORS, r"type is yarn, with the factor 4\.0 and the tensors rope_factors_long\.weight, rope_factors_short"),
+        ("llama", YARN | {"rope.scaling.attn_factor": 1.5}, {}, r"rope\.scaling\.attn_factor is 1\.5, and 1 is what"),
+        ("llama", YARN | {"rope.scaling.yarn_ext_factor": 0.5}, {}, r"yarn_ext_factor is 0\.5, and 1 is what"),
+        ("llama", {"rope.scaling.factor": 4.0}, {"rope_freqs.weight": LONG}, r"type is linear, with the factor 4\.0 and the tensors rope_freqs"),
+        ("llama", {}, {"rope_factors_long.weight": LONG}, r"type is longrope, with the factor 1 and the tensors rope_factors_long\.weight: "),
+        ("llama", {}, {"rope_freqs.weight": LONG[:4]}, r"factors for 4 frequencies, and 8 frequencies"),
+        ("llama", {"rope.scaling.factor": 4.0, "rope.scale_linear": 4.0}, {}, r"rope\.scale_linear is 4\.0, which is not known"),
+        ("llama", {"rope.scaling.yarn_beta_fast": 16.0}, {}, r"yarn_beta_fast is 16\.0, which is not known"),
+    ],
+)  # fmt: skip
+def test_what_transformers_cannot_say_is_refused(architecture, keys, tensors, message, tmp_path):
+    file = gguf_files.save(
+        tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, by_hand(architecture), tensors
+    )
+    with pytest.raises(ModelError, match=message):
+        gguf_file.config_of(file)
+
+
+def test_the_same_number_of_heads_for_each_layer_is_one_number(tmp_path):
+    keys = RMS | {"attention.head_count_kv": [2, 2], "attention.causal": True, "rope.scaling.finetuned": True}
+    file = gguf_files.save(tmp_path / "a.gguf", "llama", keys | {"pooling_type": 1}, by_hand("llama"))
+    assert gguf_file.config_of(file).num_key_value_heads == 2
+
+
+def test_a_tensor_without_a_place_is_no_model_without_it(tmp_path):
+    model, tensors = by_hand("llama"), {"blk.0.attn_q_norm.weight": [1.0] * HEAD_DIM}
+    weights = sum(weight.numel() for weight in model.parameters())
+    file = gguf_files.save(tmp_path / "a.gguf", "llama", RMS, model, tensors)
+    with pytest.raises(
+        ModelError, match=rf"tensors have {weights + HEAD_DIM:,} weights, and transformers' model has {weights:,}"
+    ):
+        read(file)
+
+
+def test_another_architecture_is_named(tmp_path):
+    file = gguf_files.save(tmp_path / "a.gguf", "llama", RMS, by_hand("llama"))
+    file.write_bytes(file.read_bytes().replace(b"llama", b"bloom"))
+    with pytest.raises(
+        ModelError, match="of the architecture bloom are not read.*expected gemma2, gemma3, gpt2, llama"
+    ):
+        gguf_file.config_of(file)

@@ -1,0 +1,43 @@
+"""Boards take attention and masking: results of other instruments are refused in a line that says what to do instead."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.models.minimal_pairs import pairs_folder, tiny_decoder
+
+from codesyntax_dataset.errors import EntryError, LedgerError
+from probing import prefer
+from probing.evidence import entry
+from probing.publish import submit
+from probing.publish.export import export
+from probing.runs.ledger_file import INFORMATION, PREFERENCE, SILENCING, SURPRISAL
+
+FILES = "publish the result with its ledger, two files that `codesyntax verify` checks"
+
+
+@pytest.mark.parametrize(
+    ("instrument", "instead"),
+    [
+        (PREFERENCE, "compare models on minimal pairs with lm-eval"),
+        (INFORMATION, FILES),
+        (SILENCING, FILES),
+        (SURPRISAL, FILES),
+    ],
+)
+def test_a_board_says_what_to_do_instead(instrument, instead):
+    made = json.dumps({"format": entry.FORMAT, "instrument": instrument}).encode()
+    with pytest.raises(EntryError, match=f"take attention and masking, not {instrument}: {instead}"):
+        entry.load(made)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_submit_and_export_do_too(tmp_path):
+    model, data = tiny_decoder(tmp_path / "tiny"), pairs_folder(tmp_path / "codesyntax")
+    prefer(model, data, output=tmp_path / "preferred")
+    with pytest.raises(LedgerError, match="not preference: compare models on minimal pairs with lm-eval"):
+        submit._complete([tmp_path / "preferred"], "maker/tiny")
+    with pytest.raises(LedgerError, match=r"not preference: .*, or take the CSV tables of `codesyntax report`"):
+        export([tmp_path / "preferred"], tmp_path / "out")
