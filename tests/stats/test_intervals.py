@@ -24,7 +24,6 @@ from probing.stats.intervals import (
     paired_p,
     ranks,
     sign_p,
-    spread_p,
     wilson,
     wilson_difference,
 )
@@ -34,7 +33,7 @@ def equal_shares(values):
     """The arguments of `mean_estimate` of a plain mean of values (F,)."""
     values = np.asarray(values, float)
     contribution = values / len(values)
-    return contribution, contribution - contribution.mean(), np.full(len(values), 1 / len(values))
+    return contribution.sum(), contribution, contribution - contribution.mean(), np.full(len(values), 1 / len(values))
 
 
 # One procedure for interval and p
@@ -52,46 +51,47 @@ def test_equal_shares_have_one_degree_less_than_clusters_and_no_cluster_has_none
 
 @pytest.mark.parametrize("seed", range(5))
 def test_interval_and_p_are_those_of_plain_loops(seed):
-    rng = np.random.default_rng(seed)
-    values = rng.exponential(size=9) - 0.4
-    contribution, influence, share = equal_shares(values)
+    values = np.random.default_rng(seed).exponential(size=9) - 0.4
+    value, _, influence, share = equal_shares(values)
     freedom = degrees_of(share)
-    low, high = interval(contribution.sum(), influence, freedom)
+    low, high = interval(value, influence, freedom)
     assert (low, high) == pytest.approx(plain_intervals.hall_interval(values.mean(), influence, freedom))
-    p = float(hall_p(contribution.sum(), influence, freedom))
-    assert p == pytest.approx(plain_intervals.hall_p(values.mean(), influence, freedom))
-    assert (p > ALPHA) == (low <= 0 <= high)
+    assert float(hall_p(values)) == pytest.approx(plain_intervals.hall_p(values))
+    assert (hall_p(values) > ALPHA) == (low <= 0 <= high)
 
 
 def test_without_skewness_they_are_students():
-    values = np.array([-3.0, -1, 0, 0, 1, 3]) + 2
-    contribution, influence, _ = equal_shares(values)
+    values = np.array([-3.0, -1, 1, 3]) + 2.5
+    value, _, influence, _ = equal_shares(values)
     expected = stats.ttest_1samp(values, 0)
-    assert interval(contribution.sum(), influence, 5) == pytest.approx(tuple(expected.confidence_interval()))
-    assert hall_p(contribution.sum(), influence, 5) == pytest.approx(expected.pvalue)
+    assert interval(value, influence, 3) == pytest.approx(tuple(expected.confidence_interval()))
+    assert hall_p(values) == pytest.approx(expected.pvalue)
 
 
 def test_a_mean_without_spread_is_certain():
-    contribution, influence, _ = equal_shares([2.0] * 6)
-    assert interval(contribution.sum(), influence, 5) == pytest.approx((2, 2))
-    assert hall_p(contribution.sum(), influence, 5) == 0
-    assert hall_p(np.array(0.0), influence, 5) == 1
+    value, _, influence, _ = equal_shares([2.0] * 6)
+    assert interval(value, influence, 5) == pytest.approx((2, 2))
+    assert hall_p(np.full(6, 2.0)) == pytest.approx(0) and hall_p(np.zeros(6)) == 1
 
 
-def test_fewer_than_three_clusters_have_no_interval_and_no_small_p():
+def test_differences_that_are_zero_say_nothing_of_the_mean_of_others_and_two_are_too_few():
+    values = np.array([0.3, 0.8, -1.1, 1.7, 2.0, 2.6])
+    assert hall_p(np.append(values, np.zeros(9))) == pytest.approx(hall_p(values))
+    assert hall_p(np.array([1.0, 2, 0, 0])) == 1 > hall_p(np.array([1.0, 2, 1.5, 0]))
+
+
+def test_fewer_than_three_clusters_have_no_interval():
     for values, known in (([5.0, 6.0], False), ([5.0, 6.0, 7.0], True)):
-        contribution, influence, share = equal_shares(values)
-        estimate = mean_estimate(contribution, influence, share, tested=True)
+        estimate = mean_estimate(*equal_shares(values), tested=True)
         assert estimate.value == pytest.approx(np.mean(values)) and estimate.n == len(values)
         assert np.isfinite([estimate.low, estimate.high]).all() == known
-        assert (spread_p(contribution.sum(), influence, share) == 1) == (not known)
 
 
 def test_clusters_without_a_share_change_nothing():
-    contribution, influence, share = equal_shares([1.0, 2, 4, 3, 7, 1])
-    more = [np.append(part, [0, 0]) for part in (contribution, influence, share)]
-    one, other = (mean_estimate(*parts, tested=False) for parts in ((contribution, influence, share), more))
-    assert other[:3] == pytest.approx(one[:3], nan_ok=True) and other.n == one.n == 6
+    value, *parts = equal_shares([1.0, 2, 4, 3, 7, 1])
+    more = [np.append(part, [0, 0]) for part in parts]
+    one, other = (mean_estimate(value, *of, tested=False) for of in (parts, more))
+    assert other[:3] == pytest.approx(one[:3]) and other.n == one.n == 6
 
 
 def test_a_mean_that_is_not_tested_has_no_p():
@@ -99,9 +99,10 @@ def test_a_mean_that_is_not_tested_has_no_p():
     assert np.isnan(estimate.p)
 
 
-def test_bounds_reach_to_zero_where_the_test_does_not_separate():
-    low, high = agreeing(np.array([1.0, 1, -3]), np.array([2.0, 2, -1]), np.array([0.050001, ALPHA, 0.9]))
-    assert low.tolist() == [0, 1, -3] and high.tolist() == [2, 2, 0]
+def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it_where_it_does():
+    value, p = np.array([1.5, 1.5, -2, 1]), np.array([0.050001, ALPHA, 0.9, ALPHA])
+    low, high = agreeing(value, np.array([1.0, 1, -3, -0.5]), np.array([2.0, 2, -1, 2]), p)
+    assert low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)] and low[3] > 0 and high.tolist() == [2, 2, 0, 2]
 
 
 # Random signs
@@ -116,7 +117,7 @@ def test_sign_p_is_that_of_all_exchanges(values):
 def test_equal_systems_have_p_1():
     assert paired_p(np.zeros(8)) == 1
     (p,) = sign_p([(np.arange(4), np.zeros((2, 4)))], 4)
-    assert p == pytest.approx([0.5, 0.5], abs=1e-3)  # mid-p of sums that are all equal; the spread says 1
+    assert p == pytest.approx([0.5, 0.5], abs=1e-3)  # mid-p of sums that are all equal; Hall's t says 1
 
 
 def test_parts_have_the_same_exchanges_whatever_is_beside_them():
@@ -131,9 +132,8 @@ def test_parts_have_the_same_exchanges_whatever_is_beside_them():
 def test_paired_p_is_the_larger_of_both_tests():
     rng = np.random.default_rng(1)
     for values in (rng.normal(0.4, 1, 12), rng.exponential(size=12) - 0.3):
-        contribution, influence, _ = equal_shares(values)
-        spread = plain_intervals.hall_p(contribution.sum(), influence, 11)
-        assert float(paired_p(values)) == pytest.approx(max(plain_intervals.signs_p(values), spread), abs=0.015)
+        expected = max(plain_intervals.signs_p(values), plain_intervals.hall_p(values))
+        assert float(paired_p(values)) == pytest.approx(expected, abs=0.015)
 
 
 def test_the_smallest_p_is_that_of_the_exchanges():

@@ -29,9 +29,15 @@ def hall_transformed(value: float, skewness: float) -> float:
     return value + skewness * value**2 / 3 + skewness**2 * value**3 / 27 + skewness / 6
 
 
-def hall_p(value: float, influence: Sequence[float], freedom: float) -> float:
-    error, skewness = moments(influence)
-    return float(2 * t.sf(abs(hall_transformed(value / error, skewness)), freedom))
+def hall_p(differences: Sequence[float]) -> float:
+    """Two-sided p that the mean is 0, of the differences that are not 0; 1 for fewer than three."""
+    known = [of for of in differences if of != 0]
+    size = len(known)
+    if size < 3:
+        return 1.0
+    mean = sum(known) / size
+    error, skewness = moments([(of - mean) / size for of in known])
+    return float(2 * t.sf(abs(hall_transformed(mean / error, skewness)), size - 1))
 
 
 def hall_interval(value: float, influence: Sequence[float], freedom: float) -> tuple[float, float]:
