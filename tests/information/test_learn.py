@@ -75,7 +75,7 @@ def test_heads_that_copy_offsets_add_nothing(distance):
 def test_where_words_miss_too_little_attention_is_not_learned_beside_them(monkeypatch):
     """Another repository may break the rule: dependents are 3 tokens after their heads in validation, and 4 in test."""
     experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
-    assert found(experiment)[2] == (0, 0, 0)
+    assert found(experiment)[2][:3] == (0, 0, 0)
     monkeypatch.setattr("probing.instruments.information.learn.LEAST_MISSED", 0)
     experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
     assert found(experiment)[2].high < 0

@@ -21,6 +21,7 @@ from probing.models.location import TINY_DECODER
 from probing.report.information import surprisal_sentence as _sentence
 from probing.report.report import report
 from probing.report.results import parts
+from probing.stats.intervals import Estimate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
