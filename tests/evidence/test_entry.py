@@ -185,7 +185,7 @@ def test_no_tokenizer_gains_by_reading_less(word, evidence, all_read):
     honest, whole, codes = all_read
     found = honest.cells
     spelled = {place for place, code in enumerate(codes) if word in re.findall(r"\w+|[^\w\s]", code)}
-    shares = dict(zip(evidence.chosen["held-out"].functions.tolist(), honest.shares[0]))
+    shares = dict(zip(evidence.hits["held-out"].functions.tolist(), honest.shares[0]))
     poor = sorted(spelled & shares.keys(), key=shares.get)[: max(1, len(spelled) // 2)]
     kept = np.setdiff1d(evidence.probed.test.ledger.function, poor)
     if len(kept) == len(shares):
