@@ -25,8 +25,7 @@ from probing.report import figures
 from probing.report.figures import Drawn
 from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
-from probing.stats.intervals import Estimate
-from probing.stats.statistics import SEPARATED
+from probing.stats.intervals import ALPHA, Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -43,7 +42,7 @@ interval) or the value alone; a difference is [value, low, high, p]; an effect i
 same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 COLOURED = (
-    f"Green or orange: p < {SEPARATED}. Intervals are not corrected for several tests, so one may exclude 0 although "
+    f"Green or orange: p up to {ALPHA}. Intervals are not corrected for several tests, so one may exclude 0 although "
     "the corrected p does not separate the difference from 0."
 )
 """The meaning of the colours of a table, for its notes."""
@@ -51,7 +50,7 @@ COLOURED = (
 
 def separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
-    return p < SEPARATED
+    return p <= ALPHA
 
 
 def bounded(estimate: Estimate) -> list[Cell]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.evidence.beyond import LEAST_EDGES
 from probing.report import beyond, figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
@@ -18,7 +19,7 @@ from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, Gain, K, gains
 from probing.report.words import counted, listed
-from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES
+from probing.stats.intervals import FEW_CLUSTERS
 
 TITLE = "What was found"
 
@@ -106,14 +107,14 @@ def relations(model: Subject, units: str) -> str:
     all_gains = gains(model)
     if not all_gains:
         return (
-            f"Too little data to compare relations: in each, fewer than {FEW_FUNCTIONS} {units} have edges, or "
+            f"Too little data to compare relations: in each, fewer than {FEW_CLUSTERS} {units} have edges, or "
             "validation has none."
         )
     above = [gain for gain in all_gains if gain.difference > 0]
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
-        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
+        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_CLUSTERS} {units}, the heads of {model.name} "
         f"find significantly more than the best baseline in {better} and significantly less in {worse} (held-out)."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."

@@ -21,7 +21,7 @@ from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
 from probing.report.scored import FILTERS, RULE, K, difference_on, gains, head_name, with_marks
-from probing.stats.statistics import FEW_FUNCTIONS
+from probing.stats.intervals import FEW_CLUSTERS
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -51,7 +51,7 @@ def preview(findings: Findings) -> Figure | None:
     return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
-        f"offset or keyword. {findings.drawn_in_words}Of the relations in at least {FEW_FUNCTIONS} "
+        f"offset or keyword. {findings.drawn_in_words}Of the relations in at least {FEW_CLUSTERS} "
         f"{findings.language.units}, those where {best.name} gains most over the best baseline (top) and loses most "
         "(bottom), held-out. Bars without a line have no interval.",
         f"Bars of the top-1 scores of {', '.join(chosen)}. The table of relations has the numbers.",
@@ -135,7 +135,7 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
 def layers(findings: Findings, subject: Subject) -> Section:
     published, title = subject.scores.protocols["published"].relations, f"Relations by layer in {subject.name}"
     names = [name for name in subject.heads if not published[name].few_functions]
-    key, least = findings.file("layers", subject), f"in at least {FEW_FUNCTIONS} {findings.language.units}"
+    key, least = findings.file("layers", subject), f"in at least {FEW_CLUSTERS} {findings.language.units}"
     if len(names) < 2:
         return Section(key, title, [f"Too few functions: fewer than two relations are {least}."])
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}

@@ -90,7 +90,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     """The report that `report` writes."""
     files = by_instrument(results)
     probed = files.pop(ATTENTION)
-    tell("reading results, resampling them for intervals and tests")
+    tell("reading results, computing intervals and tests")
     masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
     informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
     others = [INSTRUMENTS[name].result.load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]

@@ -300,7 +300,7 @@ def _baseline_means(result: BaselineResult) -> Table:
         means.insert(1, ("published", counted["held-out"], result.same_relations))
     return Table(
         "baseline-means",
-        f"mean over relations, {RULE} token, with 95 % intervals from a bootstrap over functions",
+        f"mean over relations, {RULE} token, with 95 % intervals over functions",
         [
             Column("baseline", of=lambda protocol, kind, *_: f"{kind}, {protocol}"),
             Column("relations", COUNT, spare=(1,), of=lambda protocol, kind, number, scores: number),

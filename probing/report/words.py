@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
+from probing.evidence.beyond import LEAST_EDGES
 from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.report.kinds import Kind
-from probing.stats.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
+from probing.stats.intervals import FEW_CLUSTERS, PERMUTATIONS
 
 _VALUES = {
-    "FEW_FUNCTIONS": FEW_FUNCTIONS,
+    "FEW_CLUSTERS": FEW_CLUSTERS,
     "PERMUTATIONS": PERMUTATIONS,
-    "RESAMPLES": RESAMPLES,
     "LEAST_EDGES": LEAST_EDGES,
     "LEAST_PAIRS": LEAST_PAIRS,
     "PAPER": paper.source(),

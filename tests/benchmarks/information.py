@@ -31,8 +31,8 @@ def nulls(number: int = 40) -> None:
 
     import probing
     from codesyntax_dataset.build import build
-    from probing.evidence.effect import usable
     from probing.models import selfcheck
+    from probing.report.information import InformedModel
     from probing.runs import experiment
 
     with tempfile.TemporaryDirectory() as folder:
@@ -40,11 +40,11 @@ def nulls(number: int = 40) -> None:
         found, means = [], []
         for seed in range(number):
             given = {"control": "random-weights", "seed": seed, "edges": 100}
-            effects = usable(probing.inform("tiny-code-mlm", Path(folder) / "sample", "python", **given))
-            relations = [one["adds"] for one in effects.relations.values() if one["adds"].low == one["adds"].low]
+            model = InformedModel("", probing.inform("tiny-code-mlm", Path(folder) / "sample", "python", **given))
+            relations = [adds for adds in model.adds.values() if adds.low == adds.low]
             found += [covers(one) for one in relations]
-            means.append(effects.mean["adds"])
-            told = f"{np.mean([one.estimate for one in means]):+.4f} bits, largest {max(one.estimate for one in means):+.4f}"
+            means.append(model.adds_mean)
+            told = f"{np.mean([one.value for one in means]):+.4f} bits, largest {max(one.value for one in means):+.4f}"
             print(
                 f"{seed + 1} twins: 0 in {np.mean(found):.1%} of {len(found)} relations, in "
                 f"{np.mean([covers(one) for one in means]):.1%} of means; mean {told}",
@@ -55,8 +55,8 @@ def nulls(number: int = 40) -> None:
     found = []
     for seed in range(number):
         result = experiment.run(informing(noise(30, 9), functions=40, tokens=17, edges=12, seed=seed))
-        found.append(usable(result).relations[RELATION]["adds"])
-        told = f"mean {np.mean([one.estimate for one in found]):+.4f} bits"
+        found.append(InformedModel("", result).adds[RELATION])
+        told = f"mean {np.mean([one.value for one in found]):+.4f} bits"
         print(
             f"{seed + 1} times 270 noise heads: 0 in {np.mean([covers(one) for one in found]):.1%}, {told}", flush=True
         )
@@ -64,21 +64,39 @@ def nulls(number: int = 40) -> None:
 
 def coverage(file: str, samples: int = 400) -> None:
     """How often intervals of samples hold the value of all functions: 95 % is right."""
-    from probing.evidence.effect import MEASURED, by_function, effects, means
-    from probing.instruments.information.result import InformationResult
+    from probing.instruments.information.hits import FINDERS, hits
+    from probing.instruments.information.result import BOTH, WORDS, InformationResult
 
-    result, rng = InformationResult.load(file), np.random.default_rng(0)
-    names, edges, sums = by_function(result.ledger)
-    counted = [place for place, name in enumerate(names) if result.relations[name].in_mean]
-    edges, sums = edges[:, counted], sums[:, counted]
-    truth = means(edges.sum(axis=0), sums.sum(axis=0))
-    held = np.zeros((samples, len(truth)), bool)
-    for number in range(samples):
-        drawn = rng.integers(len(edges), size=len(edges))
-        each = effects(edges[drawn], sums[drawn])
-        held[number] = [one.low <= true <= one.high for one, true in zip(each, truth)]
-    for name, share in zip((*MEASURED, "share"), held.mean(axis=0)):
-        print(f"{name}: {share:.1%} of {samples} intervals of means hold the value of all {len(edges)} functions")
+    measured, rng = hits(InformationResult.load(file)), np.random.default_rng(0)
+    asked = [("bits", WORDS, BOTH), *(("uas", finder, None) for finder in FINDERS)]
+    for measure, system, against in asked:
+        of_all = measured[measure]
+        truth, clusters, held = of_all.mean(system, against).at(0).value, len(of_all.clusters), []
+        for _ in range(samples):
+            drawn = np.bincount(rng.integers(clusters, size=clusters), minlength=clusters)
+            mean = _repeated(of_all, drawn).mean(system, against).at(0)
+            held.append(mean.low <= truth <= mean.high)
+        name = f"{measure}, {system}" + (f" against {against}" if against else "")
+        print(f"{name}: {np.mean(held):.1%} of {samples} intervals of means hold the value of all {clusters} functions")
+
+
+def _repeated(hits, drawn):
+    """Hits of clusters as often as they were `drawn` (F,), each a cluster of its own."""
+    from probing.stats.hits import Hits
+
+    clusters, names, n, sums = [], [], [], {system: [] for system in hits.systems}
+    first = np.cumsum(drawn) - drawn
+    for name, group in hits.groups.items():
+        rows = np.repeat(np.arange(len(group.places)), drawn[group.places])
+        copy = np.concatenate([np.arange(drawn[place]) for place in group.places])
+        clusters.append(first[group.places][rows] + copy)
+        names += [name] * len(rows)
+        n.append(group.n[rows])
+        for system, parts in sums.items():
+            parts.append(group.sums[system].sums[:, rows])
+    of_rows = {system: np.concatenate(parts, axis=1) for system, parts in sums.items()}
+    fields = {"unit": hits.unit, "left_out": hits.left_out}
+    return Hits.of_rows(np.concatenate(clusters), names, of_rows, hits.measures, np.concatenate(n), **fields)
 
 
 def cost(model: str, data: str) -> None:

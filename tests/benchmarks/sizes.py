@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -18,13 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from support.simulations import sizes
 
-FUNCTIONS, PAIRED = (20, 60), (8, 10, 15, 20, 50, 200)
+FUNCTIONS = (20, 60)
 
 ROWS = (
-    *(
-        (f"paired test, differences {name}", PAIRED, 0.5, "deviations", partial(sizes.paired_rejects, draw))
-        for name, draw in sizes.DIFFERENCES.items()
-    ),
     ("the mean of ten relations, any of them", FUNCTIONS, 0.2, "of the edges", sizes.heads_differ),
     ("any of ten heads serves most, any three cost more", FUNCTIONS, 0.5, "deviations", sizes.heads_serve),
     ("a candidate for any of ten relations", FUNCTIONS, 0.2, "of the edges", sizes.candidates_chosen),

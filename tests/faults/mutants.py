@@ -58,13 +58,12 @@ CORE = (
     "probing/instruments/attention/ranking.py",
     "probing/evidence/baselines.py",
     "probing/evidence/beyond.py",
-    "probing/evidence/selection.py",
-    "probing/stats/statistics.py",
-    "probing/evidence/uncertainty.py",
+    "probing/stats/hits.py",
+    "probing/stats/intervals.py",
 )
 """From attention to the numbers of a report."""
 
-TESTS = ("metric", "attention", "evidence")
+TESTS = ("metric", "attention", "evidence", "stats")
 """The rooms of tests that execute the core most; the others could only kill more."""
 
 SLOW_TESTS = ("tests/metric/test_metric", "tests/evidence/test_baselines", "tests/evidence/test_selection")

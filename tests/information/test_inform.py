@@ -14,7 +14,6 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
-from probing.evidence.effect import MEASURED, Effect, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.instruments.information.inform import Informing, _found
 from probing.instruments.information.learn import Learned
@@ -24,6 +23,7 @@ from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions
 from probing.runs.session import Session
+from probing.stats.intervals import Estimate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -165,7 +165,7 @@ def test_controls(inform, control):
     """Each says what it is, and attention adds nothing: intervals reach down to 0."""
     found = inform(control=control, seed=3)
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
-    assert all(effects["adds"].low <= 0.005 for effects in usable(found).relations.values() if effects["adds"].low)
+    assert all(adds.low <= 0.005 for adds in InformedModel("", found).adds.values() if adds.low)
 
 
 def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
@@ -185,7 +185,7 @@ def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
             places.setdefault((edge["relation"], words[head]), {0, 1, 2, 3}).intersection_update(fits)
     assert all(places.values()) and {min(of) for of in places.values()} == {0, 1, 2, 3} and len(places) > 300
     task = inform(control="control-task", seed=3)
-    informed = [InformedModel(name, of, usable(of)) for name, of in (("model", result), ("task", task))]
+    informed = [InformedModel(name, of) for name, of in (("model", result), ("task", task))]
     shown = [row[-1] for row in _together(informed).rows]
     same = [name for name, of in result.relations.items() if of.in_mean and name in task.relations]
     differences = [result.relations[name].attention.uas - task.relations[name].attention.uas for name in same]
@@ -194,63 +194,20 @@ def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
 
 def test_intervals_are_of_functions(result):
     """The estimate is the mean; a relation in few functions has no interval; a copy of all functions has a narrower one."""
-    found = usable(result)
-    for name, measured in found.relations.items():
+    found = InformedModel("", result)
+    for number, (name, adds) in enumerate(found.adds.items()):
         one = result.relations[name]
-        assert measured["adds"].estimate == pytest.approx(one.adds) and measured["best"].estimate == pytest.approx(
-            one.best
-        )
-        assert np.isnan(measured["adds"].low) == (one.functions < 6)
-    assert found.mean["adds"].estimate == pytest.approx(result.mean.adds)
-    assert found.share.estimate == pytest.approx(result.mean.share)
+        assert adds.value == pytest.approx(one.adds) and adds.n == one.functions
+        assert found.hits["uas"].scores("best")[0, number] == pytest.approx(one.best)
+        assert np.isnan(adds.low) == (one.functions < 6)
+    assert found.adds_mean.value == pytest.approx(result.mean.adds)
+    assert found.share.value == pytest.approx(result.mean.share)
+    assert found.finds("both").value == pytest.approx(result.mean.both.uas)
     rows = np.concatenate([result.ledger.rows] * 4)
     rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)
     ledger = InformationLedger(result.ledger.names, rows, result.ledger.settings).sorted()
-    more = usable(InformationResult.from_ledger(ledger)).mean["words"]
-    once = found.mean["words"]
+    more, once = InformedModel("", InformationResult.from_ledger(ledger)).finds("words"), found.finds("words")
     assert (more.high - more.low) < 0.6 * (once.high - once.low)
-
-
-def test_intervals_are_those_of_scipy(monkeypatch):
-    """BCa of a ratio of sums, of skewed functions, with normal levels."""
-    monkeypatch.setattr("probing.evidence.effect.degrees_of", lambda _: float("inf"))
-    stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
-    edges = rng.integers(1, 9, size=(80, 1))
-    sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
-    monkeypatch.setattr("probing.evidence.effect.RESAMPLES", 20000)
-    adds = effects(edges, sums)[MEASURED.index("adds")]
-    data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
-
-    def ratio(total, count, axis=-1):
-        return total.sum(axis=axis) / count.sum(axis=axis)
-
-    low, high = stats.bootstrap(data, ratio, paired=True, n_resamples=20000, rng=0).confidence_interval
-    assert (adds.low, adds.high) == pytest.approx((low, high), abs=0.03 * (high - low))
-
-
-def test_the_jackknife_leaves_out_each_function(monkeypatch):
-    """Means without one function, by loops; the second of three relations is in function 0 alone."""
-    rng, taken = np.random.default_rng(1), []
-    edges = np.array([[2, 1, 3], *([number, 0, 1] for number in (1, 2, 3, 1, 4, 2, 1))])
-    sums = rng.random((len(edges), 3, len(MEASURED))) * edges[..., None]
-
-    def told(score, resampled, left_out, degrees):
-        taken.append(left_out)
-        return np.stack([score, score])
-
-    monkeypatch.setattr("probing.stats.statistics.bca", told)
-    effects(edges, sums, _with_share)
-    expected = []
-    for out in range(len(edges)):
-        means = []
-        for relation in range(3):
-            kept = [function for function in range(len(edges)) if function != out and edges[function, relation]]
-            if kept:
-                total = sum(edges[function, relation] for function in kept)
-                means.append([sum(sums[function, relation, of] for function in kept) / total for of in range(6)])
-        means = np.mean(means, axis=0)
-        expected.append([*means, 100 * means[MEASURED.index("adds")] / means[MEASURED.index("open")]])
-    assert taken[0] == pytest.approx(np.array(expected))
 
 
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
@@ -277,12 +234,12 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
     with (tmp_path / "report/tables/information-models.csv").open(newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
     assert len(rows) == 2 and "What attention adds to words and positions" in page
-    mean = usable(result).mean["adds"]
+    mean = InformedModel("", result).adds_mean
     cells = [float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")]
-    assert cells == pytest.approx([*mean], abs=1e-6)
+    assert cells == pytest.approx(mean[:3], abs=1e-6)
     with (tmp_path / "report/tables/models.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
-    assert float(row["all heads add, bits"]) == pytest.approx(mean.estimate, abs=1e-6)
+    assert float(row["all heads add, bits"]) == pytest.approx(mean.value, abs=1e-6)
     assert text.count("usable information") == 1
     tables = sorted((tmp_path / "report/tables").glob("information-python*.csv"))
     assert len(tables) == 2
@@ -313,13 +270,12 @@ def test_states_stand_beside_attention(with_states, result, monkeypatch):
         assert (ours[name] == theirs[name]).all()
     assert (ours["attention_bits"] != theirs["attention_bits"]).mean() > 0.9
     assert [column.name for column in parts(states)[0].columns].count("states") == 2
-    found = [(of, usable(of)) for of in (result, states)]
-    for (_, one), adds in zip(found, (Effect(0.1, -1, 1), Effect(0.4, 0.2, 1))):
-        one.mean["adds"] = adds
-    informed = [InformedModel(of.title, of, one) for of, one in found]
+    informed = [InformedModel(of.title, of) for of in (result, states)]
+    for one, (adds, low) in zip(informed, ((0.1, -1), (0.4, 0.2))):
+        vars(one)["adds_mean"] = Estimate(adds, low, 1, 0.5, 9)  # instead of what follows from hits
     shown = {row[0]: row[-3] for row in _together(informed).rows}
     assert shown == {result.title: pytest.approx(25), states.title: None}
-    found[1][1].mean["adds"] = Effect(0.4, -0.2, 1)
+    vars(informed[1])["adds_mean"] = Estimate(0.4, -0.2, 1, 0.5, 9)
     assert [row[-3] for row in _together(informed).rows] == [None, None]
     assert bits(informed).keys() == {same_run(result.settings)} and bits(informed[1:]) == {}
 

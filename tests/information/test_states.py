@@ -10,11 +10,11 @@ from tqdm import tqdm
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import inform
-from probing.evidence.effect import usable
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.choice import Choices, fit, fit_over_folds
 from probing.instruments.information.learn import drawn
 from probing.instruments.information.states import AXES, StateChoices, principal_axes, read_states
+from probing.report.information import InformedModel
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
@@ -30,7 +30,7 @@ def planted(monkeypatch):
 
     def found(states):
         result = run(informing(noise(2, 3), functions=150, tokens=9, edges=6, states=states))
-        return result, result.relations[RELATION], usable(result).relations[RELATION]["adds"]
+        return result, result.relations[RELATION], InformedModel("", result).adds[RELATION]
 
     return found
 
@@ -60,7 +60,7 @@ def test_states_that_a_bilinear_form_reads_add_what_is_open(planted):
     """Of 8 candidates 3 bits, all of which the fourth layer tells."""
     result, relation, adds = planted(pointing(among=1))
     assert relation.words.bits == pytest.approx(3, abs=0.1) and result.run.transform == "layer 3"
-    assert adds.estimate > 2.8 and relation.attention.uas > 97 and relation.both.uas > 97
+    assert adds.value > 2.8 and relation.attention.uas > 97 and relation.both.uas > 97
     assert relation.best < 25 and result.signature.endswith("|of:states") and result.title.endswith(", states")
 
 
@@ -68,13 +68,13 @@ def test_states_that_a_bilinear_form_reads_add_what_is_open(planted):
 def test_states_that_tell_a_part_add_its_entropy(planted):
     """Two of 8 candidates are left: 2 bits are added."""
     _, relation, adds = planted(pointing(among=2))
-    assert adds.estimate == pytest.approx(2, abs=0.3) and relation.attention.uas == pytest.approx(50, abs=7)
+    assert adds.value == pytest.approx(2, abs=0.3) and relation.attention.uas == pytest.approx(50, abs=7)
 
 
 @pytest.mark.slow
 def test_states_that_tell_nothing_add_nothing(planted):
     _, relation, adds = planted(lambda tokens, edges, rng: rng.normal(size=(5, tokens, 18)))
-    assert adds.low <= 0 <= adds.high and abs(adds.estimate) < 0.02
+    assert adds.low <= 0 <= adds.high and abs(adds.value) < 0.02
     assert relation.attention.bits > 2.9
 
 

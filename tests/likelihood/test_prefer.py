@@ -17,9 +17,9 @@ from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pai
 from codesyntax_dataset.errors import ArgumentError, DatasetError, LedgerError, ModelError, UnknownName
 from probing import merge, prefer
 from probing.cli import main
-from probing.evidence.effect import preferred
 from probing.evidence.verify import verify
 from probing.instruments.likelihood import likelihood as module
+from probing.instruments.likelihood.hits import MODEL, of_pairs
 from probing.instruments.likelihood.result import PreferenceLedger, PreferenceResult
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel
@@ -328,15 +328,17 @@ def test_intervals_are_over_repositories(decoder, data):
         planted = rows.copy()
         planted["good_whole"], planted["bad_whole"] = good, -1
         planted["function"] = np.arange(len(rows))
-        result = preferred(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings)))
-        return [of[0] for of in (result.mean, result.groups["phenomena"]["loop"]) if of is not None]
+        hits = of_pairs(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings)))
+        phenomena = hits["phenomena"]
+        means = [phenomena.mean(MODEL).at(0)] if phenomena.counted else []
+        return [*means, phenomena.each(phenomena.by_group(MODEL))["loop"]]
 
     rows, twice = ledger.rows, np.concatenate([ledger.rows, ledger.rows])
     divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
     for once, again in zip(*divided):
-        assert again == pytest.approx(once) and once.high - once.low > 40  # of 60 pairs one by one, about 25
+        assert again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40  # of 60 pairs one by one, about 25
     sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
-    assert sure == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + 1.959964**2), 100))
+    assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + 1.959964**2), 100))
     assert np.isnan(found(-0.5, rows[rows["repository"] < 5])[-1].low)
 
 
@@ -408,11 +410,12 @@ def test_command(decoder, folder, tmp_path):
 def test_table(decoder, data):
     result = prefer(decoder, data)
     phenomena, bins, signature = parts(result)
-    whole = preferred(result).groups["phenomena"]["loop"][0]
+    phenomena_hits = of_pairs(result)["phenomena"]
+    whole = phenomena_hits.each(phenomena_hits.by_group(MODEL))["loop"]
     assert phenomena.rows[1][:4] == ["loop", 30, REPOSITORIES, result.phenomena["loop"].ties]
     assert phenomena.rows[1][4] == 50.0
-    assert phenomena.rows[1][5] == whole
-    assert whole.estimate == pytest.approx(result.phenomena["loop"].whole)
+    assert phenomena.rows[1][5] == [*whole[:3]]
+    assert whole.value == pytest.approx(result.phenomena["loop"].whole)
     assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
     few = parts(prefer(decoder, data, limit=6))[0]
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals

@@ -15,13 +15,13 @@ from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import merge, surprise
 from probing.cli import main
-from probing.evidence.effect import Effect
 from probing.evidence.verify import verify
 from probing.instruments.likelihood.result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
 from probing.models.location import TINY_DECODER
 from probing.report.information import surprisal_sentence as _sentence
 from probing.report.report import report
 from probing.report.results import parts
+from probing.stats.intervals import Estimate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -218,4 +218,6 @@ def test_tables_and_report(folder, tmp_path):
     ],
 )
 def test_a_gain_counts_beside_that_of_5_grams(folder, gain, over, said):
-    assert said in _sentence(of_folder(folder, False), "closing", 3, Effect(*gain), Effect(0, 0, 0), Effect(*over))
+    assert said in _sentence(
+        of_folder(folder, False), "closing", 3, *(Estimate(*of, 0.5, 9) for of in (gain, (0, 0, 0), over))
+    )

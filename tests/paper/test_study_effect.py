@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.effect import paired
 from probing.paper.masking_study import published
+from probing.stats.hits import Hits
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +27,19 @@ def twins(causal):
     return [np.array(list(arm.values())) for arm in arms]
 
 
+def paired(t1, t0):
+    """The effect that reports have beside the study's."""
+    hits = Hits.of_rows(np.arange(len(t1)), ["type"] * len(t1), {"T1": t1[None], "T0": t0[None]}, [0], unit="share")
+    return hits.by_group("T1", "T0").at(0, 0)
+
+
 def test_paired_is_the_mean_difference_of_the_reference(causal, twins):
-    (found,) = paired({"one": twins[0]}, {"one": twins[1]}).values()
+    found = paired(*twins)
     expected = causal["plain"]["twins"]["paired"]
-    assert found.functions == 200
-    assert found.effect.estimate == pytest.approx(expected["mean"], abs=1e-9)
-    assert found.effect[1:] == pytest.approx(expected["bootstrap500_95"], abs=0.002)  # of other random numbers
-    assert found.effect.high - found.effect.low == pytest.approx(2 * 1.96 * expected["se"], rel=0.05)
+    assert found.n == 200
+    assert found.value == pytest.approx(expected["mean"], abs=1e-9)
+    assert found[1:3] == pytest.approx(expected["bootstrap500_95"], abs=0.003)  # by another procedure
+    assert found.high - found.low == pytest.approx(2 * 1.96 * expected["se"], rel=0.05)
     assert found.p == 1 / 10_000
 
 
@@ -62,7 +68,7 @@ def test_published_depends_on_the_order_and_the_default_does_not(causal, twins):
             assert np.abs(np.array(possible) - value).min() < 1e-6
     assert max(possible) - min(possible) > 0.3  # of a true difference of -0.13
     turned = [arm[::-1] for arm in twins]
-    estimates = [paired({"a": one}, {"a": other})["a"].effect.estimate for one, other in (twins, turned)]
+    estimates = [paired(*arms).value for arms in (twins, turned)]
     assert estimates[0] == pytest.approx(estimates[1], abs=1e-12)
 
 

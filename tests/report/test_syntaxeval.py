@@ -19,13 +19,14 @@ from codesyntax_dataset import syntaxeval as published
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.folder import read_split
 from probing import mask, mask_positions, probe
-from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
-from probing.evidence.masked import FillerGain, Masked, MaskedType, comparable, gather
+from probing.evidence.masked import FillerGain, Masked, comparable, gather
 from probing.instruments.masking.result import MaskResult
 from probing.models.masked import MaskedModel
 from probing.report import syntaxeval
 from probing.report.report import report
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -141,14 +142,17 @@ def test_tables_say_what_the_ledgers_say(masked, written):
                 assert int(row["functions"]) == len(chosen)
                 assert {name: float(row[f"{model}: {name}"]) for name in expected} == pytest.approx(expected)
                 assert ("few functions" in row["node type, marks"]) == (len(chosen) < 6)
-            effects = paired({kind: arm[0] for kind, arm in arms.items()}, {kind: arm[1] for kind, arm in arms.items()})
-            for kind, effect in effects.items():
+            kinds = np.concatenate([np.full(arm.shape[1], kind, object) for kind, arm in arms.items()])
+            both, functions = np.concatenate([*arms.values()], axis=1), np.concatenate([shared[kind] for kind in arms])
+            hits = Hits.of_rows(functions, kinds, {"T1": both[:1], "T0": both[1:]}, [0], unit="share")
+            (tested,) = corrected([hits.by_group("T1", "T0")], times=3)
+            for kind, effect in hits.each(tested).items():
                 cells = [table[title, kind][f"{model}: effect, {part}"] for part in ("low", "high", "p")]
-                if effect.functions < 6:
+                if effect.n < 6:
                     assert cells[:2] == ["", ""]
                 else:
-                    assert list(map(float, cells[:2])) == pytest.approx([effect.effect.low, effect.effect.high])
-                assert float(cells[2]) == pytest.approx(min(1, 3 * effect.p_holm))  # for the outcomes, too
+                    assert list(map(float, cells[:2])) == pytest.approx([effect.low, effect.high])
+                assert float(cells[2]) == pytest.approx(effect.p)
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):
@@ -270,7 +274,12 @@ def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
 
 
 def planted_effect(effect, p, functions):
-    return PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p if effect else 1.0, 0.123)
+    return Estimate(effect, effect - 0.1, effect + 0.1, p if effect else 1.0, functions)
+
+
+class Planted(Masked):
+    def detectable(self, node_type, outcome):
+        return 0.123
 
 
 def model(control="sub-tokens", restored=0.5, filled=(), **effects):
@@ -278,23 +287,16 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
 
     `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
     """
-    node_types = {}
-    for name, (by_outcome, p, functions) in effects.items():
-        by_outcome = by_outcome if isinstance(by_outcome, tuple) else (by_outcome,) * 3
-        node_types[name] = MaskedType(
-            np.arange(functions),
-            np.ones(functions, int),
-            {},
-            {
-                outcome: planted_effect(effect, p, functions)
-                for outcome, effect in zip(("jaccard", "restored", "log_probability"), by_outcome)
-            },
-            {
-                outcome: [FillerGain("letter_jaccard", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
-                for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1)))
-            },
-        )
-    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, {}, None)
+    made = Planted(SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, {}, None)
+    by_outcome = {"jaccard": {}, "restored": {}, "log_probability": {}}
+    gains = {"jaccard": {}, "restored": {}}
+    for name, (effect, p, functions) in effects.items():
+        for outcome, of in zip(by_outcome, effect if isinstance(effect, tuple) else (effect,) * 3):
+            by_outcome[outcome][name] = planted_effect(of, p, functions)
+        for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1))):
+            gains[outcome][name] = [FillerGain("letter", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
+    vars(made).update(effects=by_outcome, gains=gains)  # instead of what follows from hits
+    return made
 
 
 def test_finding_names_only_what_the_tests_separate():
@@ -310,7 +312,7 @@ def test_finding_names_only_what_the_tests_separate():
         "harder to restore than scattered sub-tokens. To see how much of this is due to the syntax, run `codesyntax "
         "mask --control spans`."
     )
-    told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
+    told = syntaxeval._finding("m", model(a=(-0.2, 0.0501, 9), b=(0.1, 1.0, 9)))
     assert "masking never costs more" in told and "less" not in told
     assert " No outcome separates a difference from 0 for a (0.123) and b (0.123); " in told
     assert "every node type is in fewer than 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))

@@ -16,7 +16,6 @@ from tqdm import tqdm
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_dataset.protocol import WEIGHTS
 from probing.cli import main
-from probing.evidence.effect import SilencingEffect, by_chance, paired, silencing_effects
 from probing.evidence.verify import verify
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, probe
@@ -24,6 +23,7 @@ from probing.instruments.merge import merge
 from probing.instruments.silencing import ablate as heads_of
 from probing.instruments.silencing import silence
 from probing.instruments.silencing.ablate import Ablation, ablate
+from probing.instruments.silencing.hits import SilencingEffect, by_chance, silencing_effects
 from probing.instruments.silencing.result import Chosen, HeadGroup, SilencingLedger, SilencingResult
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED, TINY
@@ -43,6 +43,7 @@ from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
+from probing.stats.hits import Hits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -558,10 +559,12 @@ def _left(ledger: SilencingLedger) -> SilencingLedger:
 def planted(best, others, head=0) -> SilencingEffect:
     """A relation with these costs of its best head (F,) and of others (F, M)."""
     best, others = np.array(best, float), np.array(others, float)
-    alone = paired({"": best}, {"": np.zeros(len(best))})[""]
-    against = paired({"": best}, {"": others.mean(axis=1)})[""]
+    costs = {"whole": 0 * best, "best": best, "matched": others.mean(axis=1)}
+    functions, relation = np.arange(len(best)), [""] * len(best)
+    hits = Hits.of_rows(functions, relation, {name: of[None] for name, of in costs.items()}, [0], unit="nats")
+    cost, difference = (hits.by_group("best", against).at(0, 0) for against in ("whole", "matched"))
     costlier = int((others.mean(axis=0) > best.mean()).sum())
-    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier, (0, head), {})
+    return SilencingEffect(cost, float(others.mean()), difference, others.shape[1], costlier, (0, head), {})
 
 
 def test_verdicts():

@@ -242,10 +242,6 @@ class SurprisalLedger(RowLedger):
         """The rows of a role."""
         return SurprisalLedger(self.names, self.rows[self.rows["role"] == ROLES.index(role)], self.settings)
 
-    def gained(self) -> np.ndarray:
-        """By how many bits each row is foreseen better than its control, by the model and by 5-grams: (N, 2)."""
-        return np.stack([self.rows[f"control_{name}"] - self.rows[name] for name in (BITS, GRAMS)], axis=1)
-
     def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
         """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,).
 

@@ -10,7 +10,7 @@ import numpy as np
 from support.models.copying_models import BYTES, HEADS, planted
 
 from probing import ablate, probe
-from probing.evidence.effect import silencing_effects
+from probing.instruments.silencing.hits import silencing_effects
 from probing.report.findings import read_findings
 from probing.report.scored import difference_on, gains
 from probing.report.silencing import MOST, verdict

@@ -1,72 +1,43 @@
-"""How often tests reject at 5 % where there is nothing to find (their size), and where there is (their power)."""
+"""How often sentences claim at 5 % where there is nothing to find (their size), and where there is (their power)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
-from probing.evidence.selection import Found, Outcomes
-from probing.evidence.uncertainty import compare
 
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence import effect, uncertainty
-from probing.evidence.effect import silencing_effects
 from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.masking.result import FLOORS
+from probing.instruments.masking.result import FILLERS
 from probing.instruments.silencing import ablate
-from probing.instruments.silencing.result import Costs
+from probing.instruments.silencing import hits as silencing
 from probing.report.silencing import MOST, verdict
-from probing.stats.statistics import paired_test
-
-Draw = Callable[[np.random.Generator, int], np.ndarray]
-
-DIFFERENCES: dict[str, Draw] = {
-    "normal": lambda rng, size: rng.normal(size=size),
-    "skewed": lambda rng, size: rng.exponential(size=size) - 1,
-    "discrete": lambda rng, size: rng.integers(-2, 3, size) / 2,
-    "half zero": lambda rng, size: rng.normal(size=size) * (rng.random(size) < 0.5),
-    "half zero, skewed": lambda rng, size: (rng.exponential(size=size) - 1) * (rng.random(size) < 0.5),
-}
-"""Differences of functions, with the mean 0."""
-
-
-def paired_rejects(draw: Draw, functions: int, simulations: int, seed: int, shift: float = 0) -> float:
-    """How often the paired test rejects, in percent, if `shift` standard deviations are added to the differences."""
-    rng = np.random.default_rng(seed)
-    shift *= float(draw(rng, 100_000).std())
-    drawn = np.array([draw(rng, functions) for _ in range(simulations)]) + shift
-    return float(100 * (paired_test(drawn, 999, seed) <= 0.05).mean())
+from probing.stats import intervals
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
 
 
 def heads_differ(functions: int, simulations: int, seed: int, more: float = 0) -> tuple[float, float]:
     """How often heads are told apart from a baseline on the same edges of ten relations, in percent: by the mean, and on
     a relation: any, or, if one side finds `more` of the edges, as a share, the first."""
-    rng, names = np.random.default_rng(seed), [f"R{number}:a->b" for number in range(10)]
-    by_mean, by_relation = [], []
-    for _ in range(simulations):
-        edges = rng.poisson(1.5, (functions, len(names))) + np.eye(len(names), dtype=int)[np.arange(functions) % 10]
-        share = np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more)
-        both = [
-            Outcomes(
-                names, np.arange(functions), edges, [*map(_found, rng.binomial(edges, share + of).T, edges.T)], {}, {}
-            )
-            for of in (more, 0)
-        ]
-        with patch.multiple(uncertainty, PERMUTATIONS=999):
-            found = compare(*both)
-        by_mean.append(found.p_mean[0, 0] < 0.05)
-        by_relation.append(found.p_holm[0, 0, 0] < 0.05 if more else (found.p_holm < 0.05).any())
+    rng, by_mean, by_relation = np.random.default_rng(seed), [], []
+    with patch.object(intervals, "PERMUTATIONS", 999):
+        for _ in range(simulations):
+            edges = rng.poisson(1.5, (functions, 10)) + np.eye(10, dtype=int)[np.arange(functions) % 10]
+            share = np.broadcast_to(np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more), edges.shape)
+            function, relation = np.nonzero(edges)
+            n, found = edges[function, relation], share[function, relation]
+            sums = {"heads": rng.binomial(n, found + more)[None], "baseline": rng.binomial(n, found)[None]}
+            hits = Hits.of_rows(function, [f"R{number}" for number in relation], sums, ["first"], n)
+            by_mean.append(hits.mean("heads", "baseline").at(0).significant)
+            (relations,) = corrected([hits.by_group("heads", "baseline")])
+            significant = relations.significant[0]
+            by_relation.append(significant[0] if more else significant.any())
     return 100 * float(np.mean(by_mean)), 100 * float(np.mean(by_relation))
-
-
-def _found(hits: np.ndarray, edges: np.ndarray) -> Found:
-    there = np.flatnonzero(edges)
-    return Found.of(there, edges[there], hits[None, None, there])
 
 
 def heads_serve(functions: int, simulations: int, seed: int, more: float = 0) -> tuple[float, float]:
@@ -74,46 +45,52 @@ def heads_serve(functions: int, simulations: int, seed: int, more: float = 0) ->
     if all heads of a layer cost the same; or the first, if its heads cost so many standard deviations more."""
     rng, claimed = np.random.default_rng(seed), []
     names = [f"R{number}" for number in range(10)]
-    heads = {name: SimpleNamespace(score=0.0, best=(0, number)) for number, name in enumerate(names)}
-    with patch.multiple(effect, RESAMPLES=100, PERMUTATIONS=999):
+    rivals = SimpleNamespace(matched=range(15))
+    heads = {name: SimpleNamespace(score=0.0, best=(0, place), groups=[rivals]) for place, name in enumerate(names)}
+    function, relation = np.tile(np.arange(functions), len(names)), np.repeat(np.array(names, object), functions)
+    with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
-            costs = {}
-            for name in names:
-                of_sets = rng.exponential(size=(2, 16, functions)) + rng.exponential(size=functions)
-                of_sets[:, 0] += more
-                together = {number: (one[0], one[1:].T) for number, one in zip((1, 3), of_sets - 1.5)}
-                costs[name] = Costs(np.arange(functions), together)
-            means = {name: of.matched.mean(axis=0) for name, of in costs.items()}
+            costs = rng.exponential(size=(2, 16, len(names), functions)) - 1.5
+            costs += rng.exponential(size=(len(names), 1, 1, functions)).transpose(1, 2, 0, 3)
+            costs[:, 0] += more
+            measured = {}
+            for number, (best, *matched) in zip(("1", "3"), costs):
+                kept = 0 * best, -best, -np.mean(matched, axis=0)
+                sums = {system: of.reshape(1, -1) for system, of in zip(silencing.SYSTEMS, kept)}
+                measured[number] = Hits.of_rows(function, relation, sums, ["log_probability"], unit="nats")
+            means = costs[0].mean(axis=-1)  # of heads, by relation
             relations = {
-                name: SimpleNamespace(matched=of.mean(), costlier=int((of > costs[name].best.mean()).sum()))
-                for name, of in means.items()
+                name: SimpleNamespace(matched=of[1:].mean(), costlier=int((of[1:] > of[0]).sum()))
+                for name, of in zip(names, means.T)
             }
-            made = SimpleNamespace(costs=lambda costs=costs: costs, relations=relations, heads=heads)
-            said = silencing_effects(made).values()
+            made = SimpleNamespace(relations=relations, heads=heads)
+            with patch.object(silencing, "hits", lambda _, measured=measured: measured):
+                said = silencing.silencing_effects(made).values()
             found = [(verdict(one) == MOST, _more(one.together[3])) for one in said]
             claimed.append(found[0] if more else np.any(found, axis=0))
     serves, together = 100 * np.mean(claimed, axis=0)
     return float(serves), float(together)
 
 
-def _more(found: effect.PairedEffect) -> bool:
-    return found.p_holm < 0.05 and found.effect.estimate > 0
+def _more(found: Estimate) -> bool:
+    return bool(found.significant) and found.value > 0
 
 
 def fillers_beaten(functions: int, simulations: int, seed: int, more: float = 0) -> float:
     """How often a model is said to have more than fillers, in percent: in any of four node types, if it has what each
     of the two has; or in the first, if it has so many standard deviations more."""
     rng, beaten = np.random.default_rng(seed), []
-    with patch.multiple(effect, RESAMPLES=20, PERMUTATIONS=999):
+    function, node_type = np.tile(np.arange(functions), 4), np.repeat(np.array([*"abcd"], object), functions)
+    with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
-            of_function = rng.random(functions)
-            arms = {
-                column: {name: 0.4 * (of_function + rng.beta(4, 1, (2, functions))) for name in "abcd"}
-                for column in ("jaccard", *FLOORS["jaccard"])
-            }
-            for of in arms["jaccard"].values():
-                of += 0.4 * more * np.sqrt(4 / 150)  # the variance of the beta distribution
-            found = gains(arms, "jaccard")
+            of_function = np.tile(rng.random(functions), 4)
+            sums = {}
+            for filler in ("", *(f"{name} " for name in FILLERS)):
+                for arm in ("T1", "T0"):
+                    sums[filler + arm] = 0.4 * (of_function + rng.beta(4, 1, (1, 4 * functions)))
+            for arm in ("T1", "T0"):
+                sums[arm] += 0.4 * more * np.sqrt(4 / 150)  # the variance of the beta distribution
+            found = gains(Hits.of_rows(function, node_type, sums, ["jaccard"], unit="share"))
             beaten.append(found["a"][0].separated if more else any(of.separated for of in chain(*found.values())))
     return 100 * float(np.mean(beaten))
 
@@ -126,7 +103,7 @@ def candidates_chosen(functions: int, simulations: int, seed: int, more: float =
     share = 1 / distances / (1 / distances).sum()
     function = np.repeat(np.arange(functions), 40)
     relation = np.tile(np.repeat(np.arange(10), 4), functions)
-    with patch.object(ablate, "PERMUTATIONS", 999):
+    with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
             drawn = rng.choice(len(distances), len(function), p=share)
             hit = rng.random((len(function), 16)) < share[drawn][:, None]

@@ -1,0 +1,231 @@
+"""Hits: by hand, against plain loops, and what may change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.references import plain_intervals
+
+from codesyntax_dataset.errors import LedgerError
+from probing.stats.hits import PERCENT, Columns, Hits
+from probing.stats.intervals import FEW_CLUSTERS
+
+MEASURES = ("first", "last")
+
+
+def drawn(seed=0, clusters=12, unit=PERCENT, factor=1, numbers=None, left_out=()):
+    """Two systems on three groups, each in some clusters, of which `c` is in few."""
+    rng = np.random.default_rng(seed)
+    rows = [(cluster, name) for cluster in range(clusters) for name in "abc" if rng.random() < 0.8 or cluster < 3]
+    rows = [(cluster, name) for cluster, name in rows if name != "c" or cluster < FEW_CLUSTERS - 1]
+    cluster, names = zip(*rows)
+    n = 1 + rng.poisson(2, len(rows))
+    if unit == PERCENT:
+        sums = {system: rng.binomial(n, share, (2, len(rows))) for system, share in (("model", 0.7), ("rival", 0.4))}
+    else:
+        sums = {system: rng.exponential(n, (2, len(rows))) for system in ("model", "rival")}
+    cluster = np.array(cluster) if numbers is None else np.array(numbers)[list(cluster)]
+    scaled = {system: factor * of for system, of in sums.items()}
+    return Hits.of_rows(cluster, names, scaled, MEASURES, factor * n, unit=unit, left_out=frozenset(left_out))
+
+
+def same(one, other):
+    return all(np.asarray(mine) == pytest.approx(np.asarray(of), nan_ok=True) for mine, of in zip(one, other))
+
+
+@pytest.fixture(params=[PERCENT, "bits"])
+def hits(request):
+    return drawn(unit=request.param)
+
+
+def test_rows_of_a_cluster_and_group_are_added_up():
+    hits = Hits.of_rows(np.array([7, 3, 7, 7]), ["b", "a", "a", "a"], {"model": np.array([[1, 2, 0, 3]])}, ["k"])
+    assert hits.clusters.tolist() == [3, 7] and hits.names == ["a", "b"] and hits.systems == ["model"]
+    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums["model"].sums.tolist() == [[2, 3]]
+    assert hits.n.tolist() == [3, 1] and hits.total("model").tolist() == [[5, 1]]
+    assert hits.scores("model") == pytest.approx(np.array([[500 / 3, 100]]))
+    assert hits.of("b").tolist() == [7] and hits.of("c").tolist() == []
+    assert hits.of_cluster("a", "model").tolist() == [[2, 1.5]]
+
+
+def test_equal_columns_are_kept_once():
+    columns = Columns.of(np.array([[1, 2], [3, 4], [1, 2]]))
+    assert columns.distinct.tolist() == [[1, 2], [3, 4]] and columns.which.tolist() == [0, 1, 0]
+    assert columns.sums.tolist() == [[1, 2], [3, 4], [1, 2]] and columns.total.tolist() == [3, 7, 3]
+
+
+def test_no_rows_have_no_scores():
+    hits = Hits.of_rows(np.array([], int), [], {"model": np.zeros((2, 0))}, MEASURES)
+    assert hits.names == hits.systems == [] and np.isnan(hits.mean("model").value).all()
+    assert hits.by_group("model").value.shape == hits.by_group("model", "model").p.shape == (2, 0)
+
+
+def test_means_are_over_groups_with_the_same_weight(hits):
+    scores = hits.scores("model")
+    mean, difference = hits.mean("model"), hits.mean("model", "rival")
+    assert mean.value == pytest.approx(scores.mean(axis=1)) and np.isnan(mean.p).all()
+    assert difference.value == pytest.approx((scores - hits.scores("rival")).mean(axis=1))
+    assert (mean.low < mean.value).all() and (mean.value < mean.high).all() and mean.n == 12
+    assert hits.contributions("model").sum(axis=1) == pytest.approx(mean.value)
+
+
+def test_groups_left_out_are_in_no_mean_but_have_scores():
+    whole, part = drawn(), drawn(left_out="c")
+    assert part.counted == ["a", "b"]
+    assert part.mean("model").value == pytest.approx(whole.scores("model")[:, :2].mean(axis=1))
+    assert same(part.by_group("model"), whole.by_group("model"))
+    assert np.isnan(drawn(left_out="abc").mean("model").value).all()
+
+
+def test_the_mean_of_amounts_is_that_of_plain_loops():
+    hits = drawn(unit="bits")
+    n, sums = np.zeros((3, 12)), np.zeros((3, 12))
+    for row, group in enumerate(hits.groups.values()):
+        n[row, group.places], sums[row, group.places] = group.n, group.sums["model"].sums[0]
+    influence, shares = [], []
+    for cluster in range(12):
+        parts = [
+            (sums[row, cluster] - sums[row].sum() / n[row].sum() * n[row, cluster]) / n[row].sum() for row in range(3)
+        ]
+        influence.append(sum(parts) / 3)
+        shares.append(sum(n[row, cluster] / n[row].sum() for row in range(3)) / 3)
+    value = float(np.mean([sums[row].sum() / n[row].sum() for row in range(3)]))
+    expected = plain_intervals.hall_interval(value, influence, plain_intervals.degrees(shares))
+    estimate = hits.mean("model").at(0)
+    assert estimate[:3] == pytest.approx((value, *expected))
+
+
+def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():
+    hits = drawn()
+    estimate = hits.by_group("model")
+    assert estimate.n.tolist() == [len(group.places) for group in hits.groups.values()]
+    for column, (name, group) in enumerate(hits.groups.items()):
+        share, low, high = plain_intervals.wilson(group.sums["model"].sums[1], group.n)
+        found = estimate.at(1, column)
+        assert found.value == pytest.approx(100 * share)
+        assert group.few == (name == "c") == np.isnan(found.low) == np.isnan(found.high)
+        assert group.few or (found.low, found.high) == pytest.approx((100 * low, 100 * high))
+
+
+def test_a_group_of_the_fewest_clusters_has_an_interval():
+    for clusters in (FEW_CLUSTERS - 1, FEW_CLUSTERS):
+        hits = Hits.of_rows(np.arange(clusters), ["a"] * clusters, {"model": np.arange(clusters)[None] % 2}, ["k"])
+        assert np.isfinite(hits.by_group("model").low).all() == (clusters == FEW_CLUSTERS)
+
+
+def test_p_of_groups_are_those_of_plain_loops(hits):
+    estimate = hits.by_group("model", "rival")
+    for column, group in enumerate(hits.groups.values()):
+        gained = (group.sums["model"].sums[0] - group.sums["rival"].sums[0]) / group.n.sum()
+        expected = max(plain_intervals.signs_p(gained), plain_intervals.hall_p(gained))
+        assert estimate.p[0, column] == pytest.approx(expected, abs=0.02)
+
+
+def test_only_measures_that_are_asked_for_are_tested():
+    whole, part = drawn().by_group("model", "rival"), drawn().by_group("model", "rival", tested=["last"])
+    assert np.isnan(part.p[0]).all() and (part.p[1] == whole.p[1]).all()
+
+
+# What may change nothing
+
+
+def test_equal_systems_do_not_differ(hits):
+    for estimate in (hits.mean("model", "model"), hits.by_group("model", "model")):
+        assert (estimate.value == 0).all() and (estimate.p == 1).all()
+
+
+def test_two_systems_exchanged_have_the_opposite_difference(hits):
+    for there, back in (
+        (hits.mean("model", "rival"), hits.mean("rival", "model")),
+        (hits.by_group("model", "rival"), hits.by_group("rival", "model")),
+    ):
+        assert same(there[:4], (-back.value, -back.high, -back.low, back.p))
+
+
+def test_other_numbers_of_clusters_change_nothing(hits):
+    renamed = drawn(unit=hits.unit, numbers=3 + 5 * np.arange(12))
+    for one, other in ((hits.mean("model", "rival"), renamed.mean("model", "rival")),):
+        assert same(one, other)
+    assert same(hits.by_group("model", "rival"), renamed.by_group("model", "rival"))
+
+
+def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
+    twice = drawn(unit=hits.unit, factor=2)
+    assert same(hits.mean("model", "rival"), twice.mean("model", "rival"))
+    for one, other in zip(hits.by_group("model", "rival")[::3], twice.by_group("model", "rival")[::3]):
+        assert one == pytest.approx(other)
+
+
+# Parts
+
+
+def test_some_clusters_groups_and_measures(hits):
+    part = hits.where(clusters=np.array([0, 2, 5, 99]), groups=["b", "a"], measures=["last"])
+    assert part.names == ["a", "b"] and part.measures == ("last",) and part.clusters.tolist() == [0, 2, 5]
+    group, whole = part.groups["a"], hits.groups["a"]
+    kept = np.isin(hits.of("a"), [0, 2, 5])
+    assert (part.of("a") == hits.of("a")[kept]).all() and (group.n == whole.n[kept]).all()
+    assert (group.sums["model"].sums == whole.sums["model"].sums[1:, kept]).all()
+    assert hits.where(clusters=np.array([11])).names == [name for name in "abc" if 11 in hits.of(name)]
+    assert same(hits.where().by_group("model"), hits.by_group("model"))
+
+
+def test_cells_are_chosen_group_by_group(hits):
+    part = hits.cells({"b": hits.of("b")[1:4], "a": hits.of("a")})
+    assert part.names == ["a", "b"] and part.of("b").tolist() == hits.of("b")[1:4].tolist()
+    assert (part.groups["a"].n == hits.groups["a"].n).all()
+    assert (part.groups["b"].sums["rival"].sums == hits.groups["b"].sums["rival"].sums[:, 1:4]).all()
+
+
+def test_systems_of_the_same_cells_are_joined_and_renamed(hits):
+    one, other = hits.named({"model": "first"}), hits.named({"rival": "second"})
+    assert one.systems == ["first"]
+    assert same(one.join(other).by_group("first", "second"), hits.by_group("model", "rival"))
+
+
+@pytest.mark.parametrize("unlike", [{"clusters": 11}, {"factor": 2}])
+def test_systems_of_other_cells_are_not_joined(unlike):
+    with pytest.raises(LedgerError, match="functions and the other on .* or on different edges"):
+        drawn().join(drawn(**unlike))
+
+
+def test_a_system_may_be_another_in_each_group(hits):
+    chosen = hits.chosen("best", {"a": "rival", "b": "model", "c": "model"})
+    assert chosen.systems == ["model", "rival", "best"]
+    expected = hits.scores("model")
+    expected[:, 0] = hits.scores("rival")[:, 0]
+    assert chosen.scores("best") == pytest.approx(expected)
+
+
+def test_estimates_by_name(hits):
+    estimate = hits.by_group("model")
+    assert list(hits.each(estimate)) == ["a", "b", "c"]
+    assert hits.each(estimate)["b"].value == estimate.value[0, 1]
+    assert hits.each(estimate, "last")["b"].value == estimate.value[1, 1]
+
+
+def test_a_portion_is_the_difference_in_percent_of_a_mean(hits):
+    portion, gained, of = hits.portion("model", "rival", "model"), hits.mean("model", "rival"), hits.mean("model")
+    assert portion.value == pytest.approx(100 * gained.value / of.value)
+    assert (portion.low < portion.value).all() and (portion.value < portion.high).all() and np.isnan(portion.p).all()
+    assert same(portion[:3], drawn(unit=hits.unit, factor=3).portion("model", "rival", "model")[:3])
+    everything = hits.chosen("none", dict.fromkeys("abc", "model")).portion("model", "none", "model")
+    assert everything.value == pytest.approx([0, 0])
+
+
+def test_repositories_as_clusters_keep_values_and_add_up_functions(hits):
+    larger = hits.clustered(lambda functions: functions // 2)
+    assert larger.clusters.tolist() == [0, 1, 2, 3, 4, 5]
+    for one, other in ((hits.mean("model"), larger.mean("model")), (hits.by_group("model"), larger.by_group("model"))):
+        assert one.value == pytest.approx(other.value)
+    assert larger.mean("model").n == 6
+    assert (larger.n == hits.n).all() and (larger.total("rival") == pytest.approx(hits.total("rival")))
+    assert same(hits.clustered(lambda functions: functions).by_group("model"), hits.by_group("model"))
+
+
+def test_content_tells_other_hits_apart(hits):
+    def content(of):
+        return list(of.content())
+
+    assert content(hits) == content(drawn(unit=hits.unit)) != content(drawn(1, unit=hits.unit))
+    assert content(hits) != content(hits.named({"rival": "model", "model": "rival"}))

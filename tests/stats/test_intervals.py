@@ -1,0 +1,248 @@
+"""Intervals and tests: against plain loops and other libraries, at the bounds of each rule, and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.references import plain_intervals
+from support.simulations.coverage import AMOUNTS, SHARES, covered
+
+from probing.stats import intervals
+from probing.stats.hits import PERCENT
+from probing.stats.intervals import (
+    ALPHA,
+    Estimate,
+    agreeing,
+    corrected,
+    degrees_of,
+    detectable,
+    hall_p,
+    holm,
+    interval,
+    mean_estimate,
+    paired_p,
+    ranks,
+    sign_p,
+    wilson,
+    wilson_difference,
+)
+
+
+def equal_shares(values):
+    """The arguments of `mean_estimate` of a plain mean of values (F,)."""
+    values = np.asarray(values, float)
+    contribution = values / len(values)
+    return contribution.sum(), contribution, contribution - contribution.mean(), np.full(len(values), 1 / len(values))
+
+
+# One procedure for interval and p
+
+
+@pytest.mark.parametrize("shares", [[0.1] * 10, [0.7, 0.1, 0.1, 0.1], [1.0]])
+def test_degrees_are_satterthwaites(shares):
+    assert degrees_of(np.array(shares)) == pytest.approx(plain_intervals.degrees(shares))
+
+
+def test_equal_shares_have_one_degree_less_than_clusters_and_no_cluster_has_none():
+    assert degrees_of(np.full(7, 1 / 7)) == pytest.approx(6)
+    assert degrees_of(np.array([1.0])) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_interval_and_p_are_those_of_plain_loops(seed):
+    values = np.random.default_rng(seed).exponential(size=9) - 0.4
+    value, _, influence, share = equal_shares(values)
+    freedom = degrees_of(share)
+    low, high = interval(value, influence, freedom)
+    assert (low, high) == pytest.approx(plain_intervals.hall_interval(values.mean(), influence, freedom))
+    assert float(hall_p(values)) == pytest.approx(plain_intervals.hall_p(values))
+    assert (hall_p(values) > ALPHA) == (low <= 0 <= high)
+
+
+def test_without_skewness_they_are_students():
+    values = np.array([-3.0, -1, 1, 3]) + 2.5
+    value, _, influence, _ = equal_shares(values)
+    expected = stats.ttest_1samp(values, 0)
+    assert interval(value, influence, 3) == pytest.approx(tuple(expected.confidence_interval()))
+    assert hall_p(values) == pytest.approx(expected.pvalue)
+
+
+def test_a_mean_without_spread_is_certain():
+    value, _, influence, _ = equal_shares([2.0] * 6)
+    assert interval(value, influence, 5) == pytest.approx((2, 2))
+    assert hall_p(np.full(6, 2.0)) == pytest.approx(0) and hall_p(np.zeros(6)) == 1
+
+
+def test_differences_that_are_zero_say_nothing_of_the_mean_of_others_and_two_are_too_few():
+    values = np.array([0.3, 0.8, -1.1, 1.7, 2.0, 2.6])
+    assert hall_p(np.append(values, np.zeros(9))) == pytest.approx(hall_p(values))
+    assert hall_p(np.array([1.0, 2, 0, 0])) == 1 > hall_p(np.array([1.0, 2, 1.5, 0]))
+
+
+def test_fewer_than_three_clusters_have_no_interval():
+    for values, known in (([5.0, 6.0], False), ([5.0, 6.0, 7.0], True)):
+        estimate = mean_estimate(*equal_shares(values), tested=True)
+        assert estimate.value == pytest.approx(np.mean(values)) and estimate.n == len(values)
+        assert np.isfinite([estimate.low, estimate.high]).all() == known
+
+
+def test_clusters_without_a_share_change_nothing():
+    value, *parts = equal_shares([1.0, 2, 4, 3, 7, 1])
+    more = [np.append(part, [0, 0]) for part in parts]
+    one, other = (mean_estimate(value, *of, tested=False) for of in (parts, more))
+    assert other[:3] == pytest.approx(one[:3]) and other.n == one.n == 6
+
+
+def test_a_mean_that_is_not_tested_has_no_p():
+    estimate = mean_estimate(*equal_shares([1.0, 2, 4, 3]), tested=False)
+    assert np.isnan(estimate.p)
+
+
+def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it_where_it_does():
+    value, p = np.array([1.5, 1.5, -2, 1]), np.array([0.050001, ALPHA, 0.9, ALPHA])
+    low, high = agreeing(value, np.array([1.0, 1, -3, -0.5]), np.array([2.0, 2, -1, 2]), p)
+    assert low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)] and low[3] > 0 and high.tolist() == [2, 2, 0, 2]
+
+
+# Random signs
+
+
+@pytest.mark.parametrize("values", [[1, 2, -3, 4, 5, 1], [0.5, -0.5, 0.25, 1, 1, 2, -0.3], [1, 1, 1, 1, 1, 1]])
+def test_sign_p_is_that_of_all_exchanges(values):
+    (p,) = sign_p([(np.arange(len(values)), np.array([values]))], len(values))
+    assert p[0] == pytest.approx(plain_intervals.signs_p(values), abs=0.015)
+
+
+def test_equal_systems_have_p_1():
+    assert paired_p(np.zeros(8)) == 1
+    (p,) = sign_p([(np.arange(4), np.zeros((2, 4)))], 4)
+    assert p == pytest.approx([0.5, 0.5], abs=1e-3)  # mid-p of sums that are all equal; Hall's t says 1
+
+
+def test_parts_have_the_same_exchanges_whatever_is_beside_them():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(-3, 4, (2, 5))
+    places = np.array([1, 3, 4, 6, 7])
+    (alone,) = sign_p([(places, columns)], 9)
+    _, beside = sign_p([(np.arange(9), rng.normal(size=(1, 9))), (places, columns)], 9)
+    assert (alone == beside).all()
+
+
+def test_paired_p_is_the_larger_of_both_tests():
+    rng = np.random.default_rng(1)
+    for values in (rng.normal(0.4, 1, 12), rng.exponential(size=12) - 0.3):
+        expected = max(plain_intervals.signs_p(values), plain_intervals.hall_p(values))
+        assert float(paired_p(values)) == pytest.approx(expected, abs=0.015)
+
+
+def test_the_smallest_p_is_that_of_the_exchanges():
+    assert paired_p(1 + np.arange(40) / 100) == 1 / (1 + intervals.PERMUTATIONS)
+
+
+# Hits of single groups
+
+
+@pytest.mark.parametrize(
+    ("hits", "n"),
+    [([3, 0, 2, 5], [4, 4, 2, 6]), ([0, 0, 0], [2, 3, 1]), ([2, 3, 1], [2, 3, 1]), ([1, 0, 1, 0], [1] * 4)],
+)
+def test_wilson_is_that_of_plain_loops(hits, n):
+    bounds, residuals = wilson(np.array([hits, hits]), np.array(n))
+    assert bounds[:, 0] == pytest.approx(plain_intervals.wilson(hits, n))
+    assert residuals[0].sum() == pytest.approx(0)
+
+
+def test_clusters_of_one_thing_have_wilsons_interval():
+    hits = np.array([1] * 13 + [0] * 7)
+    bounds, _ = wilson(hits[None], np.ones(20, int))
+    expected = stats.binomtest(13, 20).proportion_ci(method="wilson")
+    # the variance over clusters is that of 20, less a degree of freedom
+    assert bounds[1:, 0] == pytest.approx([expected.low, expected.high], abs=0.007)
+
+
+def test_a_group_that_is_all_hit_has_an_interval_of_its_clusters():
+    bounds, _ = wilson(np.array([[5, 5, 5, 5, 5, 5]]), np.full(6, 5))
+    expected = stats.binomtest(6, 6).proportion_ci(method="wilson")
+    assert bounds[:, 0] == pytest.approx([1, expected.low, 1])
+
+
+def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
+    rng = np.random.default_rng(2)
+    n = rng.integers(1, 5, 9)
+    one, other = rng.binomial(n, 0.5, (2, 1, 9))
+    value, low, high = wilson_difference(one, one, n)[:, 0]
+    assert value == 0 and -low == high < 0.05  # bounds of a share are not symmetric, so a little is left
+    there, back = (wilson_difference(*pair, n)[:, 0] for pair in ((one, other), (other, one)))
+    assert there == pytest.approx(-back[[0, 2, 1]])
+    assert there[1] < there[0] < there[2]
+
+
+def test_differences_stay_between_minus_one_and_one():
+    n = np.full(6, 3)
+    bounds = wilson_difference(n[None], np.zeros((1, 6)), n)[:, 0]
+    assert bounds[0] == bounds[2] == 1 and 0 < bounds[1] < 1
+
+
+# Several tests
+
+
+def test_holm_is_that_of_plain_loops_and_leaves_out_what_is_no_test():
+    p = np.array([0.01, 0.2, 0.03, 0.03, 0.9, 1e-4])
+    assert holm(p) == pytest.approx(plain_intervals.holm(p.tolist()))
+    assert holm(np.insert(p, 2, np.nan))[2] != holm(p)[2]
+    assert np.delete(holm(np.insert(p, 2, np.nan)), 2) == pytest.approx(holm(p))
+    assert holm(np.stack([p, p[::-1]]))[1] == pytest.approx(holm(p)[::-1])
+
+
+def estimate_of(p):
+    p = np.array(p)
+    return Estimate(p, p, p, p, np.full(p.shape[-1], 9))
+
+
+def test_estimates_corrected_together_are_one_family():
+    one, other = corrected([estimate_of([[0.01, 0.04]]), estimate_of([[0.02]])])
+    assert one.p.tolist() == [[pytest.approx(0.03), pytest.approx(0.04)]] and other.p.tolist() == [
+        [pytest.approx(0.04)]
+    ]
+    (twice,) = corrected([estimate_of([0.01, 0.3])], times=2)
+    assert twice.p.tolist() == [pytest.approx(0.04), pytest.approx(0.6)]
+    assert corrected([estimate_of([0.4, 0.9])], times=3)[0].p.tolist() == [1, 1]
+    assert twice.value.tolist() == [0.01, 0.3]
+
+
+def test_what_is_detectable_is_found_with_its_probability():
+    differences = np.random.default_rng(3).normal(size=20)
+    least = detectable(differences, tests=5)
+    error = differences.std(ddof=1) / np.sqrt(20)
+    power = stats.nct(19, least / error).sf(stats.t(19).ppf(1 - 0.05 / 2 / 5))
+    assert power == pytest.approx(0.8, abs=0.01)
+    assert np.isnan(detectable(np.arange(5.0), 1)) and np.isfinite(detectable(np.arange(6.0), 1))
+
+
+def test_estimates_by_place_in_other_units_and_significant():
+    several = Estimate(*np.arange(15.0).reshape(5, 3) / 100)
+    assert several.at(1) == Estimate(0.01, 0.04, 0.07, 0.10, 0.13)
+    assert several.scaled(100).at(2)[:4] == pytest.approx((2, 5, 8, 0.11))
+    assert several._replace(p=np.array([ALPHA, 0.0501, np.nan])).significant.tolist() == [True, False, False]
+
+
+def test_equal_models_share_all_ranks_and_a_better_one_is_first():
+    assert ranks(np.ones((3, 50))) == [(1, 3)] * 3
+    rng = np.random.default_rng(4)
+    scores = rng.normal(0, 0.1, (3, 400))
+    scores[1] += 1
+    assert ranks(scores) == [(2, 3), (1, 1), (2, 3)]
+
+
+# By simulation
+
+
+@pytest.mark.parametrize("unit", ["nats", PERCENT])
+@pytest.mark.parametrize("shape", AMOUNTS)
+@pytest.mark.parametrize("groups", [1, 4])
+def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, shape, groups):
+    """tests/benchmarks/intervals.py with fewer draws: within three standard errors."""
+    assert SHARES.keys() == AMOUNTS.keys()
+    scores, differences, falsely = covered(unit, shape, clusters=30, groups=groups, draws=200, seed=1)
+    assert min(scores, differences) >= 89 and falsely <= 10

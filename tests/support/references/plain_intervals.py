@@ -1,0 +1,84 @@
+"""Intervals and tests in plain loops, from the papers: slow, and without a line of `probing.stats`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from scipy.stats import norm, t
+
+
+def degrees(shares: Sequence[float]) -> float:
+    """Satterthwaite's degrees of freedom, if what a cluster adds varies as its share."""
+    return max(1.0, sum(share**2 for share in shares) ** 2 / sum(share**4 for share in shares) - 1)
+
+
+def moments(influence: Sequence[float]) -> tuple[float, float]:
+    """The standard error and the skewness of a sum of independent terms."""
+    size = len(influence)
+    second = sum(of**2 for of in influence)
+    if second == 0:
+        return 0.0, 0.0
+    skewness = sum(of**3 for of in influence) / second**1.5 * math.sqrt(size * (size - 1)) / (size - 2)
+    return math.sqrt(second * size / (size - 1)), skewness
+
+
+def hall_transformed(value: float, skewness: float) -> float:
+    """Hall's (1992) transformation of Student's t."""
+    return value + skewness * value**2 / 3 + skewness**2 * value**3 / 27 + skewness / 6
+
+
+def hall_p(differences: Sequence[float]) -> float:
+    """Two-sided p that the mean is 0, of the differences that are not 0; 1 for fewer than three."""
+    known = [of for of in differences if of != 0]
+    size = len(known)
+    if size < 3:
+        return 1.0
+    mean = sum(known) / size
+    error, skewness = moments([(of - mean) / size for of in known])
+    return float(2 * t.sf(abs(hall_transformed(mean / error, skewness)), size - 1))
+
+
+def hall_interval(value: float, influence: Sequence[float], freedom: float) -> tuple[float, float]:
+    """The bounds that the test at 5 % does not reject, found by halving steps."""
+    error, skewness = moments(influence)
+    bounds = []
+    for level in (0.975, 0.025):
+        sought = float(t.ppf(level, freedom))
+        low, high = -1e3, 1e3
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if hall_transformed(middle, skewness) < sought else (low, middle)
+        bounds.append(value - error * low)
+    return min(bounds[0], value), max(bounds[1], value)
+
+
+def signs_p(differences: Sequence[float]) -> float:
+    """Mid-p of all sign changes of the differences."""
+    observed, farther = abs(sum(differences)), 0.0
+    for signs in itertools.product((1, -1), repeat=len(differences)):
+        total = abs(sum(sign * of for sign, of in zip(signs, differences)))
+        farther += 0.5 if math.isclose(total, observed, abs_tol=1e-9) else float(total > observed)
+    return farther / 2 ** len(differences)
+
+
+def wilson(hits: Sequence[float], n: Sequence[int]) -> tuple[float, float, float]:
+    """A share with Wilson's interval for the number of independent things that the clusters are worth."""
+    total, clusters = sum(n), len(n)
+    share = sum(hits) / total
+    variance = sum((hit - share * of) ** 2 for hit, of in zip(hits, n)) / total**2 * clusters / (clusters - 1)
+    size = min(share * (1 - share) / variance if variance > 1e-15 else clusters, total)
+    z = float(norm.ppf(0.975))
+    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    away = z / (1 + z**2 / size) * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
+    return share, max(0.0, min(middle - away, share)), min(1.0, max(middle + away, share))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Each p times the number of tests that are not smaller, not below those of smaller ones."""
+    corrected = [0.0] * len(p)
+    least = 0.0
+    for rank, place in enumerate(sorted(range(len(p)), key=lambda place: p[place])):
+        least = corrected[place] = min(1.0, max(least, p[place] * (len(p) - rank)))
+    return corrected
