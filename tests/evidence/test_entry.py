@@ -25,7 +25,7 @@ from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TAB
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import entry
 from probing.evidence.gather import Probed, WholeSplits
-from probing.evidence.protocols import SAME_RELATIONS
+from probing.evidence.protocols import MEASURES, SAME_RELATIONS
 from probing.instruments.attention.result import ProbeResult
 
 pytestmark = pytest.mark.slow
@@ -61,11 +61,11 @@ def test_numbers_are_those_of_the_report(evidence):
     means = {name: (told["protocols"][name]["scores"], told["differences"][name]) for name in PROTOCOLS}
     means[SAME_RELATIONS] = told["same_relations"]["scores"], told["same_relations"]["differences"]
     for (mean, rule, k), score in found.cells.items():
-        place = RULES.index(rule), int(k) - 1
         if mean == BEYOND_OFFSET:
-            compared = other.beyond_compared[1]
-            expected = other.beyond[1].estimate.mean[:, *place].tolist()
-            difference, p = compared.difference.mean[:, *place].tolist(), compared.p_mean[place]
+            at = MEASURES.index((rule, int(k)))
+            chosen = other.beyond[1].chosen
+            expected = chosen.hits.mean(chosen.system).at(at)[:3]
+            *difference, p, _ = other.beyond_compared[1].mean.at(at)
         else:
             of_mean, tested = means[mean]
             expected, difference, p = of_mean[rule][k], tested[rule][k].difference, tested[rule][k].p

@@ -320,9 +320,14 @@ def a_function_too_many(entry):
     entry["functions"] += 1
 
 
-@altered("expected packed numbers: not")
+@altered("its numbers unpack to more than 32 times its .* bytes")
 def numbers_that_unpack_without_end(entry):
-    entry["places"] = base64.b64encode(zlib.compress(bytes(10**8))).decode()
+    entry["places"] = base64.b64encode(zlib.compress(bytes(10**7))).decode()
+
+
+@altered("bytes, expected at most 60,000 for 40 functions")
+def an_entry_larger_than_its_functions(entry):
+    entry["places"] = base64.b64encode(np.random.default_rng(0).bytes(10**5)).decode()
 
 
 @altered("expected packed numbers: more than")
