@@ -66,7 +66,7 @@ def synthetic(seed: int = 0) -> Edges:
         keyword=keyword.astype(np.int8),
         left_out=np.zeros(tokens.sum(), bool),
         language="python",
-        settings={"functions": FUNCTIONS},
+        settings={"data": "synthetic", "labels": "", "config": "python", "split": "test", "functions": FUNCTIONS},
     )
 
 

@@ -192,6 +192,26 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     assert compare_means(one, other).p.tolist() == found.mean.p.tolist()
 
 
+def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
+    """Other hits by each rule and k; a relation that one system alone has is left out."""
+    rng, edges = np.random.default_rng(1), np.full((9, 2), 5)
+    hits = rng.integers(0, 6, (2, len(RULES), 20, 9, 2))
+    one, other = from_hits([ARGS, TEST], edges, hits[0]), from_hits([TEST, "x"], edges, hits[1])
+    tested = [("last", 10), ("first", 1)]
+    found = compare(one, other, tested)
+    assert found.relations == [TEST]
+    for rule, k in itertools.product(RULES, (1, 10)):
+        mine, theirs = hits[0, RULES.index(rule), k - 1, :, 1], hits[1, RULES.index(rule), k - 1, :, 0]
+        alone = compare(*(from_hits([TEST], edges[:, :1], everywhere(of[:, None])) for of in (mine, theirs)))
+        assert found.of_mean(rule, k).value == pytest.approx(100 * (mine - theirs).sum() / 45)
+        assert found.of_mean(rule, k) == pytest.approx(alone.of_mean("any", 7))
+        expected = alone.on(TEST, "any", 7)
+        if (rule, k) in tested:
+            assert found.on(TEST, rule, k) == pytest.approx(expected)
+        else:
+            assert np.isnan(found.on(TEST, rule, k).p) and found.on(TEST, rule, k).value == expected.value
+
+
 def test_other_functions_or_edges_are_not_compared():
     one = published(ledger_of([(0, TEST, 0), (1, TEST, 0)]))
     with pytest.raises(LedgerError, match="scored on 2 functions and the other on 1, with 1 in common"):
