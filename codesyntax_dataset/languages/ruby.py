@@ -72,7 +72,7 @@ TABLE = Table(
     backward=BACKWARD - {"If:body->test", "While:body->test"},
     enclosed=(
         re.compile(rb"(?s)\A\s*def\s[^\n=]+[ \t]=[ \t](?P<inside>.*\S)"),  # `def f(x) = puts x`
-        re.compile(rb" &(?P<inside>)(?=\s*(?:[\n}]|end\b|\Z))"),  # the block of the method, `f x, &`
+        re.compile(rb" &(?P<inside>)(?=\s*(?:}|end\b|\Z))"),  # the block of the method, `f x, &`
     ),
     bracketed="(call receiver: (call block: (do_block)) @bracketed)",  # `f x do end.g { }`
     refused=r"""

@@ -271,8 +271,8 @@ def _of_types(pairs: Pairs, hits: Hits) -> dict[str, TypeScore]:
         column, of_type = hits.names.index(name), pairs.node_type == pairs.node_types.index(name)
         cells = {}
         for place, outcome in enumerate(OUTCOMES):
-            means = (Interval(estimate.at(place, column).value) for estimate in (t1, t0, effect))
-            cells[outcome] = Score(*means)
+            mean, reference, gained = (Interval(estimate.at(place, column).value) for estimate in (t1, t0, effect))
+            cells[outcome] = Score(mean, reference, gained)
         headline = tested.at(OUTCOMES.index(HEADLINE), column)
         cells[HEADLINE] = cells[HEADLINE]._replace(difference=_interval(headline), p=headline.p)
         scores[name] = TypeScore(int(of_type.sum()), int(pairs.masked[of_type].sum()), cells)

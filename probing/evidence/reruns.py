@@ -39,10 +39,10 @@ from probing.evidence.gather import WholeSplits
 from probing.evidence.protocols import TABLE_MEASURES, TABLE_PLACES, Choice, apply, choose, choose_least
 from probing.evidence.verify import (
     DECIMALS_APART,
-    Compared,
     Criterion,
     Influence,
     Rerun,
+    RowComparison,
     Verifier,
 )
 from probing.instruments.attention.edges import stacked
@@ -293,7 +293,7 @@ class RanksVerifier(Verifier[Probing]):
             return on_validation(self.ledger, validation, test, self._published, unread)
         return on_test(self.ledger, test, self._published)
 
-    def compare(self, functions: Sequence[EncodedFunction]) -> Compared:
+    def compare(self, functions: Sequence[EncodedFunction]) -> RowComparison:
         settings = self.experiment.settings
         claimed = self.ledger.only(np.array([function.index for function in functions]))
         again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
@@ -309,12 +309,12 @@ class RanksVerifier(Verifier[Probing]):
             edge, layer, head = np.argwhere(outside)[0]
             relation, function = claimed.relations[claimed.relation[edge]], claimed.function[edge]
             where = f"{relation} in function {function} by head {layer}-{head}"
-            return Compared(f"{count} of {outside.size} ranks differ by more than rounding, as of {where}", False)
+            return RowComparison(f"{count} of {outside.size} ranks differ by more than rounding, as of {where}", False)
         reproduced, published = replace(claimed, ranks=again), self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             published = means(self.ledger, None)
         choices = [mean.choice for mean in published if mean.protocol != PUBLISHED]
-        return Compared(
+        return RowComparison(
             f"{float((again != claimed.ranks).mean()):.3%} of {again.size} ranks differ, all of them by rounding",
             True,
             {**_better_ranks(claimed, reproduced), **_more_hits(claimed, reproduced, choices)},

@@ -169,7 +169,7 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
 # ----------------------------------------------------------------------------------------------- what rounding explains
 
 
-class Compared(NamedTuple):
+class RowComparison(NamedTuple):
     """Some functions as they were claimed, beside what they are again.
 
     `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that cannot be said;
@@ -388,22 +388,22 @@ class Verifier(Generic[E]):
             drawn = drawn._replace(bounds=bounds)
         return Criterion(self.RERUN, True, text + compared.report), drawn
 
-    def compare(self, functions: Sequence[Any]) -> Compared:
+    def compare(self, functions: Sequence[Any]) -> RowComparison:
         """Compare the rows of functions with what they are again."""
         rerun = self.rerun(functions)
         theirs = self.ledger.only(np.array([function.index for function in functions])).rows
         if len(theirs) != len(rerun.rows):
-            return Compared(f"{len(theirs)} rows, here {len(rerun.rows)}", False)
+            return RowComparison(f"{len(theirs)} rows, here {len(rerun.rows)}", False)
         outside = self.outside(theirs, rerun)
         if rerun.undecided and not outside.any():
-            return Compared(rerun.undecided, None)
+            return RowComparison(rerun.undecided, None)
         outside |= self.impossible(functions, theirs, rerun, ~outside)
         if outside.any():
             count, first = np.count_nonzero(outside), self.row(theirs[outside.argmax()])
-            return Compared(f"{count} of {len(theirs)} rows differ by more than rounding, as {first}", False)
+            return RowComparison(f"{count} of {len(theirs)} rows differ by more than rounding, as {first}", False)
         other = np.any([_apart(theirs[name], rerun.rows[name]) > 0 for name in rerun.tolerance], axis=0)
         found = f"{np.count_nonzero(other)} of {len(theirs)} rows differ, all of them by rounding"
-        return Compared(found, True, self.signed(theirs, rerun), self.gained(functions, rerun.rows))
+        return RowComparison(found, True, self.signed(theirs, rerun), self.gained(functions, rerun.rows))
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""

@@ -35,7 +35,7 @@ from probing.report.information import InformedModel, read_informed, read_prefer
 from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.results import parts
 from probing.report.silencing import SilencedModel, read_silenced
-from probing.report.syntaxeval import MaskedGroup, read_groups
+from probing.report.syntaxeval import MaskedModels, read_groups
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.stats.cache import caching
@@ -183,7 +183,7 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
 
 def sections(
     all_findings: Sequence[Findings],
-    masked: Sequence[MaskedGroup] = (),
+    masked: Sequence[MaskedModels] = (),
     silenced: Sequence[SilencedModel] = (),
     informed: Sequence[InformedModel] = (),
     preferred: Sequence[PreferenceResult] = (),

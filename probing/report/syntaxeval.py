@@ -51,7 +51,7 @@ NAMED = 3
 """The most node types that a sentence names with their effects."""
 
 
-class MaskedGroup(NamedTuple):
+class MaskedModels(NamedTuple):
     """Models that masked the same functions in the same way, by name. `name`: of files."""
 
     title: str
@@ -76,22 +76,22 @@ class MaskedGroup(NamedTuple):
         return next(model.counted(node_type) for model in self.models.values() if node_type in model.node_types)
 
 
-def read_groups(files: Sequence[Path]) -> list[MaskedGroup]:
+def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     """The masking results in files, in groups that can stand side by side.
 
     Raises LedgerError for files that are not masking results, or do not follow from their ledgers.
     """
     gathered = [gather(members) for members in comparable(files)]
     titles = _titles([models[0] for models in gathered])
-    groups: list[MaskedGroup] = []
+    groups: list[MaskedModels] = []
     files_of = file_names([f"masking-{title.partition(', partial')[0]}" for title in titles])
     for title, file, models in zip(titles, files_of, gathered):
         names = distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
-        groups.append(MaskedGroup(title, file, dict(sorted(zip(names, models)))))
+        groups.append(MaskedModels(title, file, dict(sorted(zip(names, models)))))
     return groups
 
 
-def findings(groups: Sequence[MaskedGroup]) -> list[Section]:
+def findings(groups: Sequence[MaskedModels]) -> list[Section]:
     """The finding on each group in sentences."""
     return [
         Section(
@@ -103,7 +103,7 @@ def findings(groups: Sequence[MaskedGroup]) -> list[Section]:
     ]
 
 
-def sections(groups: Sequence[MaskedGroup]) -> list[Section]:
+def sections(groups: Sequence[MaskedModels]) -> list[Section]:
     """Guidance on the numbers, a section for each group, and the settings; none without groups."""
     if not groups:
         return []
@@ -204,7 +204,7 @@ def _said(signs: dict[str, int]) -> str:
     return ", ".join(said) or "none separated"
 
 
-def _group(group: MaskedGroup) -> Section:
+def _group(group: MaskedModels) -> Section:
     made = group.settings
     ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
     ran += f"; {made.draws} controls (T0) for each masked copy (T1), each {RANDOM[made.control]}, seed {made.seed}"
@@ -240,7 +240,7 @@ def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
     )
 
 
-def _table(group: MaskedGroup) -> Table:
+def _table(group: MaskedModels) -> Table:
     rows = []
     for similarity, kind in product(SIMILARITIES, group.node_types):
         functions = group.functions(kind)
@@ -298,7 +298,7 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
     ]
 
 
-def _floors(group: MaskedGroup) -> Table:
+def _floors(group: MaskedModels) -> Table:
     """Fillers, and the gain of a model over them, in both arms."""
     rows: list[list[object]] = []
     for outcome, kind in product(FLOORS, group.node_types):
@@ -351,7 +351,7 @@ def _title(similarity: str) -> str:
     )
 
 
-def _effects_figure(group: MaskedGroup, types: Sequence[str]) -> Figure:
+def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     series = []
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
         effects = [model.effects[SHOWN].get(kind) for kind in types]
@@ -371,7 +371,7 @@ def _effects_figure(group: MaskedGroup, types: Sequence[str]) -> Figure:
     )
 
 
-def _spread(group: MaskedGroup, types: Sequence[str]) -> list[Figure]:
+def _spread(group: MaskedModels, types: Sequence[str]) -> list[Figure]:
     """The similarities of functions as box plots and as curves."""
     panels = _panels(group, types)
     boxes = Figure(
@@ -394,7 +394,7 @@ def _spread(group: MaskedGroup, types: Sequence[str]) -> list[Figure]:
     return [boxes, curves]
 
 
-def _panels(group: MaskedGroup, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
+def _panels(group: MaskedModels, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
     """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
     panels: dict[str, list[ArmPercentiles | None]] = {}
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
@@ -410,7 +410,7 @@ def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return t1, t0
 
 
-def _distribution(group: MaskedGroup) -> Table:
+def _distribution(group: MaskedModels) -> Table:
     """The numbers of the box plots and curves."""
     rows = [
         [name, kind, arm, model.counted(kind), int(percentile), float(value)]
@@ -424,7 +424,7 @@ def _distribution(group: MaskedGroup) -> Table:
     return Table(f"{group.name}-functions", "", columns, rows)
 
 
-def _examples(group: MaskedGroup) -> Section:
+def _examples(group: MaskedModels) -> Section:
     """Texts and trees of the worked examples of each model."""
     parts: list[str | Table] = [
         "The T1 copies with the lowest, the median and the highest Jaccard similarity, of all functions with at "
@@ -508,7 +508,7 @@ def side_by_side(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
     return "\n".join(left for left, *_ in shown) + more, "\n".join(right for _, right, _ in shown) + more
 
 
-def _paper(group: MaskedGroup) -> Section:
+def _paper(group: MaskedModels) -> Section:
     """The published numbers of the study: by its own protocol, and on its own functions."""
     performance = [
         [model, _title(similarity), *one.t1, *one.t0]
@@ -551,7 +551,7 @@ def _paper(group: MaskedGroup) -> Section:
     )
 
 
-def _provenance(groups: Sequence[MaskedGroup]) -> Section:
+def _provenance(groups: Sequence[MaskedModels]) -> Section:
     models = [(group, name, model) for group in groups for name, model in group.models.items()]
     names = [
         Column("config", NAME, of=lambda group, *_: group.title),

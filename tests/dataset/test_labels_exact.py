@@ -238,7 +238,7 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("python", "print (x.y) % z; exec (x) in y"),
         ("ruby", "def f(x) = puts x, y.z"),
         ("ruby", "def self.f = raise E"),
-        ("ruby", "def f(x, &)\n  g x.y, &\n  h(&)\nend"),
+        ("ruby", "def f(x, &)\n  h(&)\n  g x.y, &\nend"),
         ("ruby", "def f\n  g x do |y| y.z end.each do |z|\n    z.w\n  end\nend"),
         ("ruby", "def f\n  x = g y do z end.map { |w| w.v }\nend"),
         ("ruby", "def f\n  x = (a)..\n    b\n  begin\n    c...\n  ensure\n    d\n  end\nend"),

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import tree_sitter
+if TYPE_CHECKING:
+    import tree_sitter
+
 
 _Span = tuple[int, int]  # in bytes
 

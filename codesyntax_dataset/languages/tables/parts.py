@@ -30,7 +30,6 @@ import tree_sitter
 Nodes = list[tree_sitter.Node]
 Find = Callable[[tree_sitter.Node], Nodes]
 
-_UNNAMED = ("_", ";")
 
 COUNTED = frozenset({"text_interpolation"})
 """Nodes that grammars let stand anywhere, like comments, but are none."""
@@ -112,9 +111,7 @@ def _found(match: re.Match[str]) -> Find:
     if field := match["field"]:
         if match["again"]:
             return lambda node: _innermost(node, field)
-        return lambda node: [
-            child for child in node.children_by_field_name(field) if child.is_named or child.type in _UNNAMED
-        ]
+        return lambda node: _in_field(node, field)
     if match["words"]:
         words = frozenset(match["words"].split())
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
@@ -160,6 +157,13 @@ def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
     while found is not None and found.type == kind and (inner := found.child_by_field_name(field)) is not None:
         found = inner
     return [found] if found is not None else []
+
+
+def _in_field(node: tree_sitter.Node, field: str) -> Nodes:
+    """The nodes in a field; an empty statement stands there alone."""
+    children = node.children_by_field_name(field)
+    found = [child for child in children if child.is_named or child.type == "_"]
+    return found or [child for child in children if child.type == ";"]
 
 
 def _between_colons(node: tree_sitter.Node, number: int) -> Nodes:

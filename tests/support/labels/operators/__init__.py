@@ -13,7 +13,7 @@ from itertools import count
 from typing import Literal
 
 _HOLE = re.compile(r"(?<![\w$'])_(?!\w)")
-_SIGN = re.compile(r"[^\w\s$@()\[\]{}'\",;:]")
+_SIGN = re.compile(r"[^\w\s$@()\[\]{}⦅⦆'\",;:]")
 
 
 @dataclass(frozen=True)

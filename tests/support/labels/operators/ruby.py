@@ -99,7 +99,7 @@ SYNTAX = Syntax(
         Operator("_ or _", 11, "left"),
         Operator("_ => v", 10),
         Operator("_ in v", 10),
-        Operator("_ rescue _", 9, "left"),
+        Operator("_ rescue _", 8, "left"),
         Operator("_ if _", 8, "left"),
         Operator("_ unless _", 8, "left"),
         Operator("_ while _", 8, "left"),

@@ -1,0 +1,200 @@
+"""The two protocols, their summaries, and comparisons of what two systems hit."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from support.evidence.hits import from_hits
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES, rank_attention, score
+from probing.evidence.protocols import apply, choose, compare, compare_means, held_out, published
+from probing.evidence.summary import summary
+from probing.instruments.attention.ledger import RankLedger
+
+TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
+
+
+def ledger_of(rows, heads=1):
+    """A ledger of one layer from (function, relation, one rank for each head), the same by all rules."""
+    relations = sorted({relation for _, relation, *_ in rows})
+    ranks = np.array([row[2:] for row in rows], np.uint8)  # (E, heads)
+    zeros = np.zeros(len(rows), np.int32)
+    return RankLedger(
+        relations=relations,
+        function=np.array([row[0] for row in rows], np.int32),
+        relation=np.array([relations.index(row[1]) for row in rows], np.int32),
+        head=zeros,
+        first=zeros + 1,
+        last=zeros + 1,
+        tokens=zeros + 2,
+        ranks=np.tile(ranks.reshape(1, len(rows), 1, heads), (len(RULES), 1, 1, 1)),
+        settings={},
+    )
+
+
+def everywhere(hits):
+    """The same hits (F, R) by all rules at all k."""
+    return np.broadcast_to(hits, (len(RULES), 20, *hits.shape))
+
+
+def test_a_planted_pattern_comes_back_exactly():
+    """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of
+    the other, at the second place for the rest; all other heads look elsewhere."""
+    found = {TEST: (30, (1, 2)), ARGS: (8, (0, 1))}
+    parts = []
+    for function in range(40):
+        attention = np.full((2, 3, 10, 10), 0.01)
+        attention[..., 9] = 0.5  # where the others look
+        edges = []
+        for place, (relation, (hits, (layer, head))) in enumerate(found.items()):
+            reading, dependent = 1 + place, 5 + place
+            attention[layer, head, reading, dependent] = 0.9 if function < hits else 0.3
+            edges.append((relation, reading, dependent, dependent))
+        columns = np.array([edge[1:] for edge in edges], np.int32).T
+        parts.append(
+            RankLedger(
+                list(found), np.full(2, function, np.int32), np.arange(2, dtype=np.int32), *columns,
+                tokens=np.full(2, 10, np.int32), ranks=rank_attention(attention, edges), settings={},
+            )
+        )  # fmt: skip
+    planted = RankLedger.concatenate(parts)
+    for chosen in (published(planted), held_out(planted, planted)):
+        result = summary(chosen)["relations"]
+        for relation, (hits, (layer, head)) in found.items():
+            for rule in RULES:
+                one, two = result[relation][rule]["1"], result[relation][rule]["2"]
+                assert (one["score"][0], one["layer"], one["head"]) == (100 * hits / 40, layer, head)
+                assert (two["score"][0], two["layer"], two["head"]) == (100.0, layer, head)
+
+
+def test_published_is_the_metrics_own_score():
+    rng = np.random.default_rng(0)
+    places = [(f, relation) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)]
+    ledger = ledger_of([(*place, 0, 0, 0, 0, 0) for place in places], heads=5)
+    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(np.uint8)  # other ranks by each rule
+    chosen = published(ledger)
+    found = summary(chosen)
+    for rule in RULES:
+        expected = score(ledger.counts(), range(1, 21), rule)
+        for k in map(str, range(1, 21)):
+            assert found["scores"][rule][k][0] == pytest.approx(expected["scores"][k])
+            for relation in (TEST, ARGS):
+                mine, theirs = found["relations"][relation][rule][k], expected["relations"][relation][k]
+                assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(tuple(theirs.values()))
+
+
+def test_held_out_scores_the_head_that_validation_chose():
+    """By hand: in validation head 0 hits 2 of 3 and head 1 hits 1; in test head 0 hits 1 of 4 and head 1 hits 3."""
+    validation = ledger_of([(0, TEST, 0, 5), (1, TEST, 0, 5), (1, TEST, 5, 0)], heads=2)
+    test = ledger_of([(0, TEST, 0, 0), (0, TEST, 5, 0), (2, TEST, 5, 0), (3, TEST, 5, 5), (3, ARGS, 0, 0)], heads=2)
+    held = held_out(validation, test)
+    assert choose(validation)[TEST][0, 0].tolist() == [0, 0]
+    assert held.relations == [TEST]
+    assert held.unchosen == {ARGS: 1}
+    assert held.functions.tolist() == [0, 2, 3]
+    group = held.hits.groups[TEST]
+    assert (group.places.tolist(), group.n.tolist()) == ([0, 1, 2], [2, 1, 1])
+    assert group.sums["model"].sums[0].tolist() == [1, 0, 0]
+    same = published(test)
+    assert same.relations == [ARGS, TEST] and same.hits.groups[ARGS].places.tolist() == [2]
+    assert same.hits.groups[TEST].sums["model"].sums[0].tolist() == [2, 1, 0]
+    found = summary(held)
+    assert found["scores"]["first"]["1"][0] == 25.0
+    assert found["relations"][TEST]["functions"] == 3
+
+
+def test_the_choice_does_not_depend_on_what_is_scored():
+    validation, one = ledger_of([(0, TEST, 3, 1)], heads=2), ledger_of([(0, TEST, 0, 9)], heads=2)
+    other = ledger_of([(0, TEST, 9, 0)], heads=2)
+    for scored in (one, other):
+        assert np.array_equal(held_out(validation, scored).choice[TEST], choose(validation)[TEST])
+
+
+def test_the_worst_head_that_could_be_best_if_all_had_been_read():
+    """Head 0 finds three edges, head 1 two, head 2 one: one unread edge lets head 1 be the best, two also head 2. On
+    test they find four, two and one; better heads there are not taken."""
+    read = [(0, ARGS, 0, 0, 9), (1, ARGS, 0, 0, 9), (2, ARGS, 0, 9, 0)]
+    test = [(0, ARGS, 0, 0, 0), (1, ARGS, 0, 9, 9), (2, ARGS, 0, 0, 9), (3, ARGS, 0, 9, 9)]
+    for lost, head, worse, better in [(0, 0, 4, 1), (1, 1, 2, 1), (2, 2, 1, 1)]:
+        validation = ledger_of([*read, *[(3, ARGS, 255, 255, 255)] * lost], heads=3)
+        unread = [3] if lost else []
+        chosen = held_out(validation, ledger_of(test, heads=3), unread)
+        assert chosen.choice[ARGS][0, 0].tolist() == [0, head] and chosen.total[0, 0] == worse
+        turned = held_out(validation, ledger_of([(*row[:2], *row[:1:-1]) for row in test], heads=3), unread)
+        assert turned.choice[ARGS][0, 0].tolist() == [0, 0] and turned.total[0, 0] == better
+
+
+@pytest.mark.slow
+def test_who_reads_less_chooses_no_better():
+    """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
+    rng, better = np.random.default_rng(0), 0
+    for _ in range(40):
+        rows = [(place, name, *rng.integers(3, size=4)) for place in range(5) for name in (TEST, ARGS, ARGS)]
+        honest, test = (ledger_of(of, heads=4) for of in (rows, [(*row[:2], *rng.integers(3, size=4)) for row in rows]))
+        whole = held_out(honest, test).total
+        for skipped in itertools.combinations(range(5), 2):
+            left = ledger_of([(*row[:2], *([255] * 4)) if row[0] in skipped else row for row in rows], heads=4)
+            assert (held_out(left, test, skipped).total <= whole).all()
+            better += (held_out(left, test).total > whole).any()
+    assert better > 100
+
+
+def test_few_functions_are_marked_and_some_relations_do_not_count():
+    rows = [(f, TEST, 0) for f in range(6)] + [(f % 5, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
+    ledger = ledger_of(rows)
+    chosen = published(ledger)
+    found = summary(chosen)
+    assert {name: entry["few_functions"] for name, entry in found["relations"].items()} == {
+        TEST: False, ARGS: True, COMPREHENSION: True
+    }  # fmt: skip
+    assert found["scores"]["first"]["1"] == [50.0, 50.0, 50.0]  # of If:if->test and Call:func->args
+    assert found["relations"][TEST]["first"]["1"]["score"] == [100.0, pytest.approx(60.97, abs=0.01), 100.0]
+    assert found["relations"][ARGS]["first"]["1"]["score"] == [0.0, None, None]
+    nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
+    assert summary(nothing)["scores"]["first"]["1"] is None
+
+
+def test_without_edges_there_is_nothing():
+    nothing = apply(ledger_of([]), choose(ledger_of([(0, TEST, 0)])))
+    assert (nothing.relations, len(nothing.functions), nothing.unchosen) == ([], 0, {})
+
+
+def test_heads_of_another_model_are_refused():
+    with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1"):
+        apply(ledger_of([(0, TEST, 0)]), choose(ledger_of([(0, TEST, 3, 1)], heads=2)))
+
+
+def test_ledgers_of_two_makings_or_one_split_are_refused():
+    validation, test = ledger_of([(0, TEST, 0)]), ledger_of([(0, TEST, 0)])
+    validation.settings["settings"] = {"model": "a", "split": "validation", "labels": "1"}
+    test.settings["settings"] = {"model": "b", "split": "test", "labels": "2"}
+    with pytest.raises(LedgerError, match="chosen with model 'a', but are scored with 'b'"):
+        held_out(validation, test)
+    test.settings["settings"]["model"] = "a"
+    assert held_out(validation, test).total.all()
+    with pytest.raises(LedgerError, match="both ledgers are of the split test"):
+        held_out(test, test)
+
+
+def test_the_test_of_a_mean_leaves_out_what_does_not_count():
+    """Where one relation counts, the mean is that relation, whatever the other one says."""
+    rng = np.random.default_rng(3)
+    edges, names = np.full((9, 2), 5), [TEST, COMPREHENSION]
+    one, other = (from_hits(names, edges, everywhere(rng.integers(0, 6, (9, 2)))) for _ in range(2))
+    found = compare(one, other)
+    mean, (alone, _) = found.of_mean("any", 3), (found.on(name, "any", 3) for name in names)
+    assert mean.value == pytest.approx(alone.value)
+    # p of relations is corrected for both of them
+    assert alone.p in (pytest.approx(2 * mean.p), pytest.approx(mean.p))
+    assert compare_means(one, other).p.tolist() == found.mean.p.tolist()
+
+
+def test_other_functions_or_edges_are_not_compared():
+    one = published(ledger_of([(0, TEST, 0), (1, TEST, 0)]))
+    with pytest.raises(LedgerError, match="scored on 2 functions and the other on 1, with 1 in common"):
+        compare(one, published(ledger_of([(0, TEST, 0)])))
+    with pytest.raises(LedgerError, match="different edges"):
+        compare(one, published(ledger_of([(0, TEST, 0), (1, TEST, 0), (1, TEST, 0)])))
