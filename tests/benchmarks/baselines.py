@@ -28,12 +28,11 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
-from probing.evidence import uncertainty
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.protocols import ONE_GUESS, TABLE_MEASURES, compare, compare_means, held_out, published
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import Outcomes, held_out, published
-from probing.evidence.uncertainty import compare, estimate
 from probing.instruments.attention.ledger import RankLedger
+from probing.stats import intervals
 
 FUNCTIONS = 18_701
 EDGES = paper.edges("python")  # Shen et al. 2022, Table 8
@@ -96,10 +95,11 @@ def natural_scale() -> None:
     clock("  baselines, all rules, k = 1 to 20, scored")
     result = evaluate(edges, edges, HEAD_TO_DEPENDENT)
     clock("  both protocols, function by function (6 times)")
-    outcomes = result.outcomes["held-out"]
-    estimate(outcomes["combined"])
-    clock("  intervals of one of them, 1000 resamples, all rules, k and relations")
-    compare(outcomes["combined"], outcomes["offset"])
+    chosen = result.hits["held-out"]
+    chosen["combined"].hits.mean("combined")
+    chosen["combined"].hits.by_group("combined")
+    clock("  intervals of one of them, all rules, k and relations")
+    compare(chosen["combined"], chosen["offset"], TABLE_MEASURES)
     clock("  one comparison, 9999 permutations and its intervals")
 
 
@@ -146,7 +146,7 @@ def noise_nearby(edges: Edges, rng: np.random.Generator, heads: int) -> np.ndarr
 def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) -> None:
     for config in ("python", "java"):
         edges = [read_edges(data, config, split) for split in ("validation", "test")]
-        best = _at_table_ks(evaluate(*edges).outcomes["held-out"]["combined"])
+        best = evaluate(*edges).hits["held-out"]["combined"].at(TABLE_MEASURES)
         rng = np.random.default_rng(0)
         random = [random_attention(of, heads=pool, seed=seed) for seed, of in enumerate(edges)]
 
@@ -163,17 +163,14 @@ def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) ->
             alarms, differences = [], []
             for seed in range(simulations):
                 ledgers = [dataclasses.replace(random[split], ranks=ranks(split)) for split in (0, 1)]
-                with patch.multiple(uncertainty, PERMUTATIONS=199, _SEED=seed):
-                    found = compare(_at_table_ks(held_out(*ledgers)), best)
-                alarms.append((found.p_mean <= 0.05) & (found.difference.mean[0] > 0))
-                differences.append(found.difference.mean[0])
-            for rule, alarm, difference in zip(RULES, np.mean(alarms, axis=0), np.mean(differences, axis=0)):
+                with patch.multiple(intervals, PERMUTATIONS=199, _SEED=seed):
+                    found = compare_means(held_out(*ledgers).at(TABLE_MEASURES), best)
+                alarms.append(found.significant & (found.value > 0))
+                differences.append(found.value)
+            by_rule = (np.mean(of, axis=0).reshape(len(RULES), -1) for of in (alarms, differences))
+            for rule, alarm, difference in zip(RULES, *by_rule):
                 cells = [f"k={k} {100 * a:.1f} % ({d:+.1f})" for k, a, d in zip(TABLE_KS, alarm, difference)]
                 print(f"noise on {kind}, {config}, {rule}: better in {', '.join(cells)} of {simulations}", flush=True)
-
-
-def _at_table_ks(outcomes: Outcomes) -> Outcomes:
-    return outcomes.at(RULES, [int(k) for k in TABLE_KS])
 
 
 def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> None:
@@ -195,17 +192,17 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
         ranks = np.broadcast_to(ranks, (len(RULES), *ranks.shape[1:]))
         return RankLedger(names, function, relation, zeros, zeros, zeros, zeros, ranks, {})
 
-    for seed in range(simulations):
+    for _ in range(simulations):
         accuracy = rng.uniform(0.05, 0.95, (1, len(names))) * rng.uniform(0.85, 1, (heads, len(names)))
         validation, test = simulate(accuracy, functions), simulate(accuracy, functions)
         for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
             heads_of = [full.choice[name][0, 0, 1] for name in names]
             truth = 100 * accuracy[heads_of, np.arange(len(names))]
-            with patch.multiple(uncertainty, _SEED=seed):
-                found = estimate(full.at(RULES[:1], [1]))  # one rule and k is enough
-            middle, low, high = found.relations[:, 0, 0]
+            hits = full.at(ONE_GUESS).hits
+            middle, low, high, *_ = hits.by_group(full.system).at(0)
+            mean = hits.mean(full.system).at(0)
             inside[protocol].append((low <= truth) & (truth <= high))
-            means[protocol].append(found.mean[1, 0, 0] <= truth.mean() <= found.mean[2, 0, 0])
+            means[protocol].append(mean.low <= truth.mean() <= mean.high)
             optimism[protocol].append((middle - truth).mean())
     for protocol in inside:
         print(

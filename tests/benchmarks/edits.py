@@ -24,8 +24,7 @@ from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.protocol import EDITS, SPLITS
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.selection import Outcomes
-from probing.evidence.uncertainty import mean_of
+from probing.evidence.protocols import ONE_GUESS, ChosenHits
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "codesearchnet"
 
@@ -44,15 +43,17 @@ def is_image(before: dict, after: dict, language: str) -> bool:
 def scores(edges: dict[str, Edges]) -> tuple[float, float, float]:
     """The offset baseline's: published mean, published pooled, held-out mean."""
     on_test = baselines.ledger(edges["test"], baselines.pick(edges["test"]))
-    published = baselines.published(baselines.only(on_test, "offset"))
+    published = baselines.published(baselines.only(on_test, "offset"), "offset")
     _, held_out = baselines.chosen_on(edges["validation"], edges["test"])
     return *both(published), both(held_out["offset"])[0]
 
 
-def both(outcomes: Outcomes) -> tuple[float, float]:
+def both(chosen: ChosenHits) -> tuple[float, float]:
     """The mean over relations, and the score pooled over their edges."""
-    hits, edges = (part[:, outcomes.in_mean].sum(axis=0) for part in (outcomes.hits[0, 0], outcomes.edges))
-    return float(mean_of(hits, edges)), float(100 * hits.sum() / edges.sum())
+    hits = chosen.at(ONE_GUESS).hits
+    hits = hits.where(groups=hits.counted)
+    pooled = 100 * hits.total(chosen.system).sum() / hits.n.sum()
+    return float(hits.mean(chosen.system).value[0]), float(pooled)
 
 
 def main() -> None:

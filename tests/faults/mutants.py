@@ -66,7 +66,7 @@ CORE = (
 TESTS = ("metric", "attention", "evidence", "stats")
 """The rooms of tests that execute the core most; the others could only kill more."""
 
-SLOW_TESTS = ("tests/metric/test_metric", "tests/evidence/test_baselines", "tests/evidence/test_selection")
+SLOW_TESTS = ("tests/metric/test_metric", "tests/evidence/test_baselines", "tests/evidence/test_protocols")
 """Of others, only the quick tests are run."""
 
 TIMES = 200
