@@ -152,7 +152,7 @@ def test_tables_say_what_the_ledgers_say(masked, written):
                     assert cells[:2] == ["", ""]
                 else:
                     assert list(map(float, cells[:2])) == pytest.approx([effect.low, effect.high])
-                assert float(cells[2]) == pytest.approx(effect.p)
+                assert float(cells[2]) == pytest.approx(effect.p, abs=0.05)  # of other exchanges
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):

@@ -148,7 +148,7 @@ class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
     RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
-    VERSION = 4  # of choosing and silencing heads
+    VERSION = 3  # of choosing and silencing heads
     SIGNED = (
         "silence",
         ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
