@@ -509,7 +509,7 @@ def in_csv(value: Any) -> Any:
         return ""
     if not isinstance(value, str):
         return value
-    text = escaped(value)
+    text = "\n".join(map(escaped, value.split("\n")))  # code has lines
     return f"'{text}" if text[0] in "=+-@" and not _is_number(text) else text
 
 
