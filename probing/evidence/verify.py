@@ -127,7 +127,10 @@ class Draw(NamedTuple):
 def draw(influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False) -> Draw:
     """Draw functions: about so many, by default as many as ENOUGH asks for, or all."""
     largest = influence.largest
-    costs = np.full(len(largest), np.inf) if everything else _rate(largest, number) * largest
+    rate = math.inf if everything else _rate(largest, number)
+    costs = np.multiply(rate, largest, out=np.zeros(len(largest)), where=largest > 0)
+    if everything or not costs.any():
+        costs[:] = np.inf  # where no function can have raised a number, all are looked at
     drawn = rng.random(len(largest)) < -np.expm1(-costs)
     drawn[largest.argmax()] = True
     bounds = {name: undetected(points, costs) for name, points in influence.means.items()}

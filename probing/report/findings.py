@@ -437,7 +437,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     pairs = list(combinations(models, 2))
     at_tables = [{mean: chosen.at(TABLE_MEASURES) for mean, chosen in of_model.items()} for of_model in hits]
     of_pairs = {
-        (one, other): {mean: compare_means(at_tables[one][mean], at_tables[other][mean]) for mean in at_tables[one]}
+        (one, other): {mean: _compared(at_tables[one][mean], at_tables[other][mean]) for mean in at_tables[one]}
         for one, other in pairs
     }
     by_chance = by_relation(test, direction)
@@ -552,6 +552,18 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     made_of = chain([repr(on_validation).encode()], test.content())
     found = cached(f"random attention {direction} {heads}", made_of, compute)
     return {mean: means(Estimate(value, low, high, p, 0)) for mean, (value, low, high, p) in found.items()}
+
+
+def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
+    """The difference of two means, from the cache if it was computed before: of many models, there are many pairs."""
+
+    def compute() -> dict[str, np.ndarray]:
+        difference = compare_means(first, second)
+        return {"difference": np.array(difference[:4]), "n": np.array(float(difference.n))}
+
+    found = cached("pair of models", chain(first.hits.content(), second.hits.content()), compute)
+    value, low, high, p = found["difference"]
+    return Estimate(value, low, high, p, int(found["n"]))
 
 
 def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
