@@ -22,7 +22,6 @@ from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
-from probing.evidence.verify import REJECTED, Verification, verify_each
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import read_functions
 from probing.runs.ledger_file import MASKING
@@ -94,6 +93,12 @@ class Checker:
             theirs, ours = (of.model_dump(mode="json", exclude={"verified"}) for of in (entry, remade))
             if other := [name for name in theirs if not same_numbers(theirs[name], ours[name])]:
                 raise EntryError(f"refuted: {other[0]} does not follow from its ledgers")
+            from probing.evidence.verify import (
+                REJECTED,
+                Verification,
+                verify_each,
+            )  # it imports torch, which takes seconds
+
             found = []
             for verification in verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed):
                 if isinstance(verification, LedgerError):

@@ -69,7 +69,7 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
     return {
         "probe": gain.difference > 0 and gain.p < 0.05 and _head(subject.scores) == (0, copier),
         "beyond": bool(beyond and over_next and over_next[0] > 0 and over_next[3] < 0.05)
-        and beyond.outcomes.choice[RELATION][0, 0].tolist() == [0, copier],
+        and beyond.chosen.choice[RELATION][0, 0].tolist() == [0, copier],
         "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),
     }
 
