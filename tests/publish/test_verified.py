@@ -119,7 +119,7 @@ ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
 
 
 def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
-    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
     assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
     assert checked(submitted, lambda fields: None) == ""
 
@@ -143,7 +143,7 @@ def checked(submitted, change):
 )
 def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
     """None is verified, whatever the models would give again."""
-    monkeypatch.setattr("probing.publish.verified.verify_each", lambda *_, **__: ACCEPTED)
+    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
     found = checked(submitted, forgery)
     assert bool(found) == bool(reason) and re.search(reason, found), found
 
