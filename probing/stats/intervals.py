@@ -18,8 +18,8 @@ difference agree: where p is above ALPHA the interval is extended to 0, and else
 
 *Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much they vary. So shares
 of things that are hit or not have Wilson's interval (1927) with the clusters' worth and Student's quantile (`wilson`),
-and differences of two such shares the interval that follows from both (`wilson_difference`). Amounts, such as bits, have
-no such bounds.
+and differences of two such shares the interval that follows from both (`wilson_difference`). Amounts, such as bits,
+have no such bounds.
 """
 
 from __future__ import annotations
