@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import probing
 from probing.cli import main
+from probing.cli.group import SECTIONS
 from probing.evidence.beyond import beyond
 from probing.instruments.attention.ledger import RankLedger
 from probing.models.location import EMBEDDED
@@ -63,6 +64,14 @@ def test_every_command_has_help_and_a_place_in_the_readmes(request):
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.name}"
+
+
+def test_help_lists_every_command_once_in_its_section():
+    lines = run("--help").stdout.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in main.commands]
+    assert sorted(listed) == sorted(main.commands)
+    sections = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert sections == ["Options", *SECTIONS]
 
 
 def test_probe_prints_json_alone(tiny_model, dataset_folder):
