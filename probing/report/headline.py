@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from probing.evidence.beyond import LEAST_EDGES
 from probing.report import beyond, figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
-from probing.report.findings import Findings, Subject
+from probing.report.findings import Findings, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, Gain, K, gains
@@ -38,6 +39,11 @@ def section(
     if known:
         return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
     return Section("finding", TITLE, ["The results contain controls only, and no model."] if all_findings else [])
+
+
+def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
+    """The answer to results in files, as text and tables."""
+    return [part for part in section(read_findings(files, data), {}).parts if not isinstance(part, Figure)]
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:

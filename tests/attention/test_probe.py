@@ -371,7 +371,7 @@ def whole(result, tmp_path_factory):
 
 
 def command(tiny_model, dataset_folder, output, *more):
-    return ["probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output), *more]
+    return ["probe", str(tiny_model), "--data", str(dataset_folder), "--split", "test", "--output", str(output), *more]
 
 
 def left_in(folder):
