@@ -19,7 +19,7 @@ from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.metadata import sha256sums
 from probing import mask, probe
 from probing.cli import main
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.instruments.masking.result import MaskingLedger, MaskResult
 from probing.publish import board, submit
 
@@ -123,7 +123,12 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     card = ModelCard(merged["README.md"].decode())
     kinds = [(of.task_type, of.metric_type) for of in card.data.eval_results]
     assert kinds[-2:] == [("feature-extraction", "top-k-uas"), ("fill-mask", "restored")]
-    (on_board,) = [one for path, text in hub.files(BOARD).items() if "masking" in path for one in [entry.load(text)]]
+    (on_board,) = [
+        one
+        for path, text in hub.files(BOARD).items()
+        if "entries/" in path and "masking" in path
+        for one in [submission.load(text)]
+    ]
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
     assert on_board.verified.functions == on_board.verified.of > 0
     found = board.read([BOARD])
