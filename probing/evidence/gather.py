@@ -327,8 +327,8 @@ positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot
 
 
 class WholeSplits(Splits):
-    """The functions on which the heads of submissions are chosen, all SHORT ones of validation, and scored, all of test,
-    whatever models could read of them."""
+    """The functions on which the heads of submissions are chosen, all SHORT ones of validation, and
+    scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
         short = np.flatnonzero(_characters(data, config, "validation") <= SHORT)
@@ -410,7 +410,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
 
 
 def submission_of(one: Probed, data: Any = None) -> AttentionSubmission:
-    """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions that it could read."""
+    """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions
+    that it could read."""
     splits, (whole,) = _read([one], data)
     return (whole() if whole else Evidence(splits.only(one), splits))._submission()
 
@@ -458,8 +459,8 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
-    """True if so many functions are all that submissions count, or the run is not one that is published. `short`: true if
-    all of validation are."""
+    """True if so many functions are all that submissions count, or the run is not one that is
+    published. `short`: true if all of validation are."""
     skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
     read = (one.test.functions, one.validation.functions) == (test, validation)
     settings = one.test.settings

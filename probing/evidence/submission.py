@@ -333,10 +333,10 @@ class Submission(Record):
         return self.model_dump(mode="json", exclude_unset=True)
 
     def difference(self, other: Submission) -> str | None:
-        """The field, other than `verified`, or table in which they differ first."""
+        """The table or field, other than `verified`, in which they differ first."""
         mine, theirs = (
-            submission.model_dump(mode="json", exclude={"verified"})
-            | {name: digest_of([hits]) for name, hits in submission.tables.items()}
+            {name: digest_of([hits]) for name, hits in submission.tables.items()}
+            | submission.model_dump(mode="json", exclude={"verified"})
             for submission in (self, other)
         )
         return next((name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)), None)

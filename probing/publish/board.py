@@ -248,8 +248,8 @@ def read(
                 raise EntryError(f"{source} cannot be read: {error}") from error
             if not paths and not refused:
                 raise EntryError(
-                    f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` writes, or a "
-                    "results repository that `codesyntax submit --board` contributes to"
+                    f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` "
+                    "writes, or a results repository that `codesyntax submit --board` contributes to"
                 )
             files += len(paths)
             of_bytes += size

@@ -1,7 +1,9 @@
-"""Export results for other tools: as submissions to boards, as one CSV file, or for the store of Every Eval Ever (schema 0.3.0).
+"""Export results for other tools: as submissions to boards, as one CSV file, or for the store of Every
+Eval Ever (schema 0.3.0).
 
-All three are written from submissions, so that their numbers are those of boards. In the store, a result is a JSON file of
-metrics with a file of instances beside it: what the model scores in each function, without the text of the function.
+All three are written from submissions, so that their numbers are those of boards. In the store, a
+result is a JSON file of metrics with a file of instances beside it: what the model scores in each
+function, without the text of the function.
 """
 
 from __future__ import annotations
@@ -108,10 +110,11 @@ def export(
 ) -> list[Path]:
     """Write `results` into the folder `output`; return the files.
 
-    `results`: files or folders of `probe`, for test and validation, and of `mask`; or files of hits. `data`: the dataset, if
-    not the one in the results. `format`: `entry`, the file of hits that boards read; `csv`, one file with a row for each number;
-    `every-eval-ever`, for which `organization` says who evaluated, and `relationship`, one of RELATIONSHIPS, how they
-    are related to the makers of the model.
+    `results`: files or folders of `probe`, for test and validation, and of `mask`; or files of hits.
+    `data`: the dataset, if not the one in the results. `format`: `entry`, the file of hits that boards
+    read; `csv`, one file with a row for each number; `every-eval-ever`, for which `organization` says
+    who evaluated, and `relationship`, one of RELATIONSHIPS, how they are related to the makers of the
+    model.
 
     Raises ArgumentError for other formats and relationships, or no organization; LedgerError and EntryError for results
     that are damaged, partial, of controls or of other instruments, and for a foreign file where one would be written.

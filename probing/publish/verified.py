@@ -114,8 +114,10 @@ class Checker:
 
 
 def submission_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Submission:
-    """The submission of the results of a run, by split, in their files; `data`: the dataset. Raises EntryError for what no
-    board takes."""
+    """The submission of the results of a run, by split, in their files; `data`: the dataset.
+
+    Raises EntryError for what no board takes.
+    """
     test = read["test"]
     if test.ledger.INSTRUMENT == MASKING:
         return submission_masked.of_result(test, data)

@@ -1,12 +1,14 @@
 """Hits in files, `NAME.hits.parquet`, which are read from people whom nobody knows.
 
-A file has several tables of hits of one `Layout`. It has a row for each table, group and cluster, in this order: their
-numbers, `n`, and a column for each system and measure, named after both. All columns are plain numbers. The metadata,
-under `codesyntax`, is a JSON object: what its maker says `about` the hits, and in `hits` the names of tables and groups.
-A cluster of a table that has none of its groups has a row with an `n` of 0.
+A file has several tables of hits of one `Layout`. It has a row for each table, group and cluster, in
+this order: their numbers, `n`, and a column for each system and measure, named after both. All
+columns are plain numbers. The metadata, under `codesyntax`, is a JSON object: what its maker says
+`about` the hits, and in `hits` the names of tables and groups. A cluster of a table that has none of
+its groups has a row with an `n` of 0.
 
-*Limits.* A file names its own sizes, so none is believed. Columns are compressed by DEFLATE, which never unpacks to
-more than 1,032 times its size, no two of them share bytes, and a row takes at least as much of the file as `_CELLS` says.
+*Limits.* A file names its own sizes, so none is believed. Columns are compressed by DEFLATE, which
+never unpacks to more than 1,032 times its size; no two of them share bytes; and there are at most
+`_CELLS` numbers for each byte. So what a file costs is in proportion to its bytes.
 """
 
 from __future__ import annotations
@@ -49,8 +51,9 @@ _UNREADABLE = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, Attr
 
 
 class Layout(NamedTuple):
-    """What the tables of a file have in common: their systems and measures; the type of the sums, whole numbers of 32
-    bits or floating-point numbers of 64; and of `Hits`, the `unit` and the groups that are `left_out` of means."""
+    """What the tables of a file have in common: their systems and measures; the type of the sums, whole
+    numbers of 32 bits or floating-point numbers of 64; and of `Hits`, the `unit` and the groups that
+    are `left_out` of means."""
 
     systems: Sequence[str]
     measures: Sequence[Measure]
@@ -130,7 +133,10 @@ class HitsFile:
         return cls(data, about, about.pop(_NAMES, None))
 
     def tables(self, layout: Layout) -> dict[str, Hits]:
-        """The tables. Raises EntryError if they are not of this layout, out of order, or have more hits than things."""
+        """The tables.
+
+        Raises EntryError if they are not of this layout, out of order, or have more hits than things.
+        """
         try:
             names = self.names["tables"], self.names["groups"]
             for texts in names:

@@ -16,7 +16,6 @@ from probing.instruments.masking.hits import hits as hits_of
 from probing.instruments.masking.result import OUTCOMES
 from probing.stats.intervals import corrected
 
-
 PLACE = 9
 """The row of a function with sub-tokens that were not restored."""
 

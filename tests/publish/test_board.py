@@ -28,9 +28,9 @@ from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
-from probing.evidence.submission import Submission, load
 from probing.evidence.gather import Evidence
 from probing.evidence.protocols import MEASURES, SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
     CONFLICT,
@@ -120,9 +120,9 @@ def test_ranks_agree_with_a_test_that_exchanges(python):
     cells = [cell for cell in row.means if cell[0] in PROTOCOLS]
     for place, (protocol, rule, k) in enumerate(cells):
         combined = row.tables[protocol].contributions("combined")[TABLE_MEASURES.index((rule, int(k)))]
-        gained = row.scores.shares[place] - combined
+        gained = row.shares[place] - combined
         p = (1 + np.count_nonzero(np.abs(signs @ gained) >= abs(gained.sum()) - 1e-4)) / 10_000
-        apart = ranks(np.stack([row.scores.shares[place], combined])) != [(1, 2), (1, 2)]
+        apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
         assert p <= ALPHA or not apart
         assert apart or p >= 0.0001 * 50
 

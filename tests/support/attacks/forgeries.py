@@ -1335,7 +1335,11 @@ def in_submitted(reason: str):
 def without(entry: dict[str, Any], gone: np.ndarray) -> None:
     """Leaves out functions and all that is said of them."""
     for protocol in PROTOCOLS:
+        names, chosen = relations_of(entry, protocol), entry["chosen"][protocol]
         taken(entry, protocol, ~np.isin(entry["tables"][protocol]["cluster"], gone))
+        left = relations_of(entry, protocol)
+        for field in ("heads", "better"):
+            chosen[field] = [value for name, value in zip(names, chosen[field]) if name in left]
 
 
 @in_submitted("with other settings|it was copied")
