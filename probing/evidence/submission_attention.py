@@ -97,7 +97,7 @@ class Digests(Record):
     validation: submission.Sha256
 
 
-class Chosen(Record):
+class ChosenHeads(Record):
     """What a protocol chose for each relation of its table, by each rule and k: the model's `heads`,
     layer * heads + head; and which of KINDS is the `better` baseline, 0 or 1."""
 
@@ -129,7 +129,7 @@ def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits
 
 
 def chosen_of(model: ChosenHits, baselines: Mapping[str, ChosenHits], heads: int) -> dict[str, list[list[int]]]:
-    """The fields of Chosen; the model has so many `heads` in a layer."""
+    """The fields of ChosenHeads; the model has so many `heads` in a layer."""
     layer, head = np.moveaxis(_choices(model, model.relations), -1, 0)
     better = _choices(baselines[BEST_BASELINE], model.relations)[..., 1]
     return {"heads": (layer * heads + head).tolist(), "better": better.tolist()}
@@ -158,7 +158,7 @@ class AttentionSubmission(Submission):
     chosen_on: ChosenOn
     ledgers: Digests
     unread: Places
-    chosen: dict[str, Chosen]
+    chosen: dict[str, ChosenHeads]
 
     def completed(self, table: str, hits: Hits) -> Hits:
         """With the combined baseline."""

@@ -277,15 +277,15 @@ def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Sec
         cells = [(mean, rule, k) for mean in means]
         scored: list[list[Any]] = []
         for row, ranks in zip(table.rows, table.ranks):
-            shown = [*_heading(row, links)]
+            line = [*_heading(row, links)]
             for cell in cells:
-                shown += [_rank(ranks.get(cell)), *_mean(row.means, row.differences, cell)]
-            scored.append([*shown, _status(row)])
+                line += [_rank(ranks.get(cell)), *_mean(row.means, row.differences, cell)]
+            scored.append([*line, _status(row)])
         for name, scores in baselines.items():
-            shown = [f"{name} baseline", None, None]
+            line = [f"{name} baseline", None, None]
             for cell in cells:
-                shown += [None, *_mean(scores, {}, cell)]
-            scored.append([*shown, None])
+                line += [None, *_mean(scores, {}, cell)]
+            scored.append([*line, None])
         rows += [[rule, k, *row] for row in _best_first(scored)]
     notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
     columns.append(_VERIFIED)
