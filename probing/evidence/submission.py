@@ -230,10 +230,11 @@ class Submission(Record):
         shared = json.dumps(self._facts.shared)
         self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
         if self.verified:
-            again, of, (least, most) = (*self.verified.__dict__.values(), self._facts.verifiable)
-            there = str(most) if least == most else f"{least} to {most}"
-            if not (again <= of and least <= of <= most):
-                raise EntryError(f"verified is {again} of {of} functions, but the entry has {there}")
+            again, total = self.verified.functions, self.verified.of
+            least, most = self._facts.verifiable
+            known = str(most) if least == most else f"{least} to {most}"
+            if not (again <= total and least <= total <= most):
+                raise EntryError(f"verified is {again} of {total} functions, but the entry has {known}")
         return self
 
     @abstractmethod
@@ -315,12 +316,13 @@ class Submission(Record):
 
     def estimates(self, means: Tables, system: str, against: str | None = None) -> dict[Measure, Estimate]:
         """The same of some means; without those that have no number."""
-        found = {}
+        scores = {}
         for name, hits in means.items():
-            estimate = hits.mean(system, against)
-            for place, measure in enumerate(hits.measures):
-                found[self.cell(name, measure)] = estimate.at(place)
-        return {cell: score for cell, score in found.items() if score.value == score.value}
+            if hits.counted:
+                estimate = hits.mean(system, against)
+                for row, measure in enumerate(hits.measures):
+                    scores[self.cell(name, measure)] = estimate.at(row)
+        return scores
 
     def beside(self, tables: Tables, others: Tables) -> Tables:
         """Tables with the baselines of `others`, those of another submission of its table."""

@@ -331,7 +331,7 @@ def _downloaded(source: str, folder: Path) -> _Source:
             found = {name: size for name, size in found.items() if name.startswith("entries/")}
         refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
         wanted = sorted(found.keys() - refused.keys())
-        _check_amount(source, len(wanted), sum(found[name] for name in wanted))
+        _check_amount(source, len(found), sum(found[name] for name in wanted))
         for name in wanted:
             write(folder / name, fetch(repo, name, commit, found[name]))
 

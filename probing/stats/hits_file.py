@@ -205,10 +205,10 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
             raise EntryError(f"{table}.{system} has more hits in a function than it has edges, or fewer than none")
     if not np.isfinite(sums).all() or sums[..., n == 0].any():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
-    clusters, place = np.unique(cluster, return_inverse=True)
+    clusters, number_of = np.unique(cluster, return_inverse=True)
     groups = {}
     for number in np.unique(group[n > 0]).tolist():
         rows = np.flatnonzero((group == number) & (n > 0))
         of_systems = {system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)}
-        groups[names[number]] = Group(place[rows], n[rows], of_systems)
+        groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

@@ -192,17 +192,10 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        (("format",), 2, "format is 2"),
         (("instrument",), "attention", "unknown field|lacks the field"),
         (("version",), 1, "version is 1, expected 2"),
-        (("settings", "limit"), 5, "a partial run is not published"),
         (("settings", "control"), "x", "'sub-tokens' or 'spans'"),
-        (("settings", "split"), "validation", "'test'"),
-        (("settings", "model"), "../x", "as the Hub allows it"),
         (("settings", "node_types"), [], "at least 1 item"),
-        (("functions",), 10**6, "at most 100000"),
-        (("signature",), "mask|x", "unknown field 'signature'"),
-        (("scores",), {}, "unknown field 'scores'"),
         (("settings", "node_types"), ["parameters", "string"], "some of the node types of the settings"),
         (("skips",), {}, "the functions are not those of a split of 18|functions of a node type"),
         (("verified",), {"functions": 3, "of": 2}, "verified is 3 of 2"),

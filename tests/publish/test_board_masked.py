@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pytest
 from support.evidence.hits_files import written
 from support.evidence.masked_entries import TYPES, entries, masked
 
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import LedgerError
 from probing.evidence.submission import load
 from probing.evidence.submission_masked import masked as masked_of
 from probing.instruments.masking.result import OUTCOMES
 from probing.publish import board
-from probing.publish.board import CONFLICT
 from probing.report.board import save as save_board
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.stats.hits_file import SUFFIX
@@ -101,34 +99,6 @@ def test_what_was_not_compared_is_missed(tmp_path):
     assert whole.entry.on_read == {}
 
 
-def test_two_entries_for_one_model_are_in_conflict(made, tmp_path):
-    twice = {**made, "again": made["user/good"]}
-    better = entries([masked("user/good", 0.95, functions=60)])[0]
-    found = board.read([write(tmp_path, {**twice, "better": better})])
-    rows = {Path(row.file).name.removesuffix(SUFFIX): row.remarks for row in found.tables[0].rows}
-    assert rows == {"again": (CONFLICT,), "better": (CONFLICT,), "user-bad": (), "user-same": ()}
-    ((file, reason),) = found.left_out
-    assert (Path(file).name.removesuffix(SUFFIX), "the same model, revision and numbers as" in reason) == (
-        "user-good",
-        True,
-    )
-
-
-def test_the_same_entries_give_the_same_files_in_any_order(made, saved, tmp_path):
-    names = list(made)
-    folders = [write(tmp_path / str(place), {name: made[name]}) for place, name in enumerate(reversed(names))]
-    again = board.read(folders)
-    assert sorted(path.name for path in saved.iterdir()) == FILES
-    site = save_board(again, tmp_path / "site").parent
-    for name in ("README.md", "board.md"):
-        assert (site / name).read_text() == (saved / name).read_text()
-    save_board(again, saved.parent / "other")
-    (saved.parent / "foreign").mkdir()
-    (saved.parent / "foreign" / "masking.csv").write_text("mine")
-    with pytest.raises(Exception, match="was not made by"):
-        save_board(again, saved.parent / "foreign")
-
-
 def test_csv_has_every_mean(made, scores, saved):
     with open(saved / "masking.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -162,6 +132,9 @@ def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == FILES
     save_board(board.Board([], []), folder)
     assert sorted(path.name for path in folder.iterdir()) == FILES[:4]
+    (folder / "masking.csv").write_text("mine")
+    with pytest.raises(LedgerError, match="was not made by"):
+        save_board(board.Board([], []), folder)
 
 
 @pytest.mark.slow
@@ -183,12 +156,3 @@ def test_page_shows_models_and_their_node_types(made, scores, saved, page):
     for width in (1400, 400):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_markup_in_a_name_does_not_reach_the_page(made, tmp_path):
-    forged = copy.deepcopy(made["user/good"])
-    forged["run"]["family"] = "<b>"
-    found = board.read([write(tmp_path, {"good": made["user/bad"], "forged": forged})])
-    assert [reason for _, reason in found.left_out] == ["run.family is '<b>', expected the type of a model"]
-    with pytest.raises(EntryError):
-        board.read([tmp_path / "nothing"])
