@@ -56,8 +56,8 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
     built there.
 
     Heads are chosen on the split validation and scored on test: the held-out score comes first, beside the best
-    baseline. Several models run one after the other. A model that fails does not stop the rest; the exit status is then 1. Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    baseline. Several models run one after the other; a model that fails does not stop the rest, and the exit status is
+    then 1. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     if not given["splits"]:
         given["splits"] = ["test"] if as_json else [*SPLITS]
