@@ -150,7 +150,8 @@ class Language:
     what cannot be read. Both raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions.
     `keywords`: the predictors of the keyword baseline; of equally good ones the first is preferred.
     `blocks(code, tokens)`: for each token, the first and last token of the block around it. `between_tokens`:
-    matches everything that may separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None.
+    matches everything that may separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et
+    al. 2019), or None.
     `first_validation_id`: the first id of the validation partition of the published labels; None without such
     labels. `grammar`: the package of its tree-sitter grammar, or None; `dialects`: further grammars for code that
     this one cannot read, tried in turn; `frames`: texts before and after a function, tried in turn, with which a
