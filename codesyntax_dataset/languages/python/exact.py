@@ -62,6 +62,7 @@ TABLE = Table(
     joins_lines=True,
     functions={"function_definition": "name"},
     scopes={"class_definition": "name"},
+    suspect=re.compile(rb"exec|print|type"),
     refused="""
         [(exec_statement) (print_statement)] @refused
         (type_alias_statement left: (type [(attribute) (list) (subscript)]) @refused)

@@ -240,7 +240,8 @@ class Labels:
             except ParseError as wrong:
                 unbounded = wrong
                 continue
-            error = self._error(root, start, refused)
+            suspect = self._table.suspect is None or self._table.suspect.search(framed)
+            error = self._error(root, start, refused if suspect else None)
             trees.append(_Tree(root, framed, start, start + len(data), error, refused))
             if error is None:
                 return trees[-1]
@@ -317,10 +318,12 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
-                if operators is not None and kind in competing:
-                    if operators.competes(node):
+                if operators is not None and kind in competing and node.children:
+                    first, last = node.children[0].type, node.children[-1].type
+                    asked = (kind, first) in operators.pairs or (kind, last) in operators.pairs
+                    if asked and operators.competes(node):
                         walk.competing.append(node)
-                    if (place := operators.line_break(node, tree.data)) is not None:
+                    if kind in operators.continued and (place := operators.line_break(node, tree.data)) is not None:
                         walk.breaks.append(place)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])

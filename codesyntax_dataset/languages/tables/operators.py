@@ -47,6 +47,13 @@ class _Power(NamedTuple):
     sign: str
     closing: bytes
 
+    def asks(self, inner: _Power) -> bool:
+        """Whether an operator at an end of this one, or one further inside, may lose an operand to this one."""
+        left = -1 if self.left is None else self.left
+        right = -1 if self.right is None else self.right
+        before = inner.left is not None and max(left, right) > inner.left
+        return before or (inner.right is not None and (left >= inner.right or right > inner.right))
+
 
 class _Item(NamedTuple):
     """An operand, or an operator and what is behind it."""
@@ -78,7 +85,7 @@ class Operators:
         self._prefixes: dict[str, _Power] = {}
         self._functions: set[str] = set()
         self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
-        self._labels, self._continued = frozenset(labels), continued
+        self._labels, self.continued = frozenset(labels), continued
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
             left = {"prefix": None, "function": None, "unpacking": None, "target": 2 * len(levels)}.get(group, power)
@@ -93,27 +100,23 @@ class Operators:
                 if group == "function":
                     self._functions.add(sign)
         self.nodes = frozenset(self._powers)
-        sided = [(node, power) for node, powers in self._powers.items() for power in powers.values()]
-        self._before = {node for node, power in sided if power.right is not None}  # another operator
-        self._behind = {node for node, power in sided if power.left is not None}
+        powers = [(node, one) for node, signs in self._powers.items() for one in signs.values()]
+        inside = {(outer, inner) for outer, power in powers for inner, other in powers if power.asks(other)}
+        wrapped = {(node, wrapper) for node, one in powers for wrapper in self._wrappers}
+        self.pairs = frozenset(inside | wrapped)
 
     def competes(self, node: tree_sitter.Node) -> bool:
         """Whether an operand of this operator may belong to another one that is inside of it."""
-        if not node.children:
-            return False
-        first, last = node.children[0], self._last(node)
-        if first.type not in self._before and last.type not in self._behind:  # most of them
-            return False
         if (power := self._power(node)) is None:
             return False
         if power.left is not None:
-            inner = first
+            inner = node.children[0]
             while (other := self._power(inner)) and other.right is not None:
                 if power.left >= other.right:
                     return True
                 inner = self._last(inner)
         if power.right is not None:
-            inner = last
+            inner = self._last(node)
             while (other := self._power(inner)) and other.left is not None:
                 if power.right > other.left:
                     return True
@@ -122,7 +125,7 @@ class Operators:
 
     def line_break(self, node: tree_sitter.Node, data: bytes) -> int | None:
         """The byte of the line break between an operator and its operand, which the grammar takes for its end."""
-        continued = self._continued.get(node.type)
+        continued = self.continued.get(node.type)
         following = continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
         return following.start("break") if following else None
 

@@ -49,7 +49,8 @@ class Table:
     whose children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for
     nodes (`@refused`) that the grammar reads but no function in this frame has; code with such nodes is read again with
     brackets around those that are `@bracketed` (from the first to the last of a match), and `;` before each
-    `@statement` that begins a line, without which it is refused. `functions`: nodes of functions
+    `@statement` that begins a line, without which it is refused; `suspect`: matches, in bytes, what
+    is in all code that has such nodes. `functions`: nodes of functions
     that a source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`:
     further ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those
     of functions inside, or of the function that they are; `file_grammar`: the grammar of whole files, where that is
@@ -71,6 +72,7 @@ class Table:
     text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     refused: str = ""
+    suspect: re.Pattern[bytes] | None = None
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
     enclosed: tuple[re.Pattern[bytes], ...] = ()
