@@ -26,11 +26,11 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
 from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, held_out
+from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compare_means, held_out
 from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
 from probing.runs.data import find_data
-from probing.stats.intervals import holm
+from probing.stats.intervals import family
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,15 +282,14 @@ def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
     steps, baseline = [model.only(names).at(ONE_GUESS) for model in models], offsets.only(names).at(ONE_GUESS)
     means = [step.hits.mean(step.system).at(0) for step in steps]
-    differences = [compare_hits(step, baseline).mean.at(0) for step in steps]
-    p = holm(np.array([difference.p for difference in differences]))
+    differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)
     of_offsets = baseline.hits.scores(baseline.system)[0]
     kept = [place for place, name in enumerate(names) if name in steps[0].hits.counted]
     return Course(
         scores=np.array([mean[:3] for mean in means]).T,
         offset=float(baseline.hits.mean(baseline.system).value[0]),
-        differences=np.vstack([np.array([difference[:3] for difference in differences]).T, p]),
+        differences=np.array([difference[:4] for difference in differences]).T,
         relations={names[place]: scores[:, place] for place in kept},
         offsets={names[place]: float(of_offsets[place]) for place in kept},
     )

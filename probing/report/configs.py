@@ -35,7 +35,7 @@ from probing.report.scored import (
     with_marks,
 )
 from probing.report.words import file_names, interval, method, numbered
-from probing.stats.intervals import FEW_CLUSTERS, holm
+from probing.stats.intervals import FEW_CLUSTERS, family
 
 # ---------------------------------------------------------------------------------------------------------- ablations
 
@@ -386,8 +386,8 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
                 for one, other in _same_models(plain, findings):
                     if changed := changes(_probed(one), _probed(other), data):
                         found.append((edit, one.name, changed))
-    corrected = holm(np.array([mean_difference(changed.by[HEADS].difference)[-1] for _, _, changed in found]))
-    return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
+    tested = family([changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in found])
+    return [EditedModel(*one, float(difference.p)) for one, difference in zip(found, tested)]
 
 
 def _probed(subject: Subject) -> Probed:

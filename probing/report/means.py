@@ -19,7 +19,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
 from probing.report.words import counted, interval, method, numbered
-from probing.stats.intervals import holm
+from probing.stats.intervals import family
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 _IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}
@@ -140,14 +140,14 @@ def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
     for rule, k in product(findings.rules, TABLE_KS):
-        compared = {mean: [comparisons[mean] for comparisons in findings.pairs.values()] for mean in side_by_side}
         cell = TABLE_MEASURES.index((rule, int(k)))
-        corrected = {mean: holm(np.array([one.p[cell] for one in ones])) for mean, ones in compared.items()}
+        compared = {
+            mean: family([comparisons[mean].at(cell) for comparisons in findings.pairs.values()])
+            for mean in side_by_side
+        }
         for place, pair in enumerate(findings.pairs):
             names = [findings.subjects[one].name for one in pair]
-            differences = [
-                [*bounded(ones[place].at(cell)), float(corrected[mean][place])] for mean, ones in compared.items()
-            ]
+            differences = [[*bounded(ones[place]), float(ones[place].p)] for ones in compared.values()]
             rows.append([rule, k, *names, *differences])
     columns = [Column("model"), Column("vs model")]
     columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
