@@ -34,8 +34,8 @@ DRAWS = 1
 @click.option(
     "--format",
     default="html",
-    type=click.Choice(["html", "latex"]),
-    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF.",
+    type=click.Choice(["html", "latex", "png"]),
+    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
 )
 def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
     """Write a report with all tables and figures.

@@ -29,6 +29,8 @@ from probing.evidence.gather import Evidence, Probed, find
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compare_means, held_out
 from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
+from probing.instruments.attention.result import at_step
+from probing.models.location import step_of as step_in
 from probing.runs.data import find_data
 from probing.stats.intervals import family
 
@@ -96,8 +98,9 @@ def compare(
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
 
-    `one`, `other`: a result or a folder of results of one model, or the name of a model among `results`, files or
-    folders that `probe` wrote. Heads are chosen on validation (held-out).
+    `one`, `other`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
+    wrote, the name of a model, or of a checkpoint, such as `NAME at step 100` or the path of its folder. Heads are
+    chosen on validation (held-out).
 
     Raises LedgerError for what is no result, for several models where one is expected, and for two that share neither
     data nor functions; UnknownName for a name that is not among `results`.
@@ -116,12 +119,15 @@ def _words(place: _Place) -> str:
 
 def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> dict[_Place, Probed]:
     """The results of a model, by what two must share."""
-    probed = find([side] if Path(side).exists() else list(results)) if results or Path(side).exists() else []
-    if not Path(side).exists():
-        names = list(dict.fromkeys(one.test.settings.model for one in probed))
-        if str(side) not in names:
+    path = Path(side)
+    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not results):
+        probed = find([side])
+    else:
+        among = find(list(results)) if results else []
+        probed = [one for one in among if _is_named(one, path)]
+        if not probed:
+            names = list(dict.fromkeys(map(_name, among)))
             raise UnknownName("result or name of a model among the results", str(side), names)
-        probed = [one for one in probed if one.test.settings.model == str(side)]
     models = [one for one in probed if one.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
     for model in models:
@@ -134,10 +140,21 @@ def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> 
     return places
 
 
+def _name(probed: Probed) -> str:
+    return at_step(probed.test.settings.model, probed.test.run.step)
+
+
+def _is_named(probed: Probed, side: Path) -> bool:
+    """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that `side` names."""
+    model, step = probed.test.settings.model, probed.test.run.step
+    named = str(side) in (model, at_step(model, step))
+    return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
+
+
 def _compared(one: Probed, other: Probed) -> ModelsCompared:
     test, validation = shared_functions([one, other])
     settings = one.test.settings
-    names = one.test.settings.model, other.test.settings.model
+    names = _name(one), _name(other)
     if names[0] == names[1]:
         names = one.files["test"].name, other.files["test"].name
     if not (len(test) and len(validation)):

@@ -34,9 +34,10 @@ from probing.report.silencing import (
     LESS,
     MOST,
     NOTHING,
-    finding,
+    SilencedModel,
     read_silenced,
     verdict,
+    verdicts,
 )
 from probing.runs import batches
 from probing.runs.data import read_functions
@@ -582,7 +583,5 @@ def test_verdicts():
     del found[ALIKE]  # whose heads cost the same
     # of the head that is best for two relations, half; of the others 1, 0 and 1
     assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
-    assert finding(found).startswith(
-        "In 1 of 4 relations in at least 6 functions, the head that looks best matters most"
-    )
-    assert finding({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")
+    planted_model = SilencedModel("", "m", None, found)
+    assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1, 4, 2.5, pytest.approx(3 / 3 + 1 / 2)]]
