@@ -118,14 +118,13 @@ def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path)
 
 
 def _rounded(numbers):
-    """Without the last digits, which differ between processors, without the bounds of means, and without p, which was
-    that of another test."""
+    """Without the last digits, which differ between processors, and without bounds and p, which were made otherwise."""
 
-    means = ("scores", "difference", "same_relations")
+    bounded = ("scores", "score", "difference", "same_relations")
 
-    def unbounded(value, of_mean=False):
-        if isinstance(value, dict):
-            return {name: unbounded(part, of_mean or name in means) for name, part in value.items() if name != "p"}
-        return value[0] if of_mean and isinstance(value, list) else value
+    def values(part, has_bounds=False):
+        if isinstance(part, dict):
+            return {name: values(inner, has_bounds or name in bounded) for name, inner in part.items() if name != "p"}
+        return part[0] if has_bounds and isinstance(part, list) else part
 
-    return unbounded(json.loads(json.dumps(numbers), parse_float=lambda number: round(float(number), 6)))
+    return values(json.loads(json.dumps(numbers), parse_float=lambda number: round(float(number), 6)))
