@@ -26,6 +26,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
+from probing.stats.cache import cached
 from probing.stats.hits import Columns, Group, Hits
 from probing.stats.intervals import Estimate, corrected, family
 
@@ -124,8 +125,18 @@ def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, i
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     hits = _joined(first, second)
-    (by_relation,) = corrected([hits.by_group("first", "second", tested)])
-    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), by_relation)
+
+    def compute() -> dict[str, np.ndarray]:
+        (by_relation,) = corrected([hits.by_group("first", "second", tested)])
+        mean = hits.mean("first", "second")
+        return {"mean": np.array(mean[:4]), "n": np.array([mean.n]), "relations": np.array(by_relation[:4])}
+
+    known = cached(f"comparison {tested}", hits.content(), compute)
+    of_relations = np.array([len(group.places) for group in hits.groups.values()], np.intp)
+    value, low, high, p = known["mean"]
+    mean = Estimate(value, low, high, p, int(known["n"][0]))
+    value, low, high, p = known["relations"]
+    return Comparison(hits.names, hits.measures, mean, Estimate(value, low, high, p, of_relations))
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:

@@ -73,7 +73,9 @@ class Estimate(NamedTuple):
 
     def at(self, *index: Any) -> Estimate:
         """One of several, as plain numbers, or some of them."""
-        parts = [np.broadcast_to(part, np.shape(self.value))[index] for part in self]
+        shape = np.shape(self.value)
+        alike = (part if np.shape(part) == shape else np.broadcast_to(part, shape) for part in self)
+        parts = [np.asarray(part)[index] for part in alike]
         return Estimate(*(part.item() if np.ndim(part) == 0 else part for part in parts))
 
     def scaled(self, factor: float) -> Estimate:
