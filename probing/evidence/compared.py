@@ -32,6 +32,7 @@ from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import at_step
 from probing.models.location import step_of as step_in
 from probing.runs.data import find_data
+from probing.stats.cache import caching
 from probing.stats.intervals import family
 
 
@@ -110,7 +111,8 @@ def compare(
     if not shared:
         there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
         raise LedgerError(f"{' and '.join(there)}: probe both on the same data, config, split and direction")
-    return [_compared(sides[0][place], sides[1][place]) for place in shared]
+    with caching():
+        return [_compared(sides[0][place], sides[1][place]) for place in shared]
 
 
 def _words(place: _Place) -> str:

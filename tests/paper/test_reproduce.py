@@ -95,7 +95,7 @@ class TestRun:
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
         """And the paper's are beside them, each with its difference, of numbers rounded alike."""
         rows = {row["name"]: row for row in rows_of(made, f"table-{table}") if row["language"] == "Python"}
-        result = probing.load(next((made / "results").glob("tiny.python.test.*.json")))
+        result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         found = baseline(made / "python/codesyntax", "python").summaries["published"]
         for k in ("1", "3", "10", "20"):
             here = f"k = {k}: here"
@@ -138,7 +138,7 @@ class TestRun:
         table = rows_of(made, {"python": "table-9", "java": "table-11"}[config])
         tried = [row["relation"] for row in table if row["here: difference"]]
         assert rows[0]["relation"] == "If:if->else" or tried.index(rows[0]["relation"]) < 5
-        result = next((made / "results").glob(f"tiny.{config}.test.*.json"))
+        result = next((made / "results").glob(f"tiny.{config}.test.????????.json"))
         probed = probing.load(result)
         best = probed.relations[rows[0]["relation"]]["first"]["1"]
         ranks = probed.ledger.ranks[0, :, best["layer"], best["head"]]
