@@ -227,9 +227,9 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub, USER/NAME or
-    USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV tables. It lists
-    entries that fail a check with the reason, and marks those that --verify did not check as claimed.
+    SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository on the Hub,
+    USER/NAME or USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV
+    tables. It lists entries that fail a check with the reason, and marks those that --verify did not check as claimed.
     """
     quiet_hub()
     from probing.publish.board import read

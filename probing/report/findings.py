@@ -30,7 +30,6 @@ from probing.evidence import gather
 from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.compared import Emergence, emergence
-from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.protocols import (
     MEASURES,
@@ -45,6 +44,7 @@ from probing.evidence.protocols import (
 )
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
+from probing.evidence.submission import Submission, for_boards
 from probing.evidence.summary import Means, Summary, means
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.ledger import RankLedger
@@ -108,7 +108,7 @@ class Subject:
     scores: gather.EvidenceScores
     comparisons: dict[str, Comparison]
     differences: dict[str, Estimate]
-    entry: Entry | None
+    entry: Submission | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
@@ -428,7 +428,7 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         scores=one.scores,
         comparisons=one.comparisons,
         differences=one.differences,
-        entry=for_boards(one.entry),
+        entry=for_boards(one.submission),
         heads=_heads(test.ledger),
         functions=whole.test.functions,
         errors=errors,

@@ -24,7 +24,12 @@ FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
 MODELS = "models"
 """The folder of the pages of models."""
 
-_OURS = {"tables": {".csv", ".tex"}, "figures": {".svg", ".png", ".pdf"}, "entries": {".json"}, MODELS: {".html"}}
+_OURS = {
+    "tables": {".csv", ".tex"},
+    "figures": {".svg", ".png", ".pdf"},
+    "entries": {".parquet", ".json"},
+    MODELS: {".html"},
+}
 """The folders of a report, and the files in them."""
 
 _LATEX = ("report.tex", "report.pdf", "report.aux", "report.log")
@@ -56,7 +61,7 @@ class Report:
     """A document and its files.
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words; `about`: what else
-    is in its folder; `markdown`: the name of the Markdown file; `files`: path -> text of further files; `models`:
+    is in its folder; `markdown`: the name of the Markdown file; `files`: path -> content of further files; `models`:
     file name -> title and sections of the page of each model, if they have any; `format`: "latex" adds `report.tex`,
     each table as LaTeX and each figure as PDF, "png" each figure as PNG.
     """
@@ -67,7 +72,7 @@ class Report:
     sections: Sequence[Section]
     about: str = "The folder of this page has every table as CSV, every figure as SVG, and the report as Markdown."
     markdown: str = "report.md"
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
     format: str = "html"
 

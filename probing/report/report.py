@@ -14,8 +14,8 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence.entry import for_boards
 from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
+from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
@@ -70,9 +70,9 @@ def report(
 
     `data`: the location of the dataset, if not the one in the results. `format`: "latex" adds `report.tex`,
     `tables/*.tex` (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
-    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and `entries/*.json`; with many models also
-    `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing report is
-    replaced. The same results give the same bytes.
+    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and `entries/*.hits.parquet`; with many
+    models also `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing
+    report is replaced. The same results give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report; UnknownName for another
     format.
@@ -120,15 +120,15 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
     """The contents of the folder, in words."""
     files = ["every table as CSV", "every figure as SVG", *(["a page for each model"] if pages else [])]
     files.append(f"{'this page' if pages else 'the whole report'} as report.md")
-    files += [f"each {'attention ' if masked else ''}result as a JSON entry"] if attention else []
+    files += [f"each {'attention ' if masked else ''}result as an entry for boards"] if attention else []
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
 
 
-def _entries(all_findings: Sequence[Findings], masked: Sequence[Path], data: Any) -> dict[str, str]:
+def _entries(all_findings: Sequence[Findings], masked: Sequence[Path], data: Any) -> dict[str, bytes]:
     """Path in the folder -> the entry of each result that a board takes."""
     made = [subject.entry for findings in all_findings for subject in findings.subjects]
     made += [for_boards(partial(of_file, file, data)) for file in masked]
-    return {f"entries/{entry.file_name}": entry.to_json() for entry in made if entry is not None}
+    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in made if entry is not None}
 
 
 # ---------------------------------------------------------------------------------------------------------- sections

@@ -93,11 +93,11 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
                 for name, relation in of["relations"].items()
             }
     assert _rounded({name: ENTRY[name] for name in scores}) == _rounded(scores)
-    made = evidence.entry()
+    made = evidence.submission()
     assert (made.signature, made.skips, made.versions) == (ENTRY["signature"], ENTRY["skips"], ENTRY["versions"])
-    for (protocol, rule, k), score in made.scores().cells.items():
+    for (protocol, rule, k), score in made.scores("model").items():
         if protocol in ENTRY["protocols"]:
-            assert score.mean.value == pytest.approx(ENTRY["protocols"][protocol]["scores"][rule][k][0], abs=1e-6)
+            assert score.value == pytest.approx(ENTRY["protocols"][protocol]["scores"][rule][k][0], abs=1e-6)
 
 
 def test_results_are_reported():
@@ -109,12 +109,12 @@ def test_results_are_reported():
 
 def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path):
     (evidence,) = gather(find([SMALL / "results"]))
-    (tmp_path / "mouse.json").write_text(evidence.entry().to_json())
+    (tmp_path / "mouse.hits.parquet").write_bytes(evidence.submission().to_bytes())
     (tmp_path / "then.json").write_text(json.dumps(ENTRY))
     board = read([tmp_path])
     assert [[row.model for row in table.rows] for table in board.tables] == [["mouse"]]
     ((file, reason),) = board.left_out
-    assert file.endswith("then.json") and "format is 2, which another version of codesyntax wrote" in reason
+    assert file.endswith("then.json") and "the file is JSON, as entries of an earlier format: make it again" in reason
 
 
 def _rounded(numbers):

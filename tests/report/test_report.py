@@ -21,10 +21,10 @@ from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
-from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.protocols import SAME_RELATIONS as SAME
 from probing.evidence.protocols import compare
+from probing.evidence.submission import load as load_entry
 from probing.instruments.attention.errors import analyse, save
 from probing.report import figures, findings, folder
 from probing.report.document import Column, Table, in_html
