@@ -230,8 +230,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
     if not separated(mean[3]):
-        return [table, f"The test does not separate the held-out means of {one} and {other}: {points}."]
-    return [table, f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}."]
+        return [f"{one} and {other} do not differ significantly, held-out: {points}.", table]
+    return [f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.", table]
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
