@@ -19,7 +19,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, K
-from probing.report.words import counted
+from probing.report.words import DIRECTIONS, counted
 from probing.stats.intervals import family
 
 TITLE = "What was found"
@@ -29,13 +29,6 @@ NAMED = 3
 
 MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
-
-
-DIRECTIONS = (
-    " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
-    "are decoders."
-)
-"""Beside scores of both directions."""
 
 
 def section(
