@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probing.evidence.baselines import baseline
     from probing.evidence.compared import compare
+    from probing.evidence.scores import scores
+    from probing.evidence.training import SyntaxCallback, evaluate
     from probing.instruments.attention.ledger import RankLedger
     from probing.instruments.attention.probe import probe, probe_models, probe_training
     from probing.instruments.attention.result import ProbeResult, load
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from probing.instruments.merge import merge
     from probing.instruments.silencing.ablate import ablate
     from probing.paper.reproduce import reproduce
+    from probing.report.course import course
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
     from probing.report.results import plot
@@ -29,11 +32,14 @@ if TYPE_CHECKING:
 __all__ = [
     "ProbeResult",
     "RankLedger",
+    "SyntaxCallback",
     "__version__",
     "ablate",
     "baseline",
     "compare",
     "compare_labels",
+    "course",
+    "evaluate",
     "fill_masks",
     "inform",
     "load",
@@ -47,6 +53,7 @@ __all__ = [
     "probe_training",
     "report",
     "reproduce",
+    "scores",
     "show",
     "show_labels",
     "show_masked",
@@ -56,10 +63,13 @@ __all__ = [
 _PUBLIC = {
     "ProbeResult": "probing.instruments.attention.result",
     "RankLedger": "probing.instruments.attention.ledger",
+    "SyntaxCallback": "probing.evidence.training",
     "ablate": "probing.instruments.silencing.ablate",
     "baseline": "probing.evidence.baselines",
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
+    "course": "probing.report.course",
+    "evaluate": "probing.evidence.training",
     "fill_masks": "probing.instruments.masking.fill",
     "inform": "probing.instruments.information.inform",
     "load": "probing.instruments.attention.result",
@@ -73,6 +83,7 @@ _PUBLIC = {
     "probe_training": "probing.instruments.attention.probe",
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
+    "scores": "probing.evidence.scores",
     "show": "probing.report.show",
     "show_labels": "probing.report.dataset",
     "show_masked": "probing.report.show",

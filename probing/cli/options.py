@@ -26,7 +26,7 @@ data = click.option(
 )
 device = click.option("--device", help="The device, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 dtype = click.option(
-    "--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model."
+    "--dtype", default="float32", type=click.Choice(["float32", "bfloat16", "float16"]), help="Precision of the model."
 )
 revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder.")
 gguf = click.option("--gguf", metavar="NAME", help="The GGUF file to read if MODEL has several.")

@@ -34,8 +34,8 @@ DRAWS = 1
 @click.option(
     "--format",
     default="html",
-    type=click.Choice(["html", "latex"]),
-    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF.",
+    type=click.Choice(["html", "latex", "png"]),
+    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
 )
 def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
     """Write a report with all tables and figures.
@@ -78,7 +78,7 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     """Reproduce the tables and figures of a study.
 
     \b
-    codesyntax   Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19
+    codesyntax   Tables 3 to 12, and Figures 2 to 8 and 16 to 19
     syntaxeval   mask Python functions as the study did, and compare estimators
 
     Each table has the study's numbers and the differences beside ours. A cell without a source or model stays empty,
@@ -227,9 +227,9 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub, USER/NAME or
-    USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV tables. It lists
-    entries that fail a check with the reason, and marks those that --verify did not check as claimed.
+    SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository on the Hub,
+    USER/NAME or USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV
+    tables. It lists entries that fail a check with the reason, and marks those that --verify did not check as claimed.
     """
     quiet_hub()
     from probing.publish.board import read

@@ -1,1 +1,1 @@
-"""Evidence for a score: protocols, baselines, intervals, tests, and the entry that is published."""
+"""Evidence for a score: protocols, baselines, intervals, tests, and what is submitted to boards."""

@@ -12,28 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, UnknownName
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
-from probing.evidence import baselines, entry_masked
+from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
-from probing.evidence.entry import instead_of_board, packed
-from probing.evidence.entry_attention import (
-    NO_RELATIONS,
-    AttentionEntry,
-    CountedHits,
-    edges_of,
-    pack,
-    pack_baselines,
-)
-from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.protocols import (
     MEASURES,
+    SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
@@ -44,6 +36,15 @@ from probing.evidence.protocols import (
     compare,
     compare_means,
 )
+from probing.evidence.submission import instead_of_board
+from probing.evidence.submission_attention import (
+    NO_RELATIONS,
+    AttentionSubmission,
+    chosen_of,
+    rivals_of,
+    table_of,
+)
+from probing.evidence.submission_masked import MaskedSubmission
 from probing.evidence.summary import Means, Summary, bounded, means, summary
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
@@ -52,8 +53,9 @@ from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.records import FieldsByName
-from probing.runs.saved import ledger_path
-from probing.runs.settings import Settings
+from probing.runs.saved import ledger_path, read_text
+from probing.runs.settings import Limit, Settings
+from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
@@ -140,6 +142,62 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     if not pairs:
         raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
     return pairs
+
+
+class SharedSettings(NamedTuple):
+    """The settings that results reported together share."""
+
+    config: str
+    split: str
+    direction: str
+    limit: Limit
+    data: str
+
+
+class ComparableFiles(NamedTuple):
+    """The results that `find` takes together."""
+
+    shared: SharedSettings
+    files: list[Path]
+
+
+def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
+    """The results in files and folders, in groups that can stand side by side, in the order of configs.
+
+    Raises LedgerError for files that are not results, or that are all of the split validation.
+    """
+    settings = {file: _settings(file) for file in files_of(paths)}
+    groups: dict[SharedSettings, list[Path]] = {}
+    for file, made in settings.items():
+        if made.split != "validation":
+            shared = SharedSettings(made.config, made.split, made.direction, made.limit, made.data)
+            groups.setdefault(shared, []).append(file)
+    if not groups:
+        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
+    for shared, members in groups.items():
+        # results on validation may have been given, too; `find` takes those that it needs
+        members += [
+            file
+            for file, made in settings.items()
+            if made.split == "validation"
+            and (made.config, made.direction, made.data) == (shared.config, shared.direction, shared.data)
+        ]
+    order = list(CONFIGS)
+    in_order = sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
+    return [ComparableFiles(*group) for group in in_order]
+
+
+def _settings(file: Path) -> Settings:
+    text = read_text(file)
+    try:
+        settings = ProbeResult.read(text).settings
+        if settings.config not in CONFIGS:
+            raise UnknownName("config", settings.config, CONFIGS)
+        return settings
+    except (LedgerError, UnknownName) as error:
+        raise LedgerError(
+            f"{file} is not a result ({error}): expected the JSON that `codesyntax probe` wrote"
+        ) from error
 
 
 def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
@@ -250,6 +308,14 @@ class Evidence:
             return mean, self.comparisons[PUBLISHED].mean
         return mean, compare_means(published, self.splits.baselines.hits[PUBLISHED][BEST_BASELINE])
 
+    @property
+    def differences(self) -> dict[str, Estimate]:
+        """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's, (M,), p not corrected over
+        models; empty for controls with other labels."""
+        means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
+        same = self.same_relations[1]
+        return means if same is None else {**means, SAME_RELATIONS: same}
+
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
@@ -285,56 +351,50 @@ class Evidence:
             ),
         )
 
-    def entry(self) -> AttentionEntry:
-        """The published entry on it, over all functions: heads find nothing in those that the model could not read, and
+    def submission(self) -> AttentionSubmission:
+        """What is published of it, over all functions: heads find nothing in those that the model could not read, and
         are chosen on SHORT functions of validation.
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
-        return self._entry() if self.whole is None else self.whole()._entry()
+        return self._submission() if self.whole is None else self.whole()._submission()
 
-    def _entry(self) -> AttentionEntry:
+    def _submission(self) -> AttentionSubmission:
         read, avoided = self.read or self.probed, AVOIDED[0]
         test, validation = read.test, read.validation
         model, rival = self.beyond[avoided], self.splits.rivals[avoided]
-        published, kinds = self.hits[PUBLISHED], self.splits.baselines.hits
-        unread = np.setdiff1d(published.functions, test.ledger.function)
-        fields: dict[str, Any] = {
-            "scoring": SCORING_VERSION,
-            "layers": test.layers,
-            "heads": test.heads,
-            "chosen_on": {
+        rivals = {name: self.splits.baselines.hits[name] for name in PUBLISHED_FIRST}
+        chosen = dict(self.hits)
+        if model is not None and rival is not None and model.in_mean and test.settings.control is None:
+            chosen[BEYOND_OFFSET] = model.chosen
+            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model) for kind in BASELINES}
+        unread = np.setdiff1d(self.hits[PUBLISHED].functions, test.ledger.function)
+        return AttentionSubmission.of_result(
+            test,
+            {name: table_of(hits, rivals[name]) for name, hits in chosen.items()},
+            scoring=SCORING_VERSION,
+            layers=test.layers,
+            heads=test.heads,
+            chosen_on={
                 "labels": validation.settings.labels,
                 "functions": validation.functions,
                 "edges": len(validation.ledger),
             },
-            "ledgers": {"test": test.ledger.digest(), "validation": validation.ledger.digest()},
-            "unread": packed(unread),
-            "missed": len(unread),
-            "places": packed(published.functions),
-            "edges": packed(edges_of(published.hits)),
-            "published": pack(published, kinds[PUBLISHED], test.heads),
-            "held_out": pack(self.hits[HELD_OUT], kinds[HELD_OUT], test.heads),
-        }
-        if model is not None and rival is not None and model.in_mean and test.settings.control is None:
-            fields["beyond_offset"] = {
-                **pack(model.chosen, {kind: rival.of(kind, model) for kind in BASELINES}, test.heads),
-                "functions": len(model.chosen.functions),
-                "places": packed(model.chosen.functions),
-                "edges": packed(edges_of(model.chosen.hits)),
-            }
-        return AttentionEntry.of_result(test, **fields)
+            ledgers={"test": test.ledger.digest(), "validation": validation.ledger.digest()},
+            unread=unread.tolist(),
+            chosen={name: chosen_of(hits, rivals[name], test.heads) for name, hits in chosen.items()},
+        )
 
 
 SHORT = 1_300
-"""Characters of the longest function on which the heads of an entry are chosen. The embedded encoder, which has 512
+"""Characters of the longest function on which the heads of a submission are chosen. The embedded encoder, which has 512
 positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot read never helps it
 (`choose_least`)."""
 
 
 class WholeSplits(Splits):
-    """The functions on which the heads of entries are chosen, all SHORT ones of validation, and scored, all of test,
-    whatever models could read of them."""
+    """The functions on which the heads of submissions are chosen, all SHORT ones of validation, and
+    scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
         short = np.flatnonzero(_characters(data, config, "validation") <= SHORT)
@@ -374,33 +434,35 @@ def _characters(data: Any, config: str, split: str) -> np.ndarray:
     return np.array([len(code) for code in load_functions(data, config, split)[0]["code"]])
 
 
-def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
-    """True if an entry is of the labels of these splits.
+def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
+    """True if a submission is of the labels of these splits.
 
     Raises EntryError if so, but its functions, edges or baselines are others.
     """
     labels = {split: edges.settings.labels for split, edges in whole.edges.items()}
-    if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
+    if labels != {"test": submission.settings.labels, "validation": submission.chosen_on.labels}:
         return False
     known: dict[str, Mapping[str, ChosenHits]] = dict(whole.baselines.hits)
     if (rival := whole.rivals[AVOIDED[0]]) is not None:
         known[BEYOND_OFFSET] = rival.hits
-    fields = {}
-    for at, hits in entry.counted().items():
-        ours = known.get(at, {}).get(BEST_BASELINE)
-        if ours is None or not {*hits.relations} <= {*ours.relations} or not _same_edges(hits, ours):
-            raise EntryError(f"the functions and edges of {at} differ from the data's")
-        if at != BEYOND_OFFSET and hits.relations != ours.relations:
-            raise EntryError(f"{at} lacks relations of the data")
-        fields[at] = pack_baselines(known[at], hits.relations)
-    if entry.against(fields).baselines() != entry.baselines():
+    theirs, ours = submission.tables, {}
+    for name, hits in theirs.items():
+        relations = known[name][BEST_BASELINE].relations if name in known else []
+        if not set(hits.names) <= set(relations):
+            raise EntryError(f"the functions and edges of {name} differ from the data's")
+        ours[name] = rivals_of(known[name], hits.names)
+        if not _same_hits(hits.named({}), ours[name].named({})):
+            raise EntryError(f"the functions and edges of {name} differ from the data's")
+        if name != BEYOND_OFFSET and hits.names != relations:
+            raise EntryError(f"{name} lacks relations of the data")
+    systems = {system: system for system in BASELINES}
+    if not all(_same_hits(theirs[name].named(systems), hits) for name, hits in ours.items()):
         raise EntryError("its baselines differ from the data's")
     return True
 
 
-def _same_edges(hits: CountedHits, ours: ChosenHits) -> bool:
-    edges = edges_of(ours.only(hits.relations).hits)
-    return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, edges)
+def _same_hits(first: Hits, second: Hits) -> bool:
+    return list(first.content()) == list(second.content())
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
@@ -413,10 +475,11 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     return [Evidence(splits.only(one), splits, of_all) for one, of_all in zip(probed, whole)]
 
 
-def entry_of(one: Probed, data: Any = None) -> AttentionEntry:
-    """`Evidence.entry` of what `gather` makes of one model, without baselines on the functions that it could read."""
+def submission_of(one: Probed, data: Any = None) -> AttentionSubmission:
+    """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions
+    that it could read."""
     splits, (whole,) = _read([one], data)
-    return (whole() if whole else Evidence(splits.only(one), splits))._entry()
+    return (whole() if whole else Evidence(splits.only(one), splits))._submission()
 
 
 def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
@@ -462,8 +525,8 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
 
 
 def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
-    """True if so many functions are all that entries count, or the run is not one that is published. `short`: true if
-    all of validation are."""
+    """True if so many functions are all that submissions count, or the run is not one that is
+    published. `short`: true if all of validation are."""
     skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
     read = (one.test.functions, one.validation.functions) == (test, validation)
     settings = one.test.settings
@@ -509,19 +572,19 @@ def alike(result: ProbeResult) -> Settings:
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
 
 
-def of_file(file: Path, data: Any = None) -> MaskedEntry:
-    """The entry of a masking result in a file; `data`: the location of the dataset, if not that in the result.
+def of_file(file: Path, data: Any = None) -> MaskedSubmission:
+    """The submission of a masking result in a file; `data`: the location of the dataset, if not that in the result.
 
     Raises LedgerError for a damaged result or one of another instrument, EntryError for what no board takes, or without
     the data.
     """
     instrument = instrument_of(ledger_path(file)) or ATTENTION
     if instrument == ATTENTION:
-        raise LedgerError(f"{file} is of one split, but an entry on attention is of the results of two")
+        raise LedgerError(f"{file} is of one split, but a submission on attention is of the results of two")
     if instrument != MASKING:
         raise LedgerError(f"{file}: {instead_of_board(instrument)}")
     result = INSTRUMENTS[instrument].result.load(file)
     try:
-        return entry_masked.of_result(result, find_data(file, result.settings) if data is None else data)
+        return submission_masked.of_result(result, find_data(file, result.settings) if data is None else data)
     except DatasetError as error:
         raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error

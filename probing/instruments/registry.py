@@ -16,14 +16,14 @@ class Instrument:
     """The parts of an instrument, each as `module:name`.
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and settings; `verifies`: how
-    the rows are run again, their tolerances, and what functions add to the published numbers; `enters`: its entry on
-    boards, empty if these do not take it.
+    the rows are run again, their tolerances, and what functions add to the published numbers; `submits`: its
+    submission to boards, empty if these do not take it.
     """
 
     runs: str
     results: str
     verifies: str = "probing.evidence.verify:Verifier"
-    enters: str = ""
+    submits: str = ""
 
     @property
     def experiment(self) -> Any:
@@ -46,8 +46,8 @@ class Instrument:
         return _part(self.verifies)
 
     @property
-    def entry(self) -> Any:
-        return _part(self.enters)
+    def submission(self) -> Any:
+        return _part(self.submits)
 
 
 def _part(place: str) -> Any:
@@ -63,13 +63,13 @@ INSTRUMENTS = {
         f"{_HERE}.attention.probe:Probing",
         f"{_HERE}.attention.result:ProbeResult",
         f"{_RERUNS}:RanksVerifier",
-        "probing.evidence.entry_attention:AttentionEntry",
+        "probing.evidence.submission_attention:AttentionSubmission",
     ),
     MASKING: Instrument(
         f"{_HERE}.masking.mask:Masking",
         f"{_HERE}.masking.result:MaskResult",
         f"{_RERUNS}:CopiesVerifier",
-        "probing.evidence.entry_masked:MaskedEntry",
+        "probing.evidence.submission_masked:MaskedSubmission",
     ),
     SILENCING: Instrument(
         f"{_HERE}.silencing.ablate:Ablation",
@@ -92,7 +92,7 @@ INSTRUMENTS = {
         f"{_RERUNS}:SurprisalVerifier",
     ),
 }
-"""By the name that stands in ledgers, results and entries."""
+"""By the name that stands in ledgers, results and submissions."""
 
 
 def instrument(name: str, file: str | os.PathLike) -> Instrument:

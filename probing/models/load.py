@@ -155,6 +155,12 @@ MASKED = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAM
 CAUSAL = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
 
 
+def head_of_class(kind: type) -> Head | None:
+    """The language-model head that models of a class have; None without any."""
+    names = {parent.__name__ for parent in kind.__mro__}
+    return next((head for head in (MASKED, CAUSAL) if names & {*head.names.values()}), None)
+
+
 def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
     """The language-model head of a model with this configuration: of two, the first, for a decoder the last.
 
@@ -244,8 +250,7 @@ def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: 
     name = Path(name).resolve().name if Path(name).is_dir() else name
     head, of_head = None, ""
     if with_head:
-        usual, classes = _head_of(model.config, name), {of.__name__ for of in type(model).__mro__}
-        head = next((head for head in (MASKED, CAUSAL) if classes & {*head.names.values()}), None)
+        usual, head = _head_of(model.config, name), head_of_class(type(model))
         if head is None:
             raise usual.missing(name, f"it is a {kind}; load it with {usual.auto.__name__}")
         of_head = digest_of_head(model, tokenizer)

@@ -18,7 +18,7 @@ from probing.models.location import HEAD
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # A short one, which gets padding, and one longer than the local windows of most models. Both are Python without
 # comments, and are lexed as Java, too, for tokenizers that read one language, and may drop its comments.
@@ -32,7 +32,7 @@ TEXTS = (
 
 # How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
 # to their norm. An ignored mask, or padding that leaks, changes them by more.
-DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
+DRIFT = {"float32": 1e-3, "bfloat16": 2e-1, "float16": 5e-2}
 
 
 class Check(NamedTuple):

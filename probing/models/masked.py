@@ -34,8 +34,9 @@ logger = logging.getLogger(__name__)
 KS = (1, 5, 10)
 """A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true one."""
 
-NEAR = {"float32": 1e-4, "bfloat16": 0.0}
-"""Logits as near as this may be in another order in another batch; in bfloat16 any two may, and nothing is promised."""
+NEAR = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
+"""Logits as near as this may be in another order in another batch; in half precision any two may, and nothing is
+promised."""
 
 _EVERY = 3  # in the self-check every third sub-token is masked
 _LENGTH = 48  # the sub-tokens of the longer text for the self-check

@@ -29,8 +29,9 @@ from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
 E = TypeVar("E", bound=Encoder)
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
-# and eager attention rounds its scores to them, so that even a correct probability can change by some hundredths.
-_ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
+# float16 has 11, and eager attention rounds its scores to them, so that even a correct probability can change by some
+# hundredths.
+_ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
 # Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
 # window.

@@ -2,8 +2,8 @@
 
 The rules, which the page explains:
 
-- *Tables.* Entries share a table only if their settings agree in everything but the model (`Entry.shared`), and they
-  have the same functions, edges and baselines (`Entry.content`). Nothing is ranked across tables.
+- *Tables.* Entries share a table only if their settings agree in everything but the model (`Submission.shared`), and
+  they have the same functions, edges or nodes (`Submission.table`). Nothing is ranked across tables.
 - *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model ranks below
   those that are significantly better and above those that are significantly worse; it is tied with the others.
   Baselines and the paper's models have no rank.
@@ -39,10 +39,11 @@ from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, H
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
-from probing.evidence.entry import LARGEST, Entry, Scores, load
+from probing.evidence.submission import EARLIER, LARGEST, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
-from probing.stats.intervals import ranks
+from probing.stats.hits_file import SUFFIX
+from probing.stats.intervals import Estimate, ranks
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -57,7 +58,7 @@ LARGEST_LEDGER = 2 * 2**30
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
-"""The most JSON files that a board reads, and their most bytes in total."""
+"""The most entries that a board reads, and their most bytes in total."""
 
 
 MOST_LISTED = 10_000
@@ -65,6 +66,8 @@ MOST_LISTED = 10_000
 
 _LONGEST_LIST = 300  # seconds
 _ROUNDED = 0.005
+
+_SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 
 OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
@@ -82,18 +85,47 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoardRow:
-    """An entry, the name of its table, and what follows from it.
+    """An entry, a submission that was read, and what follows from it.
 
-    `verified`: what this board ran again; None: its numbers are claimed. `remarks`: what
-    a reader should know before believing them.
+    `means`, `differences`: measure, the headline first -> the score of the model, and how much more it is than that of
+    its rival; `shares`: float32 (measures, F), each function's contribution to a mean, by which models are ranked;
+    `baselines`: the entry whose baselines count; `verified`: what this board ran again; None: its numbers are claimed;
+    `remarks`: what a reader should know before believing them.
     """
 
     file: str
-    entry: Entry
-    table: str
-    scores: Scores
+    entry: Submission
+    means: Mapping[Any, Estimate]
+    differences: Mapping[Any, Estimate]
+    shares: np.ndarray
+    baselines: Submission
     verified: RunAgain | None = None
     remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        file: str,
+        entry: Submission,
+        baselines: Submission,
+        verified: RunAgain | None = None,
+    ) -> BoardRow:
+        means = entry.means(tables_of(entry, baselines))
+        return cls(
+            file,
+            entry,
+            entry.estimates(means, entry.SYSTEM),
+            entry.estimates(means, entry.SYSTEM, entry.RIVAL),
+            _shares(means, entry.SYSTEM),
+            baselines,
+            verified,
+            (OTHER_BASELINES,) if entry.baselines != baselines.baselines else (),
+        )
+
+    @property
+    def tables(self) -> Tables:
+        """The hits of the entry, with the baselines that count."""
+        return tables_of(self.entry, self.baselines)
 
     @property
     def model(self) -> str:
@@ -119,12 +151,11 @@ class BoardRow:
 
 @dataclass(frozen=True, eq=False)
 class BoardTable:
-    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the last possible rank, or
-    None without a score."""
+    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the last possible rank."""
 
     name: str
     rows: list[BoardRow]
-    ranks: list[dict[Any, tuple[int, int] | None]]
+    ranks: list[dict[Any, tuple[int, int]]]
 
     @property
     def instrument(self) -> str:
@@ -155,9 +186,7 @@ class HubResult(NamedTuple):
     @property
     def agrees(self) -> bool:
         """True if the row sends this value as the result of a task."""
-        return self.row is not None and any(
-            abs(value - self.value) < _ROUNDED for value in task_values(self.row.scores)
-        )
+        return self.row is not None and any(abs(value - self.value) < _ROUNDED for value in task_values(self.row.means))
 
 
 @dataclass
@@ -193,18 +222,18 @@ def read(
 ) -> Board:
     """Read the entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
 
-    Reads the JSON files in the folder `entries` if there is one, otherwise all. `data`: the location of the dataset,
+    Reads the files of hits in the folder `entries` if there is one, otherwise all. `data`: the location of the dataset,
     from which functions and baselines of entries on it must follow. `verify`: make entries again of the ledgers beside
     them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`.
     `benchmark`: the dataset whose own list of results on the Hub is read, too. Files that fail a check are left out
-    with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read,
+    with the reason. Raises EntryError for an invalid source, one without such files, or one with too much to read,
     ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark. EntryError, too, if every
     file was left out.
     """
     if verify and data is None:
         raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
     checker = None if data is None else Checker(data, device, seed)
-    entries: list[tuple[str, Entry]] = []
+    entries: list[tuple[str, Submission]] = []
     left_out: list[LeftOut] = []
     verified: dict[str, RunAgain] = {}
     from_data: set[str] = set()
@@ -219,8 +248,8 @@ def read(
                 raise EntryError(f"{source} cannot be read: {error}") from error
             if not paths and not refused:
                 raise EntryError(
-                    f"{source} has no JSON file: expected the folder `entries` that `codesyntax report` writes, or a "
-                    "results repository that `codesyntax submit --board` contributes to"
+                    f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` "
+                    "writes, or a results repository that `codesyntax submit --board` contributes to"
                 )
             files += len(paths)
             of_bytes += size
@@ -247,7 +276,7 @@ def read(
     return Board(tables, sorted(left_out + duplicates), frozenset(from_data), listed)
 
 
-def _verified(checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str) -> RunAgain | None:
+def _verified(checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str) -> RunAgain | None:
     """The check of an entry by running it again, None if it could not be; raises EntryError if it is refuted."""
     try:
         return checker.again(entry, ledger)
@@ -287,7 +316,7 @@ def _opened(source: str) -> Iterator[_Source]:
 
 
 def _downloaded(source: str, folder: Path) -> _Source:
-    """The JSON files of a results repository at one commit; ledgers are downloaded when they are asked for."""
+    """The entries of a results repository at one commit; ledgers are downloaded when they are asked for."""
     from huggingface_hub.hf_api import RepoFile
 
     from probing.publish.client import fetch
@@ -297,12 +326,12 @@ def _downloaded(source: str, folder: Path) -> _Source:
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
         sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
-        found = {name: size for name, size in sizes.items() if name.endswith(".json")}
+        found = {name: size for name, size in sizes.items() if name.endswith(_SUFFIXES)}
         if any(name.startswith("entries/") for name in found):
             found = {name: size for name, size in found.items() if name.startswith("entries/")}
         refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
         wanted = sorted(found.keys() - refused.keys())
-        _check_amount(source, len(wanted), sum(found[name] for name in wanted))
+        _check_amount(source, len(found), sum(found[name] for name in wanted))
         for name in wanted:
             write(folder / name, fetch(repo, name, commit, found[name]))
 
@@ -335,11 +364,13 @@ def _refused(name: str, size: int) -> str | None:
     parts = PurePosixPath(name).parts
     if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
+    if name.endswith(_EARLIER):
+        return EARLIER
     return f"the file is larger than {LARGEST:,} bytes" if size > LARGEST else None
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """Yield the JSON files of a folder, and links to other folders, by name. Hidden ones are ignored.
+    """Yield the entries of a folder, and links to other folders, by name. Hidden ones are ignored.
 
     Raises OSError for a folder that cannot be read.
     """
@@ -349,7 +380,9 @@ def _paths(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in sorted([*links, *(name for name in files if name.endswith(".json") and not name.startswith("."))]):
+        for name in sorted(
+            [*links, *(name for name in files if name.endswith(_SUFFIXES) and not name.startswith("."))]
+        ):
             yield Path(root, name)
 
 
@@ -401,28 +434,40 @@ def _value(dataset: str, value: object) -> float:
 # ----------------------------------------------------------------------------------------------- rows and their ranks
 
 
-def rows_of(entries: Iterable[tuple[str, Entry]], verified: Mapping[str, RunAgain] = {}) -> list[BoardRow]:
+def rows_of(entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}) -> list[BoardRow]:
     """The rows of entries, each with its file; `verified`: file -> what this board ran again.
 
     All rows of a table have the same baselines: those of entries that this board verified or, without any, those that
     most entries have.
     """
-    by_table: dict[str, list[tuple[str, Entry]]] = {}
-    for file, entry in sorted(entries, key=lambda one: one[0]):
+    by_table: dict[str, list[tuple[str, Submission]]] = {}
+    for file, entry in sorted(entries, key=lambda named: named[0]):
         by_table.setdefault(entry.table, []).append((file, entry))
-    rows: list[BoardRow] = []
-    for table, of_table in by_table.items():
-        of_verified = [entry.baselines() for file, entry in of_table if file in verified]
-        ((common, _),) = Counter(of_verified or [entry.baselines() for _, entry in of_table]).most_common(1)
-        of_table.sort(key=lambda one: one[1].baselines() != common)  # the first has the baselines of the others
-        first: Scores | None = None
-        for file, entry in of_table:
-            other = entry.baselines() != common
-            scores = (entry.beside(of_table[0][1]) if other else entry).scores(first)
-            first = first or scores
-            row = BoardRow(file, entry, table, scores, verified.get(file))
-            rows.append(row.remarked([OTHER_BASELINES] if other else []))
+    rows = []
+    for of_table in by_table.values():
+        of_verified = [entry.baselines for file, entry in of_table if file in verified]
+        ((common, _),) = Counter(of_verified or [entry.baselines for _, entry in of_table]).most_common(1)
+        first = next(entry for _, entry in of_table if entry.baselines == common)
+        rows += [BoardRow.of(file, entry, first, verified.get(file)) for file, entry in of_table]
     return rows
+
+
+def tables_of(entry: Submission, baselines: Submission) -> Tables:
+    """The hits of an entry, with the baselines of another of its table."""
+    tables = entry.tables
+    return tables if entry.baselines == baselines.baselines else entry.beside(tables, baselines.tables)
+
+
+def _shares(means: Tables, system: str) -> np.ndarray:
+    """What each function contributes to the means, in their order: float32 (measures, F)."""
+    functions = max((hits.clusters for hits in means.values()), key=len)
+    parts = []
+    for hits in means.values():
+        if hits.counted:
+            added = np.zeros((len(hits.measures), len(functions)), np.float32)
+            added[:, np.searchsorted(functions, hits.clusters)] = hits.contributions(system)
+            parts.append(added)
+    return np.concatenate(parts)
 
 
 def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
@@ -433,7 +478,7 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     """
     by_table: dict[str, list[BoardRow]] = {}
     for row in suspicious(list(rows)):
-        by_table.setdefault(row.table, []).append(row)
+        by_table.setdefault(row.entry.table, []).append(row)
     tables: list[BoardTable] = []
     left_out: list[LeftOut] = []
     for name, of_table in by_table.items():
@@ -459,7 +504,7 @@ def _kept(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
             left_out.append(LeftOut(row.file, why))
     numbers: dict[str, BoardRow] = {}
     for row in shown or rows:
-        first = numbers.setdefault(row.entry.numbers(), row)
+        first = numbers.setdefault(row.entry.numbers, row)
         if first is not row:
             why = f"the same model, revision and numbers as {first.file}"
             left_out.append(LeftOut(row.file, why))
@@ -468,10 +513,10 @@ def _kept(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
     return [row.remarked([CONFLICT]) for row in numbers.values()]
 
 
-def task_values(scores: Scores) -> list[float]:
+def task_values(means: Mapping[Any, Estimate]) -> list[float]:
     """The numbers of an entry that are results of the Hub's tasks."""
     measures = [*((mean, RULE, K) for mean in TASK_PROTOCOLS), RESTORED]
-    return [score.mean.value for measure in measures if (score := scores.cells.get(measure))]
+    return [means[measure].value for measure in measures if measure in means]
 
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
@@ -480,7 +525,7 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     bare = {folded(row.model) for row in rows if "/" not in row.model}
     for row in rows:
         by_name[_alike(row.model, bare)].add(row.model.casefold())
-        by_numbers[row.table + row.entry.numbers()].add(row.model.casefold())
+        by_numbers[row.entry.table + row.entry.numbers].add(row.model.casefold())
         for digest in row.entry.digests.values():
             by_ledger[digest].add(row.model.casefold())
     found = []
@@ -488,7 +533,7 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
         of_ledgers = set.union(*(by_ledger[digest] for digest in row.entry.digests.values()))
         alike = (
             ("the ledger", of_ledgers),
-            ("the numbers", by_numbers[row.table + row.entry.numbers()]),
+            ("the numbers", by_numbers[row.entry.table + row.entry.numbers]),
             ("a name like that", by_name[_alike(row.model, bare)]),
         )
         remarks = [(what, sorted(names - {row.model.casefold()})) for what, names in alike]
@@ -518,10 +563,7 @@ def folded(name: str) -> str:
     return text
 
 
-def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int] | None]]:
-    measures = list(rows[0].scores.cells)
-    ranked = [ranks(np.stack([row.scores.shares[place] for row in rows])) for place in range(len(measures))]
-    return [
-        {measure: rank if row.scores.cells[measure] else None for measure, rank in zip(measures, of_row)}
-        for row, of_row in zip(rows, zip(*ranked))
-    ]
+def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int]]]:
+    measures = list(rows[0].means)
+    ranked = [ranks(np.stack([row.shares[place] for row in rows])) for place in range(len(measures))]
+    return [dict(zip(measures, of_row)) for of_row in zip(*ranked)]

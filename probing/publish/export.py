@@ -1,7 +1,9 @@
-"""Export results for other tools: as entries, as one CSV file, or for the store of Every Eval Ever (schema 0.3.0).
+"""Export results for other tools: as submissions to boards, as one CSV file, or for the store of Every
+Eval Ever (schema 0.3.0).
 
-All three are written from entries, so that their numbers are those of boards. In the store, a result is a JSON file of
-metrics with a file of instances beside it: what the model scores in each function, without the text of the function.
+All three are written from submissions, so that their numbers are those of boards. In the store, a
+result is a JSON file of metrics with a file of instances beside it: what the model scores in each
+function, without the text of the function.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import time
 import uuid
@@ -25,11 +28,15 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RESTORED, RULE, K
-from probing.evidence.entry import Entry, Score, instead_of_board, load
-from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
-from probing.evidence.entry_masked import ARMS, MaskedEntry, MaskedScores
-from probing.evidence.gather import by_instrument, entry_of, find, of_file
+from probing.evidence.gather import by_instrument, find, of_file, submission_of
+from probing.evidence.submission import Submission, instead_of_board, load
+from probing.evidence.submission_attention import AttentionSubmission, Cell
+from probing.evidence.submission_masked import MaskedSubmission
+from probing.instruments.masking.hits import T1
 from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.stats.hits import PERCENT
+from probing.stats.hits_file import SUFFIX
+from probing.stats.intervals import Estimate
 
 FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
@@ -41,22 +48,44 @@ SCHEMA = "0.3.0"
 TABLE = "results.csv"
 
 _HEADLINE: Cell = (HELD_OUT, RULE, K)
-_BEGINNING = b'{"format":'  # of every entry
 _BOUNDS = {"percent": (0, 100), "nats": ("-Infinity", 0)}
+_PARQUET = "PAR1"
 _MARK = 10  # so many characters tell our files from foreign ones
 
 PARAMETERS = ("protocol", "rule", "k", "relation", "head", "outcome", "node_type")
 
 
+UNKNOWN = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
+
+
 class Number(NamedTuple):
-    """A number of an entry. `id`: unique in it; `name`: what it measures; `parameters`: some of PARAMETERS; `unit`:
-    percent or nats."""
+    """A number of a submission: its `mean`, what that is compared with, `reference`, and the `difference`.
+
+    `id`: unique in it; `name`: what it measures; `parameters`: some of PARAMETERS; `unit`: percent or nats.
+    """
 
     id: str
     name: str
     parameters: dict[str, str]
     unit: str
-    score: Score
+    mean: Estimate
+    reference: Estimate = UNKNOWN
+    difference: Estimate = UNKNOWN
+
+    @property
+    def parts(self) -> dict[str, dict[str, float | None]]:
+        """The three estimates, each by `value`, `low` and `high`; None for what is not known."""
+        return {part: _ends(getattr(self, part)) for part in ("mean", "reference", "difference")}
+
+    @property
+    def p(self) -> float | None:
+        """That of the difference."""
+        return None if np.isnan(self.difference.p) else self.difference.p
+
+
+def _ends(estimate: Estimate) -> dict[str, float | None]:
+    ends = zip(("value", "low", "high"), estimate)
+    return {name: None if np.isnan(value) else value for name, value in ends}
 
 
 class Instance(NamedTuple):
@@ -81,10 +110,11 @@ def export(
 ) -> list[Path]:
     """Write `results` into the folder `output`; return the files.
 
-    `results`: files or folders of `probe`, for test and validation, and of `mask`; or entries. `data`: the dataset, if
-    not the one in the results. `format`: `entry`, what boards read; `csv`, one file with a row for each number;
-    `every-eval-ever`, for which `organization` says who evaluated, and `relationship`, one of RELATIONSHIPS, how they
-    are related to the makers of the model.
+    `results`: files or folders of `probe`, for test and validation, and of `mask`; or files of hits.
+    `data`: the dataset, if not the one in the results. `format`: `entry`, the file of hits that boards
+    read; `csv`, one file with a row for each number; `every-eval-ever`, for which `organization` says
+    who evaluated, and `relationship`, one of RELATIONSHIPS, how they are related to the makers of the
+    model.
 
     Raises ArgumentError for other formats and relationships, or no organization; LedgerError and EntryError for results
     that are damaged, partial, of controls or of other instruments, and for a foreign file where one would be written.
@@ -98,34 +128,35 @@ def export(
         )
     entries = read(results, data)
     if format == ENTRY:
-        texts = {entry.file_name: entry.to_json() for entry in entries}
+        contents: dict[str, str | bytes] = {entry.file_name: entry.to_bytes() for entry in entries}
     elif format == CSV:
-        texts = {TABLE: table(entries)}
+        contents = {TABLE: table(entries)}
     else:
-        texts = {}
+        contents = {}
         for entry in entries:
-            texts |= for_store(entry, str(organization), relationship, int(time.time()))
-    files = {Path(output) / name: text for name, text in texts.items()}
-    for file, text in files.items():
-        check_owned(file.parent, "export", (file.name, text[:_MARK]), only=[file.name])
-    return [atomic.write(file, text) for file, text in files.items()]
+            contents |= for_store(entry, str(organization), relationship, int(time.time()))
+    files = {Path(output) / name: content for name, content in contents.items()}
+    for file, content in files.items():
+        mark = content[:_MARK] if isinstance(content, str) else _PARQUET
+        check_owned(file.parent, "export", (file.name, mark), only=[file.name])
+    return [atomic.write(file, content) for file, content in files.items()]
 
 
-def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Entry]:
-    """The entries among `results`, and those of the others."""
+def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Submission]:
+    """The submissions among `results`, and those of the others."""
     entries, others = [], []
     for path in map(Path, results):
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        if files and all(file.is_file() and _begins_as_entry(file) for file in files):
+        files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        if files and all(file.name.endswith(SUFFIX) for file in files):
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    found = by_instrument(others)
-    left = found.pop(ATTENTION, [])
-    for one in find(left) if left else []:
-        entries.append(entry_of(one, data))
-    masked = found.pop(MASKING, [])
-    for name, files in found.items():
+    by_name = by_instrument(others)
+    left = by_name.pop(ATTENTION, [])
+    for probed in find(left) if left else []:
+        entries.append(submission_of(probed, data))
+    masked = by_name.pop(MASKING, [])
+    for name, files in by_name.items():
         if files:
             raise LedgerError(f"{files[0]}: {instead_of_board(name)}, or take the CSV tables of `codesyntax report`")
     entries += [of_file(file, data) for file in masked]
@@ -137,35 +168,33 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
     return entries
 
 
-def _begins_as_entry(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(len(_BEGINNING)) == _BEGINNING
+def numbers(entry: Submission) -> Iterator[Number]:
+    """Every mean of a submission, then, by relation or node type, what the first of them is a mean of."""
+    tables = entry.tables
+    means = entry.means(tables)
+    systems = ((entry.SYSTEM,), (entry.RIVAL,), (entry.SYSTEM, entry.RIVAL))
+    scores = [entry.estimates(means, *compared) for compared in systems]
+    for cell in scores[0]:
+        of_cell = [estimates[cell] for estimates in scores]
+        yield _uas(cell, *of_cell) if isinstance(entry, AttentionSubmission) else _masked(cell, *of_cell)
+    if isinstance(entry, AttentionSubmission):
+        hits = tables[HELD_OUT]
+        headline = hits.where(measures=hits.measures[:1]).by_group(entry.SYSTEM)
+        for column, relation in enumerate(hits.names):
+            score, head = headline.at(0, column), entry.head(HELD_OUT, column, 0)
+            yield _uas(_HEADLINE, score, relation=relation, head=head)
+    elif isinstance(entry, MaskedSubmission):
+        for name, outcomes in entry.by_type(tables).items():
+            for outcome, arms in outcomes.items():
+                t1, t0 = (UNKNOWN._replace(value=value) for value in arms[:2])
+                yield _masked(outcome, t1, t0, arms.effect, node_type=name)
 
 
-def numbers(entry: Entry) -> Iterator[Number]:
-    """Every mean of an entry, then, by relation or node type, what the first of them is a mean of."""
-    scores = entry.scores()
-    if isinstance(scores, AttentionScores):
-        for cell, score in scores.cells.items():
-            if score is not None:
-                yield _uas(cell, score)
-        for relation, found in scores.relations.items():
-            if (head := found.found.get(_HEADLINE)) is not None:
-                yield _uas(_HEADLINE, Score(head.score), relation=relation, head=f"{head.layer}-{head.head}")
-    elif isinstance(scores, MaskedScores):
-        for outcome, score in scores.cells.items():
-            if score is not None:
-                yield _masked(outcome, score)
-        for name, of_type in scores.node_types.items():
-            for outcome, score in of_type.cells.items():
-                yield _masked(outcome, score, node_type=name)
-
-
-def _uas(cell: Cell, score: Score, **best_head: str) -> Number:
+def _uas(cell: Cell, *scores: Estimate, **best_head: str) -> Number:
     """The number of a mean, or of a relation, with its `best_head`."""
     mean, rule, k = cell
     parameters = {"protocol": mean, "rule": rule, "k": k, **best_head}
-    return Number(_id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", score)
+    return Number(_id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", *scores)
 
 
 def _id_of(cell: Cell, relation: str | None = None) -> str:
@@ -173,35 +202,37 @@ def _id_of(cell: Cell, relation: str | None = None) -> str:
     return ".".join(parts).replace(", ", "-")
 
 
-def _masked(outcome: str, score: Score, **node_type: str) -> Number:
+def _masked(outcome: str, *scores: Estimate, **node_type: str) -> Number:
     parameters = {"outcome": outcome, **node_type}
     unit = "nats" if outcome == "log_probability" else "percent"
-    return Number(_masked_id(outcome, *node_type.values()), f"{ARMS[0]} {outcome}", parameters, unit, score)
+    return Number(_masked_id(outcome, *node_type.values()), f"{T1} {outcome}", parameters, unit, *scores)
 
 
 def _masked_id(*parts: str) -> str:
     return ".".join([MASKING, *parts])
 
 
-def instances(entry: Entry) -> Iterator[Instance]:
+def instances(entry: Submission) -> Iterator[Instance]:
     """The successes of the model in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
     node type."""
-    if isinstance(entry, AttentionEntry):
-        counted = entry.counted()[HELD_OUT]
-        for name, found, hits in zip(counted.relations, counted.edges, counted.by_relation("model")):
-            edges = found[found > 0]
-            for place, share, asked in zip(counted.functions[found > 0], hits[0, 0] / edges, edges):
-                yield Instance(int(place), _id_of(_HEADLINE, name), float(share), int(asked))
-    elif isinstance(entry, MaskedEntry):
-        pairs = entry.pairs()
-        for node_type, place, share in zip(pairs.node_type, pairs.places, pairs.arms[RESTORED][0]):
-            yield Instance(int(place), _masked_id(RESTORED, pairs.node_types[node_type]), float(share), 1)
+    tables = entry.tables
+    if isinstance(entry, AttentionSubmission):
+        hits, measure = tables[HELD_OUT], 0
+        ids = {name: _id_of(_HEADLINE, name) for name in hits.groups}
+    else:
+        (hits,) = entry.means(tables).values()
+        measure = hits.measures.index(RESTORED)
+        ids = {name: _masked_id(RESTORED, name) for name in hits.groups}
+    for name, group in hits.groups.items():
+        shares = hits.of_cluster(name, entry.SYSTEM)[measure] / (1 if hits.unit == PERCENT else 100)
+        for function, share, asked in zip(hits.of(name), shares, group.n):
+            yield Instance(int(function), ids[name], float(share), int(asked))
 
 
 # ------------------------------------------------------------------------------------------------------------------ CSV
 
 
-def table(entries: Sequence[Entry]) -> str:
+def table(entries: Sequence[Submission]) -> str:
     """CSV with a row for each number; values are exact."""
     rows = [_row(entry, number) for entry in entries for number in numbers(entry)]
     columns = list(rows[0])
@@ -212,26 +243,25 @@ def table(entries: Sequence[Entry]) -> str:
     return text.getvalue()
 
 
-def _row(entry: Entry, number: Number) -> dict[str, object]:
+def _row(entry: Submission, number: Number) -> dict[str, object]:
     settings = entry.settings
     row = {name: getattr(settings, name) for name in ("model", "revision", "data", "config", "split")}
     row |= {"number": number.id, "name": number.name, "unit": number.unit}
     row |= {name: number.parameters.get(name) for name in PARAMETERS}
-    for part in ("mean", "reference", "difference"):
-        interval = getattr(number.score, part)
-        row |= {f"{part}{suffix}": value for suffix, value in zip(("", ", low", ", high"), interval or (None,) * 3)}
-    return row | {"p": number.score.p, "signature": entry.signature}
+    for part, ends in number.parts.items():
+        row |= {part if end == "value" else f"{part}, {end}": value for end, value in ends.items()}
+    return row | {"p": number.p, "signature": entry.signature}
 
 
 # ------------------------------------------------------------------------------------------------------ Every Eval Ever
 
 
-def for_store(entry: Entry, organization: str, relationship: str, now: int) -> dict[str, str]:
+def for_store(entry: Submission, organization: str, relationship: str, now: int) -> dict[str, str]:
     """Path -> text of the two files of an entry in the store; `now`: seconds since 1970."""
     settings = entry.settings
     developer, slash, name = str(settings.model).rpartition("/")
     benchmark = f"codesyntax-{entry.instrument}"
-    unique = uuid.UUID(bytes=hashlib.sha256(entry.to_json().encode()).digest()[:16], version=4)
+    unique = uuid.UUID(bytes=hashlib.sha256(entry.to_bytes()).digest()[:16], version=4)
     folder = f"data/{benchmark}/{developer if slash else 'unknown'}/{name}"
     shared = {"schema_version": SCHEMA, "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}"}
     measured = list(numbers(entry))
@@ -275,22 +305,24 @@ def for_store(entry: Entry, organization: str, relationship: str, now: int) -> d
     return {f"{folder}/{unique}.json": text, f"{folder}/{unique}_samples.jsonl": samples}
 
 
-def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
-    settings, score = entry.settings, number.score
+def _metric(entry: Submission, number: Number, name: str) -> dict[str, object]:
+    settings, parts = entry.settings, number.parts
     low, high = _BOUNDS[number.unit]
     bounds = {"min_score": low, "max_score": high}
-    functions = _functions(entry)
+    functions = entry.scored
     uncertainty: dict[str, object] = {"num_samples": functions}
-    if score.mean.low is not None and score.mean.high is not None:
+    if parts["mean"]["low"] is not None:
         uncertainty |= {
             "confidence_interval": {
-                "lower": score.mean.low,
-                "upper": score.mean.high,
+                "lower": parts["mean"]["low"],
+                "upper": parts["mean"]["high"],
                 "confidence_level": 0.95,
                 "method": "Student's t over functions, after Hall's transformation",
             }
         }
-    details = {f"{part} {end}": value for part in ("reference", "difference") for end, value in _ends(score, part)}
+    details: dict[str, object] = {"p": number.p}
+    for part in ("reference", "difference"):
+        details |= {f"{part} {end}": value for end, value in parts[part].items()}
     hub = {"hf_repo": repo} if "/" in (repo := settings.data.partition("@")[0]) else {}
     return {
         "evaluation_result_id": number.id,
@@ -313,8 +345,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
             **bounds,
         },
         "score_details": {
-            "score": score.mean.value,
-            "details": _texts({**details, "p": score.p}),
+            "score": number.mean.value,
+            "details": _texts(details),
             "uncertainty": uncertainty,
         },
         "generation_config": {
@@ -332,17 +364,6 @@ _DESCRIPTIONS = {
 }
 
 
-def _functions(entry: Entry) -> int:
-    """The number of functions in the numbers, those that the model could not read among them."""
-    if isinstance(entry, AttentionEntry):
-        return entry.scored
-    return int(entry.scores().shares.shape[1])
-
-
-def _ends(score: Score, part: str) -> list[tuple[str, float | None]]:
-    return list(zip(("value", "low", "high"), getattr(score, part) or ()))
-
-
 def _texts(values: dict[str, object]) -> dict[str, str]:
     """Values as text, as the store wants them; without those that are None."""
     return {
@@ -352,7 +373,7 @@ def _texts(values: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _instance(entry: Entry, one: Instance, name: str) -> dict[str, object]:
+def _instance(entry: Submission, one: Instance, name: str) -> dict[str, object]:
     settings = entry.settings
     sample = f"{settings.data}/{settings.config}/{settings.split}/{one.place}"
     share = float(np.round(one.share, 6))

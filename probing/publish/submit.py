@@ -8,6 +8,7 @@ each result is probed or masked again. Results of attention probes and of maskin
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import tempfile
@@ -35,17 +36,18 @@ from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
-from probing.evidence.entry import Entry, Verified, instead_of_board
-from probing.evidence.entry_attention import AttentionEntry
-from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import by_instrument, find
+from probing.evidence.submission import Submission, Verified, instead_of_board
+from probing.evidence.submission_attention import AttentionSubmission
+from probing.evidence.submission_masked import MaskedSubmission
 from probing.evidence.verify import REJECTED, REVISION, UNCHECKED, Verification, verify
 from probing.instruments.attention.result import ProbeResult
+from probing.instruments.masking.hits import ARMS
 from probing.instruments.masking.result import MaskResult, MaskSettings
 from probing.models.load import load, load_restoring
 from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
-from probing.publish.verified import entry_of_results, ledger_file
+from probing.publish.verified import LEDGERS, ledger_file, submission_of_results
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.settings import Settings
@@ -66,14 +68,14 @@ AnySettings = MaskSettings | Settings
 
 
 class Headline(NamedTuple):
-    """The number of a task, in percent, and its entry.
+    """The number of a task, in percent, and its submission.
 
     `notes`: what it belongs to, and what must stand beside it. `name`: in `model-index`, whose readers see no other;
     `kind`: the Hub's names of the model's task and of the metric.
     """
 
     value: float
-    entry: Entry
+    entry: Submission
     notes: str
     name: str
     kind: tuple[str, str]
@@ -142,11 +144,11 @@ def submission(
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
-    page with more about them; by default the board's. `board`: a dataset repository that gets the entries, also of
+    page with more about them; by default the board's. `board`: a dataset repository that gets the submissions, also of
     results that are of no task. `device`: for running them again. `dry_run`: do without the Hub: the data and the model
     are those of the results, and files have neither the dataset's commit nor what is there already.
 
-    Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
+    Raises LedgerError for results that fail a check, EntryError for what a board would reject, HubError if the
     Hub cannot be reached.
     """
     for repo in (model, dataset, *([board] if board else [])):
@@ -163,7 +165,7 @@ def submission(
     for one, folder in zip(found, folders):
         for result in one.read.values():
             _check_labels(result, dataset, folder)
-    entries = [entry_of_results(one.read, one.files, folder) for one, folder in zip(found, folders)]
+    entries = [submission_of_results(one.read, one.files, folder) for one, folder in zip(found, folders)]
     headlines = _headlines(entries)
     known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
     tasks = {task: headline for task, headline in headlines.items() if task in known}
@@ -177,7 +179,7 @@ def submission(
         where = None if dry_run else _model_on_the_hub(one.settings, model)
         again = [_run_again(file, result, where, folder, device, dry_run) for file, result in one.both]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
-        entries[place] = entries[place].model_copy(update={"verified": verified})
+        entries[place] = entries[place].claiming(verified)
     title, api = _title(model, found), None if dry_run else client()
     if board and source_url is None:
         source_url = f"{constants.ENDPOINT}/datasets/{board}"
@@ -197,16 +199,14 @@ def submission(
     requests = []
     if tasks:
         with plain_errors(model):
-            files: dict[str, str | bytes] = {
-                FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))
-            }
+            files: dict[str, str | bytes] = {FILE: _merged(_text(api, model, FILE), eval_result_entries_to_yaml(ours))}
             if model_index:
-                card = _there(api, model, "model", "README.md")
+                card = _text(api, model, "README.md")
                 files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
             requests.append(_request(api, model, "model", title, files))
     if board:
         with plain_errors(board):
-            files = {f"entries/{entry.file_name}": entry.to_json() for entry in entries}
+            files = {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries}
             files |= {ledger_file(of.ledger.digest()): _content(of.ledger) for one in found for of in one.read.values()}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
@@ -366,52 +366,51 @@ def _tasks_of(dataset: str, data: Path) -> set[str]:
         ) from error
 
 
-def _headlines(entries: list[Entry]) -> dict[str, Headline]:
+def _headlines(entries: list[Submission]) -> dict[str, Headline]:
     """By task id."""
     headlines: dict[str, Headline] = {}
     for entry in entries:
-        if isinstance(entry, AttentionEntry):
+        if isinstance(entry, AttentionSubmission):
             headlines |= _of_heads(entry)
-        elif isinstance(entry, MaskedEntry):
+        elif isinstance(entry, MaskedSubmission):
             headlines |= _of_masks(entry)
     return headlines
 
 
-def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
+def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
     """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
-    headlines, scores = {}, entry.scores()
+    headlines, on_read = {}, entry.on_read
+    scores, rivals = entry.scores(entry.SYSTEM), entry.scores(entry.RIVAL)
     for mean in TASK_PROTOCOLS:
         task = task_id(entry.settings.config, mean, entry.settings.direction)
-        score = scores.cells[mean, RULE, K]
+        score = scores.get((mean, RULE, K))
         if score is None and mean == BEYOND_OFFSET:
             continue
         if score is None:
             raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
-        value, notes = round(score.mean.value, 2), entry.signature + _on_read(entry, scores.on_read.get(mean))
-        if mean == BEYOND_OFFSET and score.reference:
-            notes += f"; next best offset or keyword {round(score.reference.value, 2)}"
+        value, notes = round(score.value, 2), entry.signature + _on_read(entry, on_read.get(mean))
+        if mean == BEYOND_OFFSET:
+            notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
         name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
         headlines[task] = Headline(value, entry, notes, name, ("feature-extraction", "top-k-uas"))
     return headlines
 
 
-def _on_read(entry: Entry, value: float | None) -> str:
+def _on_read(entry: Submission, value: float | None) -> str:
     """A note on functions that count as missed."""
     if value is None:
         return ""
     return f"; {round(value, 2)} on the {entry.functions:,} functions that it could read, the others count as missed"
 
 
-def _of_masks(entry: MaskedEntry) -> dict[str, Headline]:
+def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
     """T1, with T0 and the effect in the notes."""
-    task, scores = mask_task_id(entry.settings.config), entry.scores()
-    score = scores.cells[RESTORED]
-    assert score and score.reference and score.difference
-    t1, t0 = round(score.mean.value, 2), round(score.reference.value, 2)
-    effect, *bounds = score.difference
-    effect_bounds = " to ".join(f"{bound:.2f}" for bound in bounds if bound is not None)
-    notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect:.2f}" + (f" ({effect_bounds})" if effect_bounds else "")
-    notes += _on_read(entry, scores.on_read.get(RESTORED))
+    task = mask_task_id(entry.settings.config)
+    t1, t0 = (round(entry.scores(arm)[RESTORED].value, 2) for arm in ARMS)
+    effect = entry.scores(*ARMS)[RESTORED]
+    notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect.value:.2f}"
+    notes += "" if math.isnan(effect.low) else f" ({effect.low:.2f} to {effect.high:.2f})"
+    notes += _on_read(entry, entry.on_read.get(RESTORED))
     name = f"{task}: {RESTORED} of masked nodes (T1), mean over node types"
     return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
 
@@ -479,31 +478,37 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
 
 
 def _request(api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
-    """With those files that are not there already; what is not a text is named by its content. Without `api`: all."""
+    """With those files that are not there already; ledgers are named by their content. Without `api`: all."""
 
     def there(path: str, content: str | bytes) -> bool:
         if api is None:
             return False
-        if isinstance(content, str):
-            return _there(api, repo, kind, path) == content
-        return api.file_exists(repo, path, repo_type=kind)
+        if path.startswith(LEDGERS):
+            return api.file_exists(repo, path, repo_type=kind)
+        data = content.encode() if isinstance(content, str) else content
+        return _there(api, repo, kind, path) == data
 
     new = {path: content for path, content in files.items() if not there(path, content)}
     return PullRequest(repo, kind, new, title)
 
 
-def _there(api: HfApi | None, repo: str, kind: str, path: str) -> str | None:
-    """The text of a file in a repository, or None; None without `api`, too."""
+def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
+    """A file in a repository, or None; None without `api`, too."""
     if api is None:
         return None
     try:
-        file = Path(api.hf_hub_download(repo, path, repo_type=kind))
+        return Path(api.hf_hub_download(repo, path, repo_type=kind)).read_bytes()
     except EntryNotFoundError:
         return None
+
+
+def _text(api: HfApi | None, model: str, path: str) -> str | None:
+    """The text of a file in the model's repository, or None."""
+    data = _there(api, model, "model", path)
     try:
-        return file.read_bytes().decode("utf-8")
+        return None if data is None else data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise HubError(f"{path} in {repo} is not text in UTF-8: {error}; mend it first") from error
+        raise HubError(f"{path} in {model} is not text in UTF-8: {error}; mend it first") from error
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:

@@ -16,20 +16,22 @@ import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
-from probing.evidence import entry_masked
-from probing.evidence.entry import Entry, same_numbers
-from probing.evidence.entry_attention import AttentionEntry
-from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
+from probing.evidence import submission_masked
+from probing.evidence.gather import Probed, WholeSplits, recomputed, submission_of
 from probing.evidence.masked import holding
+from probing.evidence.submission import Submission
+from probing.evidence.submission_attention import AttentionSubmission
+from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import read_functions
 from probing.runs.ledger_file import MASKING
 
+LEDGERS = "ledgers/"
+
 
 def ledger_file(digest: str) -> str:
     """The path of a ledger in the repository of a board."""
-    return f"ledgers/{digest}.parquet"
+    return f"{LEDGERS}{digest}.parquet"
 
 
 class RunAgain(NamedTuple):
@@ -49,32 +51,31 @@ class Checker:
         self._splits = cache(lambda config, direction: WholeSplits(data, config, direction))
         self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
 
-    def from_data(self, entry: Entry) -> bool:
+    def from_data(self, entry: Submission) -> bool:
         """True if an entry is of these labels; raises EntryError if it has not their functions, edges or baselines."""
         try:
-            if isinstance(entry, AttentionEntry):
+            if isinstance(entry, AttentionSubmission):
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
-            assert isinstance(entry, MaskedEntry)
+            assert isinstance(entry, MaskedSubmission)
             return self._whole(entry)
         except UnknownName:  # it has no such config
             return False
 
-    def _whole(self, entry: MaskedEntry) -> bool:
+    def _whole(self, entry: MaskedSubmission) -> bool:
         settings = entry.settings
         if read_functions(self.data, settings.config, settings.split).labels != settings.labels:
             return False
         key = settings.config, settings.node_types
         if key not in self._held:
             self._held[key] = holding(self.data, settings)
-        pairs = entry.pairs()
+        hits = entry.tables[MASKING]
         for name, places in self._held[key].items():
-            known = name in pairs.node_types
-            theirs = pairs.places[pairs.node_type == pairs.node_types.index(name)] if known else np.empty(0, np.int64)
+            theirs = hits.of(name) if name in hits.groups else np.empty(0, np.int64)
             if not np.array_equal(theirs, places):
                 raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
         return True
 
-    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> RunAgain:
+    def again(self, entry: Submission, ledger: Callable[[str], Path | None]) -> RunAgain:
         """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any.
 
         Returns what was run again. Raises EntryError if the entry is refuted, LedgerError or DatasetError if it cannot
@@ -85,14 +86,13 @@ class Checker:
             try:
                 read = {split: _read(entry, split, digest, ledger(digest)) for split, digest in entry.digests.items()}
                 files = {split: result.save(folder) for split, result in read.items()}
-                remade = entry_of_results(read, files, self.data)
+                remade = submission_of_results(read, files, self.data)
             except (LedgerError, DatasetError):
                 raise
             except CodeSyntaxError as error:
                 raise EntryError(f"refuted: {error}") from error
-            theirs, ours = (of.model_dump(mode="json", exclude={"verified"}) for of in (entry, remade))
-            if other := [name for name in theirs if not same_numbers(theirs[name], ours[name])]:
-                raise EntryError(f"refuted: {other[0]} does not follow from its ledgers")
+            if other := entry.difference(remade):
+                raise EntryError(f"refuted: {other} does not follow from its ledgers")
             from probing.evidence.verify import (
                 REJECTED,
                 Verification,
@@ -113,16 +113,18 @@ class Checker:
         return RunAgain(functions, of, found[0].reference)
 
 
-def entry_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Entry:
-    """The entry of the results of a run, by split, in their files; `data`: the dataset. Raises EntryError for what no
-    board takes."""
+def submission_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Submission:
+    """The submission of the results of a run, by split, in their files; `data`: the dataset.
+
+    Raises EntryError for what no board takes.
+    """
     test = read["test"]
     if test.ledger.INSTRUMENT == MASKING:
-        return entry_masked.of_result(test, data)
-    return entry_of(Probed(test, read["validation"], files), data)
+        return submission_masked.of_result(test, data)
+    return submission_of(Probed(test, read["validation"], files), data)
 
 
-def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:
+def _read(entry: Submission, split: str, digest: str, file: Path | None) -> Any:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
         raise LedgerError(f"the ledger {digest} is missing beside the entry")

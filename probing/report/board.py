@@ -12,16 +12,26 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PROTOCOLS, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import (
+    BASELINES,
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    PROTOCOLS,
+    PUBLISHED,
+    TABLE_KS,
+)
 from codesyntax_dataset.safe_files import printable
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.entry import Score
-from probing.evidence.entry_attention import AttentionEntry, AttentionScores, RelationScore
-from probing.evidence.entry_masked import ARMS, HEADLINE, TITLES, MaskedEntry, MaskedScores, TypeScore
+from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.submission import Tables
+from probing.evidence.submission_attention import AttentionSubmission
+from probing.evidence.submission_masked import HEADLINE, TITLES, MaskedSubmission, masked
+from probing.instruments.masking.hits import ARMS, T0
 from probing.publish.board import Board, BoardRow, BoardTable, HubResult
 from probing.report import folder
-from probing.report.document import COLOURED, Column, Section, Table
+from probing.report.document import COLOURED, Column, Section, Table, bounded, tested
 from probing.report.folder import MODELS, Report, model_pages
 from probing.report.kinds import (
     CODE,
@@ -39,7 +49,7 @@ from probing.report.kinds import (
 from probing.report.scored import FILTERS
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, MASKING
-from probing.stats.intervals import FEW_CLUSTERS
+from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
 TITLE = "CodeSyntax board"
 
@@ -165,7 +175,7 @@ def _title(table: BoardTable) -> str:
     settings, shared = table.settings, table.shared
     units = language_of(settings.config).units
     if table.instrument == MASKING:
-        return f"{settings.config}, {settings.split}, masking: {_functions(table):,} {units}"
+        return f"{settings.config}, {settings.split}, masking: {table.rows[0].entry.scored:,} {units}"
     functions, edges = int(shared["functions"]), int(shared["edges"])
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
@@ -185,11 +195,12 @@ def _rank(ranks: tuple[int, int] | None) -> str | None:
     return None if ranks is None else "–".join(map(str, dict.fromkeys(ranks)))
 
 
-def _score(score: Score | None) -> list[Any]:
-    """The cells of a score, of what it is compared with, and of the difference."""
-    if score is None:
-        return [None] * 3
-    return [score.mean, score.reference, [*score.difference, score.p] if score.difference else None]
+def _bounded(estimate: Estimate | None) -> Any:
+    return None if estimate is None else bounded(estimate)
+
+
+def _tested(estimate: Estimate | None) -> Any:
+    return None if estimate is None else tested(estimate)
 
 
 def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
@@ -219,8 +230,7 @@ def _origin(
     """A row's settings, digests and file."""
     entry, claimed = row.entry, row.entry.verified
     claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again"
-    scores: Any = row.scores
-    on_read = ", ".join(f"{name} {score:.1f}" for name, score in scores.on_read.items())
+    on_read = ", ".join(f"{name} {score:.1f}" for name, score in entry.on_read.items())
     facts = {
         "signature": entry.signature,
         "revision": row.revision,
@@ -258,19 +268,24 @@ def _left_out(board: Board) -> Section:
 
 def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
     """The models of a table and the baselines on the same functions, for each rule and k best first."""
-    columns, means = [*FILTERS, *_MODEL], _of(table).means
+    columns, means = [*FILTERS, *_MODEL], _means(table)
     for mean in means:
         columns += [Column("rank", RANK, mean), Column("UAS", SCORE, mean), Column("Δ", DIFFERENCE, mean)]
     rows: list[list[Any]] = []
+    baselines = _baselines(table)
     for rule, k in product(RULES, TABLE_KS):
-        places = [(mean, rule, k) for mean in means]
+        cells = [(mean, rule, k) for mean in means]
         scored: list[list[Any]] = []
         for row, ranks in zip(table.rows, table.ranks):
-            cells = [part for place in places for part in (_rank(ranks[place]), *_mean(row.scores.cells[place]))]
-            scored.append([*_heading(row, links), *cells, _status(row)])
-        for name, scores in _baselines(table).items():
-            cells = [part for place in places for part in (None, *_mean(scores[place]))]
-            scored.append([f"{name} baseline", None, None, *cells, None])
+            line = [*_heading(row, links)]
+            for cell in cells:
+                line += [_rank(ranks.get(cell)), *_mean(row.means, row.differences, cell)]
+            scored.append([*line, _status(row)])
+        for name, scores in baselines.items():
+            line = [f"{name} baseline", None, None]
+            for cell in cells:
+                line += [None, *_mean(scores, {}, cell)]
+            scored.append([*line, None])
         rows += [[rule, k, *row] for row in _best_first(scored)]
     notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
     columns.append(_VERIFIED)
@@ -278,10 +293,18 @@ def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Sec
     return Section(_anchor(table), _title(table), [_facts(table, from_data), shown])
 
 
-def _mean(score: Score | None) -> list[Any]:
+def _mean(means: Mapping[Any, Estimate], differences: Mapping[Any, Estimate], cell: Any) -> list[Any]:
     """The cells of a mean, and of its difference to the combined baseline."""
-    mean, _, difference = _score(score)
-    return [mean, difference]
+    return [_bounded(means.get(cell)), _tested(differences.get(cell))]
+
+
+def _means(table: BoardTable) -> tuple[str, ...]:
+    """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations, and any beyond
+    offsets."""
+    tables = table.rows[0].tables
+    lacks = set(tables[PUBLISHED].counted) - set(tables[HELD_OUT].names)
+    both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
+    return (*both, BEYOND_OFFSET) if BEYOND_OFFSET in tables else both
 
 
 def _facts(table: BoardTable, from_data: bool) -> str:
@@ -300,16 +323,15 @@ def _facts(table: BoardTable, from_data: bool) -> str:
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row relation by relation, those that gain most over the combined baseline first, and its origin."""
     entry, units = row.entry, language_of(table.settings.config).units
-    assert isinstance(entry, AttentionEntry) and isinstance(row.scores, AttentionScores)
+    assert isinstance(entry, AttentionSubmission)
     columns = [*FILTERS, Column("relation", MARKED), *Column.each(COUNT, "edges", units)]
     for protocol in PROTOCOLS:
         columns += [Column("UAS", SCORE, protocol), Column("head", RANK, protocol)]
         columns += [Column("combined", PERCENT, protocol), Column("Δ", POINTS, protocol)]
-    rows = []
-    for rule, k in product(RULES, TABLE_KS):
-        relations = [_relation(name, relation, rule, k) for name, relation in row.scores.relations.items()]
-        relations.sort(key=lambda cells: (cells[6] is None, -(cells[6] or 0)))
-        rows += [[rule, k, *cells] for cells in relations]
+    rows, relations = [], _relations(entry, row.tables)
+    for (rule, k), cells in zip(TABLE_MEASURES, relations):
+        cells.sort(key=lambda row: (row[6] is None, -(row[6] or 0)))
+        rows += [[rule, str(k), *of_relation] for of_relation in cells]
     notes = (
         f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
         f"{FEW_CLUSTERS}; scores say little and have no interval. Without a head: validation has no such edge."
@@ -328,15 +350,25 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     return [Table(key, "Relation by relation", columns, rows, notes, len(FILTERS), within=""), origin]
 
 
-def _relation(name: str, relation: RelationScore, rule: str, k: str) -> list[Any]:
-    marks = ["few functions"] if relation.few_functions else []
-    marks += [] if relation.in_mean else ["not in mean"]
-    cells: list[Any] = [[name, "; ".join(marks)], relation.edges, relation.functions]
-    for protocol in PROTOCOLS:
-        found, combined = relation.found.get((protocol, rule, k)), relation.combined.get((protocol, rule, k))
-        cells += [None, None] if found is None else [found.score, f"{found.layer}-{found.head}"]
-        cells += [combined, None if found is None or combined is None else found.score.value - combined]
-    return cells
+def _relations(entry: AttentionSubmission, tables: Tables) -> list[list[list[Any]]]:
+    """By each rule and k, the cells of each relation."""
+    rows: list[list[list[Any]]] = [[] for _ in TABLE_MEASURES]
+    scores = {name: tables[name].by_group(entry.SYSTEM) for name in PROTOCOLS}
+    rivals = {name: tables[name].scores(entry.RIVAL) for name in PROTOCOLS}
+    for name, group in tables[PUBLISHED].groups.items():
+        marks = ["few functions"] if group.few else []
+        marks += ["not in mean"] if name in NOT_IN_MEAN else []
+        for measure, cells in enumerate(rows):
+            row: list[Any] = [[name, "; ".join(marks)], group.total, len(group.n)]
+            for protocol in PROTOCOLS:
+                if name in tables[protocol].groups:
+                    column = tables[protocol].names.index(name)
+                    score, rival = scores[protocol].at(measure, column), float(rivals[protocol][measure, column])
+                    row += [bounded(score), entry.head(protocol, column, measure), rival, score.value - rival]
+                else:
+                    row += [None] * 4
+            cells.append(row)
+    return rows
 
 
 def _paper(config: str) -> Section:
@@ -380,18 +412,20 @@ def _scores(board: Board) -> Table:
     columns += _ENTRY
     rows: list[list[Any]] = []
     for table in board.of(ATTENTION):
-        means = _of(table).means
+        means = _means(table)
         about: list[Any] = [table.name, *(getattr(table.settings, name) for name in texts[1:7])]
         about += [table.shared["functions"], table.shared["edges"]]
         for row, ranks in zip(table.rows, table.ranks):
             kind = ["model", printable(row.model), row.revision, printable(row.family)]
-            for place, score in row.scores.cells.items():
-                if score is not None and place[0] in means:
-                    rows.append([*about, *kind, *place, *_mean(score), *_end(row, ranks[place])])
-        for name, scores in _baselines(table).items():
-            for place, score in scores.items():
-                if score is not None and place[0] in means:
-                    rows.append([*about, "baseline", name, None, None, *place, *_mean(score)])
+            for cell in row.means:
+                if cell[0] in means:
+                    scores = _mean(row.means, row.differences, cell)
+                    rows.append([*about, *kind, *cell, *scores, *_end(row, ranks[cell])])
+        for name, of_baseline in _baselines(table).items():
+            for cell in of_baseline:
+                if cell[0] in means:
+                    scores = _mean(of_baseline, {}, cell)
+                    rows.append([*about, "baseline", name, None, None, *cell, *scores])
     for config in _in_paper(board):
         about = [f"{config}.paper", config, language_of(config).direction, *[None] * 6, "paper"]
         for rule, k, name, score, gain in _paper_rows(config):
@@ -399,16 +433,16 @@ def _scores(board: Board) -> Table:
     return Table("board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows])
 
 
-def _of(table: BoardTable) -> AttentionScores:
-    """The scores of the first row; those of baselines are equal for all rows."""
-    scores = table.rows[0].scores
-    assert isinstance(scores, AttentionScores)
+def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
+    """The baselines with their scores, the best first; they are equal for all rows. Beyond offsets, the combined one
+    alone is shown."""
+    entry = table.rows[0].baselines
+    means = entry.means(entry.tables)
+    scores = {}
+    for name in (name for name in _BASELINES if name in kinds_of(table.settings.config)):
+        shown = {mean: hits for mean, hits in means.items() if name == BEST_BASELINE or mean != BEYOND_OFFSET}
+        scores[name] = entry.estimates(shown, name)
     return scores
-
-
-def _baselines(table: BoardTable) -> dict[str, dict[Any, Score | None]]:
-    """The baselines with their scores, the best first."""
-    return {name: _of(table).baselines[name] for name in _BASELINES if name in kinds_of(table.settings.config)}
 
 
 def _on_hub(board: Board) -> Section:
@@ -446,11 +480,14 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     rows = []
     for row, ranks in zip(table.rows, table.ranks):
         cells: list[Any] = []
+        t0 = row.entry.scores(T0)
         for outcome in _SHOWN:
-            cells += [_rank(ranks[outcome]), *_score(row.scores.cells[outcome])]
+            scores = [_bounded(row.means[outcome]), _bounded(t0[outcome])]
+            cells += [_rank(ranks[outcome]), *scores, _tested(row.differences[outcome])]
         rows.append([*_heading(row, links), *cells, _status(row)])
     units = language_of(table.settings.config).units
-    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_node_types(table.rows[0]).items()))
+    hits = table.rows[0].tables[MASKING]
+    counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in sorted(hits.groups.items()))
     shared = ", ".join(f"{name} {table.shared[name]}" for name in _SHARED if table.shared[name] != "None")
     facts = f"{shared}; mean over each node type ({units}): {counts}."
     notes = f"Means with 95 % intervals. {COLOURED}"
@@ -461,18 +498,18 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
     entry = row.entry
-    assert isinstance(entry, MaskedEntry)
+    assert isinstance(entry, MaskedSubmission)
+    hits = row.tables[MASKING]
     columns = [Column("node type", MARKED), *Column.each(COUNT, language_of(table.settings.config).units, "masked")]
     for outcome, title in TITLES.items():
         columns += Column.each(NATS if outcome == "log_probability" else PERCENT, *ARMS, group=title)
         columns += [Column("Δ", DIFFERENCE, title)] if outcome == HEADLINE else []
     rows: list[list[Any]] = []
-    for name, of_type in _node_types(row).items():
-        mark = "few functions" if of_type.functions < FEW_CLUSTERS else ""
-        cells: list[Any] = [[name, mark], of_type.functions, of_type.masked]
-        for outcome in TITLES:
-            t1, t0, effect = _score(of_type.cells[outcome])
-            cells += [t1[0], t0[0], *([effect] if outcome == HEADLINE else [])]
+    for name, outcomes in entry.by_type(row.tables).items():
+        group = hits.groups[name]
+        cells: list[Any] = [[name, "few functions" if group.few else ""], len(group.n), masked(hits, name)]
+        for outcome, (t1, t0, effect) in outcomes.items():
+            cells += [t1, t0, *([tested(effect)] if outcome == HEADLINE else [])]
         rows.append(cells)
     run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
     notes = f"Few functions: fewer than {FEW_CLUSTERS}."
@@ -491,20 +528,20 @@ def _masked_scores(tables: Sequence[BoardTable]) -> Table:
         for row, ranks in zip(table.rows, table.ranks):
             about = [table.name, *(printable(table.shared[name]) for name in _SHARED), printable(row.model)]
             about += [row.revision, printable(row.family)]
-            masked = sum(of.masked for of in _node_types(row).values())
-            for outcome in TITLES:
-                mean = [outcome, None, _functions(table), masked, *_score(row.scores.cells[outcome])]
-                rows.append([*about, *mean, *_end(row, ranks[outcome])])
-                for name, of_type in _node_types(row).items():
-                    numbers = [outcome, name, of_type.functions, of_type.masked, *_score(of_type.cells[outcome])]
-                    rows.append([*about, *numbers, *_end(row, None)])
+            entry, hits = row.entry, row.tables[MASKING]
+            assert isinstance(entry, MaskedSubmission)
+            sizes = {name: [len(group.n), masked(hits, name)] for name, group in hits.groups.items()}
+            of_types, t0 = entry.by_type(row.tables), entry.scores(T0)
+            whole = [entry.scored, sum(sub_tokens for _, sub_tokens in sizes.values())]
+            for outcome, score in row.means.items():
+                mean = [_bounded(score), _bounded(t0[outcome]), _tested(row.differences[outcome])]
+                rows.append([*about, outcome, None, *whole, *mean, *_end(row, ranks[outcome])])
+                for name, outcomes in of_types.items():
+                    scores = [*map(_alone, outcomes[outcome][:2]), tested(outcomes[outcome].effect)]
+                    rows.append([*about, outcome, name, *sizes[name], *scores, *_end(row, None)])
     return Table(MASKING, "All scores of masking", columns, rows)
 
 
-def _node_types(row: BoardRow) -> dict[str, TypeScore]:
-    assert isinstance(row.scores, MaskedScores)
-    return row.scores.node_types
-
-
-def _functions(table: BoardTable) -> int:
-    return int(table.rows[0].scores.shares.shape[1])
+def _alone(value: float) -> list[Any]:
+    """The cell of a score without an interval."""
+    return [value, None, None]

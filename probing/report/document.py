@@ -22,7 +22,6 @@ from markupsafe import Markup, escape
 from rich import box
 
 from probing.report import figures
-from probing.report.figures import Drawn
 from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
 from probing.stats.intervals import ALPHA, Estimate
@@ -51,6 +50,13 @@ COLOURED = (
 def separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
     return p <= ALPHA
+
+
+def verdict(cell: Cell) -> str:
+    """What the test of a difference, [value, low, high, p, ...], says; empty if nothing was tested."""
+    if cell is None or _missing(cell[3]):
+        return ""
+    return "not significant" if not separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
 
 
 def bounded(estimate: Estimate) -> list[Cell]:
@@ -372,8 +378,8 @@ class Figure:
     draw: Callable[[], MatplotlibFigure]
 
     @cached_property
-    def drawn(self) -> Drawn:
-        """The drawing for pages and files."""
+    def svg(self) -> str:
+        """The drawing for pages and files, drawn once."""
         return figures.drawn(self.draw)
 
     def to_latex(self) -> str:

@@ -12,12 +12,12 @@ import torch
 
 
 class Processes:
-    """The processes that share a run, or a single one."""
+    """The processes that share a run, or a single one, which is `alone` even if others run beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = False) -> None:
         self.count, self.rank = 1, 0
         self.device: str | None = None
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if not alone and int(os.environ.get("WORLD_SIZE", "1")) > 1:
             cuda = torch.cuda.is_available()
             self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if cuda else "cpu"
             if cuda:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 import os
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -30,3 +34,22 @@ class _Lines(tqdm):
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         print(str(self), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """No progress, no messages of ours below errors and no warnings of libraries, until the block ends."""
+    before, ours = os.environ.get("TQDM_DISABLE"), logging.getLogger("probing")
+    level = ours.level
+    os.environ["TQDM_DISABLE"] = "1"
+    ours.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        ours.setLevel(level)
+        if before is None:
+            del os.environ["TQDM_DISABLE"]
+        else:
+            os.environ["TQDM_DISABLE"] = before

@@ -27,7 +27,8 @@ class Session:
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
     `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of `probing.probe`; `step`: that of a
-    checkpoint; `named`: True unless the model was found by what a result says.
+    checkpoint; `alone`: not to share the work with other processes; `named`: True unless the model was found by what a
+    result says.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class Session:
         max_length: int = PAPER_LENGTH,
         weights: str = ATTENTION,
         pool: str = SUM,
+        alone: bool = False,
     ):
         if pool not in POOLS:
             raise UnknownName("pool", pool, POOLS)
-        self.processes, self.named = Processes(), True
+        self.processes, self.named = Processes(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length, self.weights = revision, step, max_length, weights
         self.pool = pool
@@ -92,7 +94,7 @@ class Session:
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
         seed."""
-        return self._form("load_restoring", random_weights)
+        return self._form("load_restoring", random_weights, dtype=self.dtype)
 
     def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
         """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""

@@ -356,11 +356,13 @@ class Hits:
 
     def content(self) -> Iterator[bytes]:
         """All that the numbers follow from."""
-        yield repr([self.measures, self.unit, sorted(self.left_out), self.clusters.tolist()]).encode()
+        yield repr([self.measures, self.unit, sorted(self.left_out), len(self.clusters)]).encode()
+        yield self.clusters.astype(np.int64).tobytes()
         for name, group in self.groups.items():
-            yield repr([name, group.places.tolist(), group.n.tolist()]).encode()
+            yield repr([name, len(group.n)]).encode()
+            yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
-                yield repr([system, columns.which.tolist(), columns.distinct.shape]).encode()
+                yield repr([system, columns.distinct.shape]).encode() + columns.which.astype(np.int64).tobytes()
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 

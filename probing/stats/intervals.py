@@ -12,13 +12,14 @@ levels, which this replaced, held less often in few clusters: 91.8 % for normal 
 *Tests.* If neither of two systems is better, they are exchangeable in each cluster: the share of random exchanges (sign
 changes of differences) that give a sum as far from 0 (Noreen 1989), equal sums counted half (mid-p: Lancaster 1961),
 tests symmetry, and of few skewed differences it rejects too many. Hall's t of the differences that are not 0 does not;
-p is the larger of the two. Where a mean is 0 by one rare large difference, few clusters may lack it: of such, it
-rejects up to 18 %. Interval and test of one difference agree: where p is above ALPHA the interval is extended to 0, and
-elsewhere it ends before 0.
+p is the larger of the two and, for a mean, of the t of the influences, with which its interval is made. Where a mean is
+0 by one rare large difference, few clusters may lack it: of such, it rejects up to 18 %. Interval and test of one
+difference agree: where p is above ALPHA the interval is extended to 0, and elsewhere it ends before 0.
 
 *Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much they vary. So shares
-of things that are hit or not have Wilson's interval (1927) with the clusters' worth (`wilson`), and differences of two
-such shares the interval that follows from both (`wilson_difference`). Amounts, such as bits, have no such bounds.
+of things that are hit or not have Wilson's interval (1927) with the clusters' worth and Student's quantile (`wilson`),
+and differences of two such shares the interval that follows from both (`wilson_difference`). Amounts, such as bits,
+have no such bounds.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ _AT_ONCE = 128
 _ROUNDING = 1e-9
 """Sums that differ by less are equal."""
 
+_NOTHING = 1e-12
+"""Means up to this are 0, but for rounding."""
+
 _BENTKUS = 1 / (4 * ndtr(-(2**0.5)))
 
 
@@ -69,7 +73,9 @@ class Estimate(NamedTuple):
 
     def at(self, *index: Any) -> Estimate:
         """One of several, as plain numbers, or some of them."""
-        parts = [np.broadcast_to(part, np.shape(self.value))[index] for part in self]
+        shape = np.shape(self.value)
+        alike = (part if np.shape(part) == shape else np.broadcast_to(part, shape) for part in self)
+        parts = [np.asarray(part)[index] for part in alike]
         return Estimate(*(part.item() if np.ndim(part) == 0 else part for part in parts))
 
     def scaled(self, factor: float) -> Estimate:
@@ -103,6 +109,13 @@ def interval(value: np.ndarray, influence: np.ndarray, degrees: float) -> tuple[
     return np.minimum(value - below, value), np.maximum(value - above, value)
 
 
+def influence_p(value: np.ndarray, influence: np.ndarray, degrees: float) -> np.ndarray:
+    """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side of 0."""
+    error, skewness = _spread(influence)
+    t = _over(value, error)
+    return np.where(np.abs(value) > _NOTHING, 2 * stdtr(degrees, -np.abs(_transformed(t, skewness))), 1)
+
+
 def hall_p(differences: np.ndarray) -> np.ndarray:
     """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0, from those that are not 0; 1 for
     fewer than three of them."""
@@ -112,13 +125,11 @@ def hall_p(differences: np.ndarray) -> np.ndarray:
     size = np.maximum(known, 3)
     mean = np.where(counted, differences, 0).sum(axis=-1) / size
     residuals = np.where(counted, differences - mean[..., None], 0)
-    spread = np.sqrt((residuals**2).sum(axis=-1) / (size - 1))
-    varies = spread > rounding
-    scale = np.where(varies, spread, 1)
-    skewness = np.where(varies, (residuals**3).sum(axis=-1) / scale**3, 0) * size / ((size - 1) * (size - 2))
-    shift = np.where(varies, mean / scale, np.sign(mean) * 1e9)
-    t = np.sqrt(size) * (shift + skewness * shift**2 / 3 + skewness**2 * shift**3 / 27 + skewness / (6 * size))
-    return np.where((np.abs(mean) > 1e-12) & (known > 2), 2 * stdtr(size - 1, -np.abs(t)), 1)
+    error = np.sqrt((residuals**2).sum(axis=-1) / (size - 1) / size)
+    error = np.where(error > rounding, error, 0)
+    cubes = _over((residuals**3).sum(axis=-1), error**3) * (error > 0)
+    t = _transformed(_over(mean, error), cubes / (size * (size - 1) * (size - 2)))
+    return np.where((np.abs(mean) > _NOTHING) & (known > 2), 2 * stdtr(size - 1, -np.abs(t)), 1)
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,6 +141,17 @@ def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cubes = (influence**3).sum(axis=-1) / np.where(varies, squares, 1) ** 1.5
     unbiased = np.sqrt(clusters * (clusters - 1)) / max(clusters - 2, 1)
     return np.where(varies, error, 0.0), np.where(varies, cubes * unbiased, 0.0)
+
+
+def _over(value: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Student's t (...), very large where nothing varies."""
+    varies = error > 0
+    return np.where(varies, value / np.where(varies, error, 1), np.sign(value) * 1e9)
+
+
+def _transformed(t: np.ndarray, skewness: np.ndarray) -> np.ndarray:
+    """Hall's transformation (...) of Student's t."""
+    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
 
 
 def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
@@ -151,12 +173,14 @@ def mean_estimate(
     there = share > 0
     clusters = int(there.sum())
     low = high = p = np.full(value.shape, np.nan)
+    varying, degrees = influence[..., there], degrees_of(share[there])
     if clusters > 2:
-        low, high = interval(value, influence[..., there], degrees_of(share[there]))
+        low, high = interval(value, varying, degrees)
     if tested:
         flat = contribution.reshape(-1, len(share))
         (by_signs,) = sign_p([(np.arange(len(share)), flat)], len(share))
-        p = np.maximum(by_signs.reshape(value.shape), hall_p(contribution))
+        by_t = np.maximum(hall_p(contribution), influence_p(value, varying, degrees))
+        p = np.maximum(by_signs.reshape(value.shape), by_t)
         low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)
 
@@ -187,7 +211,8 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     The bounds are Wilson's for the effective sample size: the number of independent things whose share would vary as
     much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most the number of things and,
-    if the clusters do not differ, the number of these.
+    if the clusters do not differ, the number of these. Where it rests on how much the f clusters vary, the quantile is
+    Student's with f - 1 degrees of freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
     total, clusters = n.sum(), len(n)
     share = hits.sum(axis=1) / total
@@ -195,7 +220,8 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     variance = (residuals**2).sum(axis=1) / total**2 * clusters / max(clusters - 1, 1)
     varies = variance > 1e-15  # smaller values are rounding errors
     effective = np.divide(share * (1 - share), variance, out=np.full(len(share), float(clusters)), where=varies)
-    size, z = np.minimum(effective, total), ndtri(0.975)
+    size = np.minimum(effective, total)
+    z = np.where(effective < total, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
@@ -283,6 +309,19 @@ def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
     return [estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))]
 
 
+def family(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """The same with p corrected (`holm`): at each measure, the tests of all `estimates` are one family."""
+    if not estimates:
+        return []
+    p = holm(np.stack([estimate.p for estimate in estimates], axis=-1))
+    return [estimate._replace(p=p[..., place]) for place, estimate in enumerate(estimates)]
+
+
+def rejected(p: np.ndarray) -> np.ndarray:
+    """Which of several tests, one family, are significant: bool (tests,)."""
+    return np.asarray(holm(p) <= ALPHA)
+
+
 def detectable(differences: np.ndarray, tests: int) -> float:
     """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability POWER; NaN for fewer
     than FEW_CLUSTERS clusters."""
@@ -328,7 +367,7 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     squares = np.maximum(squares, gained**2 / clusters)  # the lower bound, which rounding may violate
     differs = np.abs(gained) > 1e-4
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
-    separate = holm(np.minimum(1, 2 * _BENTKUS * ndtr(-z))) <= ALPHA
+    separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))
     ahead = np.where(gained > 0, first, second)[separate]
     behind = np.where(gained > 0, second, first)[separate]
     best = 1 + np.bincount(behind, minlength=number)

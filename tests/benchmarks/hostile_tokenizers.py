@@ -27,7 +27,7 @@ from support.attacks import hostile_tokenizers
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError
 from probing import mask, probe
-from probing.evidence import entry_masked
+from probing.evidence import submission_masked
 from probing.evidence.gather import Evidence, find, gather
 from probing.evidence.masked import holding
 from probing.models.location import embedded_model
@@ -48,17 +48,17 @@ def numbers(name: str, change: Any, encoder: Any, masked: Any, data: Path) -> tu
     reads, found = "refused", [None] * 3
     try:
         tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model(ENCODER)), change)
-        made = probed(encoder, tokenizer, data).entry()
-        scores = made.scores().cells
-        found[:2] = [score.mean.value if (score := scores[cell]) else None for cell in CELLS]
+        made = probed(encoder, tokenizer, data).submission()
+        scores = made.scores(made.SYSTEM)
+        found[:2] = [scores[cell].value if cell in scores else None for cell in CELLS]
         reads = f"{made.functions} of {made.scored}, {made.chosen_on.functions}"
     except CodeSyntaxError as error:
         print(f"{name}: {error}", file=sys.stderr)
     try:
         tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model(MASKED)), change)
         result = mask((masked, tokenizer), data, draws=2)
-        score = entry_masked.make(result, holding(data, result.settings)).scores().cells["restored"]
-        found[2] = score.mean.value if score else None
+        made = submission_masked.make(result, holding(data, result.settings))
+        found[2] = made.scores(made.SYSTEM)["restored"].value
     except CodeSyntaxError as error:
         print(f"{name}: {error}", file=sys.stderr)
     return reads, found

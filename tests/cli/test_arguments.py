@@ -104,8 +104,8 @@ def test_what_torch_and_pathlib_have_names_for_is_taken(tiny_model, dataset_fold
     named = probing.probe(str(tiny_model), str(dataset_folder), limit=2, dtype="bfloat16", device="cpu")
     typed = probing.probe(tiny_model, dataset_folder, limit=2, dtype=torch.bfloat16, device=torch.device("cpu"))
     assert typed == named
-    with pytest.raises(ModelError, match="dtype is 'float16', expected one of float32, bfloat16"):
-        probing.probe(tiny_model, dataset_folder, dtype=torch.float16)
+    with pytest.raises(ModelError, match="dtype is 'float64', expected one of float32, bfloat16, float16"):
+        probing.probe(tiny_model, dataset_folder, dtype=torch.float64)
 
 
 def test_public_names():

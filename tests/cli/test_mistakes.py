@@ -89,7 +89,7 @@ MISTAKES = [
     ("board altered", 1, "no entry can stand on a board: left out altered/result.json ("),
     ("show --labels --data data", 1, "expected either code or the id of a function, got none"),
     ("show --labels --code empty.py", 1, "has no edges to show"),
-    ("board empty", 1, "empty has no JSON file"),
+    ("board empty", 1, "empty has no file *.hits.parquet"),
     # sources and outputs
     ("build --source none --config python", 1, "source 'none' does not exist"),
     ("build --source sample --config pyton", 1, "did you mean 'python'?"),

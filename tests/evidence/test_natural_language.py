@@ -9,11 +9,13 @@ import json
 import datasets
 import numpy as np
 import pytest
+from support.attacks import forgeries
+from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import EntryError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.probe import probe
@@ -141,7 +143,7 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     ]
     (section,) = code_and_language([code, english])
     figure, table = section.parts[1:]
-    assert all(f"{one.title} ({kind})" in figure.drawn.svg for one, kind in ((code, "code"), (english, "language")))
+    assert all(f"{one.title} ({kind})" in figure.svg for one, kind in ((code, "code"), (english, "language")))
     rows = {row[1]: row for row in table.rows if row[0] == "1"}
     model = english.models[0]
     cell, best, difference = rows["language"][7:10]
@@ -189,7 +191,9 @@ def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
     for split in ("test", "validation"):
         probe(str(tiny_model), sentences, "german", split, output=tmp_path)
     (one,) = gather(find([tmp_path]), sentences)
-    written = one.entry().to_json()
-    assert entry.load(written.encode()).to_json() == written
+    entry = opened(one.submission().to_bytes())
+    assert submission.load(written(entry)).difference(one.submission()) is None
+    for protocol in entry["tables"]:
+        forgeries.renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
     with pytest.raises(EntryError, match="expected a relation of german"):
-        entry.load(written.replace('"nsubj:pass"', '"nsubj->pass"').encode())
+        submission.load(written(entry))

@@ -18,7 +18,7 @@ from probing.publish import board
 
 pytestmark = pytest.mark.slow
 
-ENTRY = "entries/one.json"
+ENTRY = "entries/one.hits.parquet"
 
 
 def hangs(handler) -> bool:
@@ -147,11 +147,13 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     assert getattr(hub, "sent", 0) < 1000
 
 
-@pytest.mark.parametrize("name", ["../../evil.json", "/tmp/evil.json", "..\\evil.json", "\x1b[2Jevil.json"])
+@pytest.mark.parametrize("name", [*(f"{place}evil.hits.parquet" for place in ("../../", "/tmp/", "..\\", "\x1b[2J"))])
 def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile(hub, lists(name))
-    with pytest.raises(EntryError, match=r"left out user/results/.*evil.json \(not a plain file name: ") as refused:
+    with pytest.raises(
+        EntryError, match=r"left out user/results/.*evil.hits.parquet \(not a plain file name: "
+    ) as refused:
         board.read(["user/results"])
     assert str(refused.value).isprintable()
     assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
@@ -175,7 +177,7 @@ def test_a_token_does_not_follow_to_another_server(hub):
     with LoopbackHub() as hub_of_others:
         hostile(hub, redirects)
         hostile(hub_of_others, listens)
-        with pytest.raises(EntryError, match="the entry lacks the field format"):
+        with pytest.raises(EntryError, match="the file is no hits file"):
             board.read(["user/results"])
     assert seen == [None]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import shutil
 import sys
@@ -21,6 +20,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKE
 os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its parent, which it does not have
 
 import pytest
+from support.evidence.hits_files import written
 from support.evidence.masked_entries import entries, masked
 from support.hub.loopback_hub import LoopbackHub
 from support.processes import codesyntax, ended, start
@@ -83,11 +83,11 @@ class World:
 
     def _entries(self) -> Iterator[Path]:
         """An entry on attention, that of the report, and one on masked syntax, of a model that nobody ran."""
-        yield from (self.place / "report/entries").glob("*.json")
+        yield from (self.place / "report/entries").glob("*.hits.parquet")
         with tempfile.TemporaryDirectory() as folder:
             for of_masks in entries([masked()]):
-                path = Path(folder, "masked.json")
-                path.write_text(json.dumps(of_masks))
+                path = Path(folder, "masked.hits.parquet")
+                path.write_bytes(written(of_masks))
                 yield path
 
     def again(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 import transformers
 from click.testing import CliRunner
+from scipy.stats import t
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pairs_folder, tiny_decoder
 
@@ -338,7 +339,8 @@ def test_intervals_are_over_repositories(decoder, data):
     for once, again in zip(*divided):
         assert again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40  # of 60 pairs one by one, about 25
     sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
-    assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + 1.959964**2), 100))
+    quantile = t.ppf(0.975, REPOSITORIES - 1)
+    assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + quantile**2), 100))
     assert np.isnan(found(-0.5, rows[rows["repository"] < 5])[-1].low)
 
 

@@ -577,7 +577,7 @@ _BY_LENGTH = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", _BY_LENGTH)
 def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenizer):
     """longrope beyond its original length (100), block-sparse attention beyond (5 + 2 * 1) * 16 sub-tokens: refused if

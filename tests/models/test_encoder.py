@@ -264,8 +264,9 @@ def test_pair_of_another_precision(model, tokenizer):
     with pytest.raises(ModelError, match="weights are float32, but dtype is bfloat16"):
         load((model, tokenizer), dtype="bfloat16")
     assert model.dtype == torch.float32
-    encoder = load((model.to(torch.bfloat16), tokenizer), dtype="bfloat16")
-    assert (encoder.path, encoder.dtype) == ("captured", "bfloat16")
+    for dtype in ("bfloat16", "float16"):
+        encoder = load((model.to(getattr(torch, dtype)), tokenizer), dtype=dtype)
+        assert (encoder.path, encoder.dtype) == ("captured", dtype)
 
 
 def test_pair_of_something_else(tokenizer):
@@ -307,8 +308,8 @@ def test_unusable_device(tiny_model, name, said):
 
 
 def test_unknown_precision(tiny_model):
-    with pytest.raises(ModelError, match="expected one of float32, bfloat16"):
-        load(str(tiny_model), dtype="float16")
+    with pytest.raises(ModelError, match="expected one of float32, bfloat16, float16"):
+        load(str(tiny_model), dtype="float64")
 
 
 # the self-check: right tokenizers pass

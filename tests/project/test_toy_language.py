@@ -23,7 +23,7 @@ from codesyntax_dataset.languages import CONFIGS, LANGUAGES, Definition, Languag
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.cli import main
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.evidence.baselines import baseline
 from probing.report import configs
 from probing.report.findings import read_findings
@@ -132,7 +132,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     codesyntax(*probe, "sums", "--split", "validation", "--split", "test", "--output", tmp_path / "results")
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
-    assert entry.load(subject.entry.to_json().encode()).to_json() == subject.entry.to_json()
+    assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
     report = "\n".join(section.to_markdown() for section in sections([found]))
     for relation in sums.relation_names:
         assert subject.scores["protocols"]["held-out"]["relations"][relation]["edges"] == 36

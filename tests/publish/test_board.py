@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-import json
 import os
 import random
 import re
@@ -21,17 +20,17 @@ from click.testing import CliRunner
 from support.attacks import forgeries
 from support.attacks.forgeries import ENTRIES
 from support.evidence.entries import MODELS, of_model, other_model, settled
+from support.evidence.hits_files import written
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError, LedgerError
-from codesyntax_dataset.protocol import TABLE_KS
+from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
-from probing.evidence.entry import Entry, load
-from probing.evidence.entry_attention import CELLS
 from probing.evidence.gather import Evidence
 from probing.evidence.protocols import MEASURES, SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
     CONFLICT,
@@ -45,11 +44,15 @@ from probing.publish.board import (
 )
 from probing.publish.verified import RunAgain
 from probing.report.board import save
+from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
+SOME = ("nan", "held_out_copied_from_published", "html_in_the_model_name", "cut_off", "link_out_of_the_folder")
+"""Forgeries that stand for those that are refused where submissions are read (`test_submission.py`)."""
+
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 
 
@@ -66,17 +69,21 @@ def python(evidence):
 
 
 def row_of(fields: dict[str, Any], file: str = "file") -> BoardRow:
-    (row,) = rows_of([(file, load(json.dumps(fields).encode()))])
+    (row,) = rows_of([(file, load(written(fields)))])
     return row
 
 
 def write(folder: Path, entries) -> Path:
-    """A folder of entries: name -> entry or text."""
+    """A folder of entries: name -> entry."""
     for name, entry in entries.items():
-        file = folder / "entries" / f"{name}.json"
+        file = folder / "entries" / f"{name}{SUFFIX}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(entry if isinstance(entry, str) else json.dumps(entry))
+        file.write_bytes(written(entry))
     return folder
+
+
+def stem(file: str) -> str:
+    return Path(file).name.removesuffix(SUFFIX)
 
 
 def test_ranks_are_ranges_by_hand():
@@ -109,22 +116,22 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
 def test_ranks_agree_with_a_test_that_exchanges(python):
     """A model beside the combined baseline of its own table: random exchanges, counted, and the bound."""
     row = row_of(python)
-    counted = row.entry.counted()
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (9999, python["functions"]))
-    for place, (protocol, rule, k) in enumerate(CELLS):
-        combined = counted[protocol].as_hits().contributions("combined")[TABLE_MEASURES.index((rule, int(k)))]
-        gained = row.scores.shares[place] - combined
+    cells = [cell for cell in row.means if cell[0] in PROTOCOLS]
+    for place, (protocol, rule, k) in enumerate(cells):
+        combined = row.tables[protocol].contributions("combined")[TABLE_MEASURES.index((rule, int(k)))]
+        gained = row.shares[place] - combined
         p = (1 + np.count_nonzero(np.abs(signs @ gained) >= abs(gained.sum()) - 1e-4)) / 10_000
-        apart = ranks(np.stack([row.scores.shares[place], combined])) != [(1, 2), (1, 2)]
+        apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
         assert p <= ALPHA or not apart
         assert apart or p >= 0.0001 * 50
 
 
 def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     other_baseline = settled(python, "user/baseline")
-    hits = forgeries.hits_of(other_baseline, "held_out", "keyword")
+    hits = forgeries.hits_of(other_baseline, "held-out", "keyword")
     next(of for of in hits.values() if of.any())[...] = 0
-    forgeries.put(other_baseline, "held_out", hits, "keyword")
+    forgeries.put(other_baseline, "held-out", hits, "keyword")
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
@@ -137,14 +144,13 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     }
     found = read([write(tmp_path, entries)])
     assert found.left_out == []
-    tables = sorted(
-        sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in found.tables
-    )
+    tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
     assert tables == [["base", "baseline", "fits", "other"], ["config"], ["direction"], ["dtype"], ["length"]]
     (table,) = (table for table in found.tables if len(table.rows) == 4)
     others = {row.model: OTHER_BASELINES in row.remarks for row in table.rows}
     assert others == {"user/base": False, "user/baseline": True, "user/fits": False, "user/other": False}
-    assert len({repr(row.scores.baselines) for row in table.rows}) == 1  # whatever one of them claims
+    references = {repr(row.entry.estimates(row.entry.means(row.tables), "combined")) for row in table.rows}
+    assert len(references) == 1  # whatever one of them claims
     assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row.values())
     for table in found.tables:
         for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
@@ -154,15 +160,10 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
 def test_other_hard_edges_stand_apart(python):
     """One hard edge less, which nobody hit."""
     fewer = settled(python, "user/fewer")
-    hard = fewer["beyond_offset"]
-    edges = forgeries.unpacked(hard["edges"])
-    hits = np.max(
-        [forgeries.unpacked(hard[who]).reshape(12, -1).max(axis=0) for who in ("model", "offset", "keyword")], 0
-    )
-    place = np.flatnonzero(edges)[np.argmax((edges[edges > 0] > 1) & (edges[edges > 0] > hits))]
-    edges[place] -= 1
-    hard["edges"] = forgeries.packed(edges)
-    one, other, same = (row_of(of).table for of in (python, fewer, settled(python, "user/same")))
+    hard = fewer["tables"]["beyond-offset"]
+    hits = np.max([hard[who].max(axis=0) for who in ("model", "offset", "keyword")], axis=0)
+    hard["n"][np.argmax((hard["n"] > 1) & (hard["n"] > hits))] -= 1
+    one, other, same = (row_of(of).entry.table for of in (python, fewer, settled(python, "user/same")))
     assert one == same != other
 
 
@@ -182,7 +183,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
 
 
 def remarks_of(found: Board) -> dict[str, tuple[str, ...]]:
-    return {Path(row.file).stem: row.remarks for table in found.tables for row in table.rows}
+    return {stem(row.file): row.remarks for table in found.tables for row in table.rows}
 
 
 def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
@@ -192,12 +193,12 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
     found = read([write(tmp_path, {"low": other, "first": python, "again": python})])
     assert remarks_of(found) == {"again": (CONFLICT,), "low": (CONFLICT,)}
     ((file, reason),) = found.left_out
-    assert (Path(file).stem, reason.endswith("as " + f"{tmp_path.name}/entries/again.json")) == ("first", True)
+    assert (stem(file), reason.endswith(f"as {tmp_path.name}/entries/again{SUFFIX}")) == ("first", True)
 
 
 def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
     low = of_model(evidence, "user/base", -0.9)
-    rows = [(name, load(json.dumps(of).encode())) for name, of in (("low", low), ("honest", python))]
+    rows = [(name, load(written(of))) for name, of in (("low", low), ("honest", python))]
     ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main")}))
     assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70, "main"), ())]
     assert left_out == [LeftOut("low", "the same model and revision as honest, which this board verified")]
@@ -219,48 +220,52 @@ def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marke
 def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few_functions, tmp_path):
     """An entry whose baselines find nothing wins nowhere."""
     forged = settled(of_model(evidence, "user/winner", 0.1), "user/winner")
-    for protocol in ("published", "held_out", "beyond_offset"):
-        for who in ("offset", "keyword"):
-            hits = forgeries.hits_of(forged, protocol, who)
-            forgeries.put(forged, protocol, {name: 0 * of for name, of in hits.items()}, who)
+    for protocol in forgeries.PROTOCOLS:
+        forgeries.nothing_hit(forged, protocol, "offset", "keyword")
     folder = write(tmp_path, {"winner": forged, "base": python, "better": of_model(evidence, "user/better", 1)})
     (table,) = read([folder]).tables
     assert [row.remarks for row in table.rows] == [(), (), (OTHER_BASELINES,)]
-    cells = {row.model: row.scores.cells["held-out", "first", "1"] for row in table.rows}
-    assert len({score.reference for score in cells.values()}) == 1
-    assert cells["user/winner"].reference.value > 0
+    cell = "held-out", "first", "1"
+    rivals = {round(row.means[cell].value - row.differences[cell].value, 6) for row in table.rows}
+    assert len(rivals) == 1 and rivals.pop() > 0
     found = read([folder], few_functions)
     assert [row.model for row in found.tables[0].rows] == ["user/base", "user/better"]
     assert found.from_data == {found.tables[0].name}
-    assert found.left_out == [LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines differ from the data's")]
+    assert found.left_out == [
+        LeftOut(f"{tmp_path.name}/entries/winner{SUFFIX}", "its baselines differ from the data's")
+    ]
 
 
 def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
-    folder = write(tmp_path / "source", {"good": python, "file<img src=x>\n\u202e|": "{}"})
+    folder = write(tmp_path / "source", {"good": python})
     entries = folder / "entries"
-    for forgery in ENTRIES:
-        forgery.write(entries / f"{forgery.name}.json", python)
+    (entries / f"file<img src=x>\n\u202e|{SUFFIX}").write_text("{}")
+    (entries / "old.json").write_text("{}")
+    told = [forgery for forgery in ENTRIES if forgery.name in SOME]
+    for forgery in told:
+        forgery.write(entries / f"{forgery.name}{SUFFIX}", python)
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "inside.json").write_text(json.dumps(of_model(evidence, "user/elsewhere", 0.2)))
+    (tmp_path / "elsewhere" / f"inside{SUFFIX}").write_bytes(written(of_model(evidence, "user/elsewhere", 0.2)))
     (entries / "folder").symlink_to(tmp_path / "elsewhere")
-    os.mkfifo(entries / "pipe.json")
-    (entries / "unreadable.json").touch(mode=0)
-    (entries / ".hidden.json").write_text("{")
+    os.mkfifo(entries / f"pipe{SUFFIX}")
+    (entries / f"unreadable{SUFFIX}").touch(mode=0)
+    (entries / f".hidden{SUFFIX}").write_text("{")
     (entries / "notes.txt").write_text("no entry")
     output = tmp_path / "board"
     result = CliRunner().invoke(main, ["board", str(folder), "--output", str(output)], catch_exceptions=False)
     assert result.exit_code == 0
-    assert f"entries: 1, tables: 1, files left out: {len(ENTRIES) + 4}\n" in result.stderr
+    assert f"entries: 1, tables: 1, files left out: {len(told) + 5}\n" in result.stderr
     assert result.stdout.strip() == str(output / "index.html")
     lines = [line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]]
     reasons = dict(line.split(": ", 1) for line in lines)
-    assert len(reasons) == len(ENTRIES) + 4
-    for forgery in ENTRIES:
-        assert re.search(forgery.reason, reasons.pop(f"{forgery.name}.json")), forgery.name
-    assert reasons.pop("file<img src=x>\\n\\u202e|.json").startswith("the entry lacks the field")
+    assert len(reasons) == len(told) + 5
+    for forgery in told:
+        assert re.search(forgery.reason, reasons.pop(f"{forgery.name}{SUFFIX}")), forgery.name
+    assert reasons.pop(f"file<img src=x>\\n\\u202e|{SUFFIX}").startswith("the file is no hits file")
+    assert reasons.pop("old.json").startswith("the file is JSON, as entries of an earlier format: make it again")
     assert "a link, a device or a folder" in reasons.pop("folder")
-    assert "a link, a device or a folder" in reasons.pop("pipe.json")
-    assert set(reasons) == {"unreadable.json"}
+    assert "a link, a device or a folder" in reasons.pop(f"pipe{SUFFIX}")
+    assert set(reasons) == {f"unreadable{SUFFIX}"}
     texts = {name: (output / name).read_text() for name in FILES}
     for name, text in texts.items():
         assert str(tmp_path) not in text, name
@@ -275,7 +280,7 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
     monkeypatch.setattr(board, "MOST_FILES", 2)
     monkeypatch.setattr(board, "MOST_BYTES", 10_000)
     for source, said in (
-        ("empty", "empty has no JSON file: expected the folder"),
+        ("empty", "empty has no file *.hits.parquet: expected the folder"),
         ("nothing/to/see", "no folder n"),
         ("n" * 5000, "no folder n"),
         (".", "too much to read with .: 3 files"),
@@ -310,7 +315,7 @@ def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path)
         rows = list(csv.DictReader(file))
     by_place = {(row["kind"], row["model"], row["protocol"], row["rule"], row["k"]): row for row in rows}
     assert len(by_place) == len(rows)
-    for protocol, rule, k in CELLS:
+    for protocol, rule, k in itertools.product(PROTOCOLS, RULES, TABLE_KS):
         row = by_place["model", "user/base", protocol, rule, k]
         difference = told["differences"][protocol][rule][k]
         expected = [*told["protocols"][protocol]["scores"][rule][k], *difference["difference"], difference["p"]]
@@ -390,13 +395,12 @@ def test_names_of_others_show_as_they_are():
 def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
     """From the loopback Hub: the same board as from a folder, and files that are not worth fetching are named."""
     better = of_model(evidence, "user/better", 1)
-    files = {
-        f"entries/{name}.json": json.dumps(entry).encode() for name, entry in (("base", python), ("better", better))
-    }
+    files = {f"entries/{name}{SUFFIX}": written(entry) for name, entry in (("base", python), ("better", better))}
     strange = {
         "README.md": b"---\n---\n",
-        "entries/[a-z]*.json": b"{}",
-        "entries/large.json": b" " * (board.LARGEST + 1),
+        "entries/[a-z]*.hits.parquet": b"{}",
+        "entries/large.hits.parquet": b" " * (board.LARGEST + 1),
+        "entries/old.json": b"{}",
     }
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with LoopbackHub() as hub:
@@ -414,9 +418,11 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         )
         status, said = run("user/results@later", "--output", str(tmp_path / "later"))
         assert status == 0
-        assert "left out user/results@later/entries/[a-z]*.json: not a plain file name" in said
-        assert "left out user/results@later/entries/large.json: the file is larger than" in said
-        assert [request for request in hub.requests if "large" in request or "[a-z]" in request] == []
+        assert "left out user/results@later/entries/[a-z]*.hits.parquet: not a plain file name" in said
+        assert "left out user/results@later/entries/large.hits.parquet: the file is larger than" in said
+        assert "left out user/results@later/entries/old.json: the file is JSON, as entries of an earlier" in said
+        unasked = ("large", "[a-z]", "old.json")
+        assert [request for request in hub.requests if any(name in request for name in unasked)] == []
         status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))
         assert (status, "user/nothing does not exist" in said, said.count("\n")) == (1, True, 1)
     folder = write(tmp_path / "results", {"base": python, "better": better})
@@ -425,7 +431,7 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
 
 
-def unchecked(entry: Entry, name: str, family: str) -> Entry:
+def unchecked(entry: Submission, name: str, family: str) -> Submission:
     """The entry of another model, whatever its name."""
     settings = entry.settings.model_copy(update={"model": name, "revision": hashlib.sha1(name.encode()).hexdigest()})
     return entry.model_copy(update={"settings": settings, "run": entry.run.model_copy(update={"family": family})})
@@ -447,13 +453,13 @@ def large(evidence, tmp_path_factory) -> tuple[Path, Callable[[str], Evidence]]:
         made = entries[f"{number}"] = of_model(evidence, "user/name", skills[number], number, **other)
         if number % 2:
             made["verified"] = {"functions": 48, "of": made["functions"] + made["chosen_on"]["functions"]}
-    read_rows = {Path(row.file).stem: row for table in read([write(folder, entries)]).tables for row in table.rows}
+    read_rows = {stem(row.file): row for table in read([write(folder, entries)]).tables for row in table.rows}
     rows = []
     for again in range(10):
         model, family = MODELS[again % len(MODELS)]
         for number in range(20):
             name, row = f"{model}-{again * 20 + number:03}", read_rows[f"{number}"]
-            rows.append(dataclasses.replace(row, file=f"{name}.json", entry=unchecked(row.entry, name, family)))
+            rows.append(dataclasses.replace(row, file=f"{name}{SUFFIX}", entry=unchecked(row.entry, name, family)))
     tables, twice = group(rows)
     assert twice == []
     tables = [  # without the remarks that the same numbers under many names have
@@ -637,7 +643,7 @@ def test_the_page_of_a_model_by_keyboard(large, page):
     differences = [float(row[6].replace("−", "-")) for row in rows.values() if row[6] != "–"]
     assert differences == sorted(differences, reverse=True)
     origin = page.locator("[id$=-origin]").text_content()
-    signature = made_of(name).entry().signature.split("|data")[1]
+    signature = made_of(name).submission().signature.split("|data")[1]
     assert f"model:{name}@" in origin and signature in origin and origin.count("SHA-256") == 2
     choose(page, k="20")
     found = published[next(iter(rows))]["first"]["20"]["score"][0]

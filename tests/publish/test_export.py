@@ -21,7 +21,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing import mask, probe
 from probing.cli import main
-from probing.evidence.entry import load
+from probing.evidence.submission import load
 from probing.models.location import TINY
 from probing.publish.export import export, read
 
@@ -93,19 +93,17 @@ def test_every_number_is_the_entrys(exported, results):
     for record, _ in records(exported):
         ours = record["evaluation_results"]
         entry = entries[ours[0]["generation_config"]["additional_details"]["signature"]]
-        cells = entry.scores().cells
-        scored = {cell: score for cell, score in cells.items() if score is not None}
+        scored, rivals = entry.scores(entry.SYSTEM), entry.scores(entry.RIVAL)
         assert len({one["evaluation_result_id"] for one in ours}) == len(ours) > len(scored)
         for one, (cell, score) in zip(ours, scored.items()):
             parameters = one["metric_config"]["metric_parameters"]
             assert tuple(parameters.values()) == (cell if isinstance(cell, tuple) else (cell,))
             details = one["score_details"]
-            assert details["score"] == score.mean.value
-            if score.mean.low is not None:
+            assert details["score"] == score.value
+            if score.low == score.low:
                 bounds = details["uncertainty"]["confidence_interval"]
-                assert (bounds["lower"], bounds["upper"]) == (score.mean.low, score.mean.high)
-            if score.reference is not None:
-                assert float(details["details"]["reference value"]) == score.reference.value
+                assert (bounds["lower"], bounds["upper"]) == (score.low, score.high)
+            assert float(details["details"]["reference value"]) == rivals[cell].value
         details = record["model_info"]["additional_details"]
         assert details["revision"] == entry.settings.revision
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from support.evidence.hits_files import written
 from support.evidence.masked_entries import entries, masked
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import HubError
 from probing.cli import main
-from probing.evidence.entry import Interval, Score, load
+from probing.evidence.submission import load
 from probing.publish.board import HubResult, hub_results
+from probing.stats.intervals import Estimate
 
 DATASET = "user/codesyntax"
 AUTHOR = {"type": "user", "name": "maker", "fullname": "Maker", "_id": "1", "avatarUrl": "", "isPro": False}
@@ -42,10 +43,10 @@ def listed(rank: int, model: str, value: object, notes: str | None, verified: bo
 
 def row(model: str, signature: str, *values: float) -> SimpleNamespace:
     """A row whose entry has these numbers for the tasks, and others."""
-    scores = [Score(Interval(value)) for value in (*values, 77.0)]
-    cells = dict(zip([("held-out", "first", "1"), ("beyond-offset", "first", "1"), ("held-out", "any", "1")], scores))
+    scores = [Estimate(value, value, value, 1.0, 9) for value in (*values, 77.0)]
+    means = dict(zip([("held-out", "first", "1"), ("beyond-offset", "first", "1"), ("held-out", "any", "1")], scores))
     entry = SimpleNamespace(signature=signature)
-    return SimpleNamespace(file=f"{model}.json", model=model, entry=entry, scores=SimpleNamespace(cells=cells))
+    return SimpleNamespace(file=f"{model}.hits.parquet", model=model, entry=entry, means=means)
 
 
 def test_results_with_and_without_evidence(hub):
@@ -74,14 +75,14 @@ def test_a_value_that_the_entry_does_not_have_has_no_evidence(hub, value, agrees
 
 
 def test_a_board_shows_which_results_have_no_evidence(hub, tmp_path):
-    entry = load(json.dumps(entries([masked()])[0]).encode())
+    entry = load(written(entries([masked()])[0]))
     hub.leaderboards[DATASET] = [
         listed(1, "maker/large", 99.9, None, verified=True),
-        listed(2, entry.settings.model, value := entry.scores().cells["restored"].mean.value, f"{entry.signature}; T0"),
+        listed(2, entry.settings.model, value := entry.scores("T1")["restored"].value, f"{entry.signature}; T0"),
         listed(3, entry.settings.model, value + 1, entry.signature),
     ]
     (tmp_path / "entries").mkdir()
-    (tmp_path / "entries/one.json").write_text(entry.to_json())
+    (tmp_path / "entries/one.hits.parquet").write_bytes(entry.to_bytes())
     arguments = ["board", str(tmp_path), "--output", str(tmp_path / "board"), "--benchmark", DATASET]
     assert CliRunner().invoke(main, arguments, catch_exceptions=False).exit_code == 0
     text = (tmp_path / "board/board.md").read_text(encoding="utf-8")
@@ -89,8 +90,8 @@ def test_a_board_shows_which_results_have_no_evidence(hub, tmp_path):
     starts = ("| 1 | maker/large", f"| 2 | {entry.settings.model}", f"| 3 | {entry.settings.model}")
     large, small, other = (line for line in text.splitlines() if line.startswith(starts))
     assert "verified by the Hub's jobs" in large and "| none |" in large
-    assert "sent by somebody" in small and re.search(r"claimed: \S*/entries/one\.json", small)
-    assert re.search(r"none: another number in \S*/entries/one\.json", other)
+    assert "sent by somebody" in small and re.search(r"claimed: \S*/entries/one\.hits\.parquet", small)
+    assert re.search(r"none: another number in \S*/entries/one\.hits\.parquet", other)
 
 
 def test_a_dataset_that_is_no_benchmark(hub):

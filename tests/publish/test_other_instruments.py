@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
+from support.evidence.hits_files import in_parquet
 from support.models.minimal_pairs import pairs_folder, tiny_decoder
 
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import prefer
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.publish import submit
 from probing.publish.export import export
 from probing.runs.ledger_file import INFORMATION, PREFERENCE, SILENCING, SURPRISAL
@@ -27,9 +29,9 @@ FILES = "publish the result with its ledger, two files that `codesyntax verify` 
     ],
 )
 def test_a_board_says_what_to_do_instead(instrument, instead):
-    made = json.dumps({"format": entry.FORMAT, "instrument": instrument}).encode()
+    made = in_parquet(pa.table({"n": [1]}), json.dumps({"format": submission.FORMAT, "instrument": instrument}))
     with pytest.raises(EntryError, match=f"take attention and masking, not {instrument}: {instead}"):
-        entry.load(made)
+        submission.load(made)
 
 
 @pytest.mark.slow

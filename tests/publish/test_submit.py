@@ -22,7 +22,7 @@ from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.metadata import sha256sums
 from probing import probe
 from probing.cli import main
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.evidence.gather import find
 from probing.models.load import load
 from probing.publish import board, submit
@@ -144,11 +144,11 @@ def test_from_result_to_merged_entries(hub, made):
         assert (one.source_url, one.source_name) == (source, "CodeSyntax")
         assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(one.date)).days <= 1
         assert one.notes == result.signature
-    on_board = [entry.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
+    on_board = [submission.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
     assert {one.signature for one in on_board} == {result.signature for result in by_config.values()}
     for one in on_board:
         held_out = next(of for of in read if of.task_id.startswith(f"{one.settings.config}-held-out"))
-        assert held_out.value == round(one.scores().cells["held-out", "first", "1"].mean.value, 2)
+        assert held_out.value == round(one.scores("model")["held-out", "first", "1"].value, 2)
     card = ModelCard(merged["README.md"].decode())
     assert (card.data.license, card.data.model_name, card.text) == ("apache-2.0", "Tiny", "# Tiny\n")
     results = {of.metric_name: of.metric_value for of in card.data.eval_results}
@@ -158,18 +158,19 @@ def test_from_result_to_merged_entries(hub, made):
 
 @only_regular
 def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
-    """A dry run asks nobody, and shows the very entries that are sent; not so the results, whose dataset has a commit."""
+    """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
     hub.repositories["model", MODEL].discuss("CodeSyntax results of somebody else", "", "other", True)
     arguments = (results, *WHERE, "--board", BOARD)
     before = len(hub.requests)
     with monkeypatch.context() as patch:
         patch.delenv("HF_TOKEN")
         dry = run(*arguments, "--dry-run")
+        _, planned = submit.submission([results], MODEL, DATASET, board=BOARD, dry_run=True)
     assert (dry.exit_code, hub.requests[before:]) == (0, [])
     assert f"task_id: {PYTHON}" in dry.output and "revision" not in dry.output.partition("entries/")[0]
     assert run(*arguments).output.count("/discussions/") == 2
     (sent,) = (of for path, of in hub.files(BOARD, revision="refs/pr/1").items() if path.startswith("entries/"))
-    assert sent.decode() in dry.output
+    assert sent in planned.files.values() and f"{len(sent):,} bytes" in dry.output
     assert run(*arguments, "--undo").output.count("closed http") == 2
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
     assert "nothing is open" in run(*arguments, "--undo").output

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import dataclasses
-import json
 import re
 from pathlib import Path
 
@@ -14,12 +14,13 @@ from conftest import cut
 from huggingface_hub import HfApi
 from support.attacks import forgeries
 from support.evidence.entries import other_model, settled
+from support.evidence.hits_files import opened, written
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
 from probing.cli import main
-from probing.evidence import entry
+from probing.evidence import submission
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import Criterion, Verification
 from probing.publish import submit
@@ -39,8 +40,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
     made = gather(find([folder]), data)[0]
-    entry = made.entry()
-    files = {f"entries/{entry.file_name}": entry.to_json().encode()}
+    sent = made.submission()
+    files = {f"entries/{sent.file_name}": sent.to_bytes()}
     both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
     return files | {ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both}
 
@@ -70,14 +71,14 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         forgeries.recomputed(
             tmp_path / "lying", lambda ledger: dataclasses.replace(ledger, ranks=ledger.ranks // 2), ["test"]
         )
-        entry = json.loads(honest[name])
+        entry = opened(honest[name])
         spoofed = {**settled(entry, "maker/t1ny"), "ledgers": entry["ledgers"]}
         made = gather(find([tmp_path / "honest"]), data)[0]
-        lower = json.loads(other_model(made, MODEL, -0.9).entry().to_json())
+        lower = opened(other_model(made, MODEL, -0.9).submission().to_bytes())
         forgeries.settings(lower, model="MAKER/Tiny")
         request = by_hand(tmp_path / "request", data)
         files = {**honest, **by_hand(tmp_path / "lying", data), **request}
-        files |= {f"entries/{at}.json": json.dumps(of).encode() for at, of in (("spoof", spoofed), ("low", lower))}
+        files |= {f"entries/{at}.hits.parquet": written(of) for at, of in (("spoof", spoofed), ("low", lower))}
         hub.add(BOARD, files)
 
         claimed = read([BOARD], data)
@@ -88,8 +89,8 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         left = {
             line.split(": ")[0].rsplit("/", 1)[1]: line for line in done.stderr.splitlines() if "left out " in line[:9]
         }
-        assert "refuted: the ledger" in left.pop("spoof.json")
-        assert "which this board verified" in left.pop("low.json")
+        assert "refuted: the ledger" in left.pop("spoof.hits.parquet")
+        assert "which this board verified" in left.pop("low.hits.parquet")
         (of_request,) = (path.rpartition("/")[2] for path in request if path.startswith("entries/"))
         assert "refuted: revision: " in left[of_request] and "on no branch or tag of maker/tiny" in left.pop(of_request)
         (lie,) = left.values()
@@ -112,7 +113,7 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     made = gather(find([folder]), few_functions)[0]
     both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
     ledgers = {result.ledger.digest(): ledger_path(file) for result, file in both}
-    return json.loads(made.entry().to_json()), Checker(str(few_functions)), ledgers.get
+    return opened(made.submission().to_bytes()), Checker(str(few_functions)), ledgers.get
 
 
 ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
@@ -120,17 +121,17 @@ ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
 
 def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
     monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
-    assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
+    assert len(submitted[0]["unread"]) > 2 and submitted[0]["tables"]["beyond-offset"]
     assert checked(submitted, lambda fields: None) == ""
 
 
 def checked(submitted, change):
     """What a board does with an entry: the reason why it is not verified, empty if it is."""
     honest, checker, ledger = submitted
-    fields = json.loads(json.dumps(honest))
+    fields = copy.deepcopy(honest)
     change(fields)
     try:
-        made = entry.load(json.dumps(fields).encode())
+        made = submission.load(written(fields))
         assert checker.from_data(made)
         assert checker.again(made, ledger) == (0, 0, "")
     except (EntryError, LedgerError) as error:
@@ -166,5 +167,5 @@ def test_entries_of_other_data_stay_claimed(python_entry, dataset_folder):
 @pytest.fixture
 def python_entry(evidence, tmp_path):
     (tmp_path / "entries").mkdir()
-    (tmp_path / "entries" / "one.json").write_text(evidence.entry().to_json())
+    (tmp_path / "entries" / "one.hits.parquet").write_bytes(evidence.submission().to_bytes())
     return tmp_path

@@ -19,6 +19,7 @@ from probing.stats.intervals import (
     detectable,
     hall_p,
     holm,
+    influence_p,
     interval,
     mean_estimate,
     paired_p,
@@ -57,7 +58,9 @@ def test_interval_and_p_are_those_of_plain_loops(seed):
     low, high = interval(value, influence, freedom)
     assert (low, high) == pytest.approx(plain_intervals.hall_interval(values.mean(), influence, freedom))
     assert float(hall_p(values)) == pytest.approx(plain_intervals.hall_p(values))
-    assert (hall_p(values) > ALPHA) == (low <= 0 <= high)
+    p = influence_p(value, influence, freedom)
+    assert float(p) == pytest.approx(plain_intervals.influence_p(value, influence, freedom))
+    assert (hall_p(values) > ALPHA) == (p > ALPHA) == (low <= 0 <= high)
 
 
 def test_without_skewness_they_are_students():
@@ -129,6 +132,16 @@ def test_parts_have_the_same_exchanges_whatever_is_beside_them():
     assert (alone == beside).all()
 
 
+def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom():
+    share = np.array([0.3, 0.3, *[0.04] * 10])
+    contribution = np.array([0.1, 0.12, 0.1, 0.06, 0.05, 0.04, 0.05, 0.06, 0.03, 0.07, 0.01, 0.06])
+    influence = contribution - contribution.sum() * share
+    expected = plain_intervals.influence_p(contribution.sum(), influence, degrees_of(share))
+    estimate = mean_estimate(contribution.sum(), contribution, influence, share, tested=True)
+    by_others = max(plain_intervals.signs_p(contribution), plain_intervals.hall_p(contribution))
+    assert estimate.p == pytest.approx(expected) and estimate.p > 20 * by_others
+
+
 def test_paired_p_is_the_larger_of_both_tests():
     rng = np.random.default_rng(1)
     for values in (rng.normal(0.4, 1, 12), rng.exponential(size=12) - 0.3):
@@ -153,18 +166,23 @@ def test_wilson_is_that_of_plain_loops(hits, n):
     assert residuals[0].sum() == pytest.approx(0)
 
 
-def test_clusters_of_one_thing_have_wilsons_interval():
-    hits = np.array([1] * 13 + [0] * 7)
-    bounds, _ = wilson(hits[None], np.ones(20, int))
-    expected = stats.binomtest(13, 20).proportion_ci(method="wilson")
-    # the variance over clusters is that of 20, less a degree of freedom
-    assert bounds[1:, 0] == pytest.approx([expected.low, expected.high], abs=0.007)
+def test_things_that_vary_no_more_than_independent_ones_have_wilsons_interval():
+    hits, n = np.array([[2, 3, 2, 3, 2, 1]]), np.full(6, 4)
+    bounds, _ = wilson(hits, n)
+    expected = stats.binomtest(13, 24).proportion_ci(method="wilson")
+    assert bounds[1:, 0] == pytest.approx([expected.low, expected.high])
 
 
-def test_a_group_that_is_all_hit_has_an_interval_of_its_clusters():
-    bounds, _ = wilson(np.array([[5, 5, 5, 5, 5, 5]]), np.full(6, 5))
-    expected = stats.binomtest(6, 6).proportion_ci(method="wilson")
-    assert bounds[:, 0] == pytest.approx([1, expected.low, 1])
+@pytest.mark.parametrize(("hits", "things"), [([1] * 13 + [0] * 7, 1), ([5] * 6, 5), ([5, 5, 0, 5, 0, 5, 5, 5], 5)])
+def test_bounds_are_the_shares_that_are_students_quantile_away(hits, things):
+    clusters = len(hits)
+    ((share,), (low,), (high,)), _ = wilson(np.array([hits]), np.full(clusters, things))
+    hit = sum(hits) / things / clusters
+    size = clusters if hit == 1 else clusters - 1  # clusters that are all hit or not: less a degree of freedom
+    for bound in {low, high} - {1}:
+        away = abs(share - bound) / np.sqrt(bound * (1 - bound) / size)
+        assert away == pytest.approx(stats.t.ppf(0.975, clusters - 1))
+    assert share == pytest.approx(hit) and (high == 1) == (hit == 1)
 
 
 def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():

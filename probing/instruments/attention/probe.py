@@ -65,13 +65,13 @@ def probe(
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
     `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
-    a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text
-    or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe
-    only the first functions of the split; `sample`: only so many, drawn by `seed`, the same for every model; the result
-    says so. `direction`: `head-to-dependent`, as published for
-    code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
-    tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
-    included, of a function, 511 in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
+    a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32`, `bfloat16` or
+    `float16`, as text or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on
+    it. `limit`: probe only the first functions of the split; `sample`: only so many, drawn by `seed`, the same for
+    every model; the result says so. `direction`: `head-to-dependent`, as published for code, or `dependent-to-head`, as
+    published for natural language and the only one for models that cannot see later tokens; by default that of the
+    language, if the model supports it. `max_length`: the most sub-tokens, special tokens included, of a function, 511
+    in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
     (Kobayashi et al. 2020) instead of by `attention`. `pool`: one of
     `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that a function must fit, so that scores compare.
     `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without

@@ -89,8 +89,8 @@ class Scorer(Passes[Copy]):
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
 
-NEAR = {"float32": 1e-2, "bfloat16": 0.0}
-"""Nats by which other batches may change a score; in bfloat16 by more, and nothing is promised."""
+NEAR = {"float32": 1e-2, "bfloat16": 0.0, "float16": 0.0}
+"""Nats by which other batches may change a score; in half precision by more, and nothing is promised."""
 
 
 @checked

@@ -21,13 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from support.attacks.fuzzed_code import LANGUAGES_OF_CODE, STRANGE, code, functions
+from support.evidence.hits_files import arrow_table, in_parquet, opened
 from support.models import cubert_release
 
 from codesyntax_dataset import check, corpus
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
-from probing.evidence import entry, gather
+from probing.evidence import gather, submission
 from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import load as load_result
@@ -360,14 +361,15 @@ def silencing_ledger(rng: random.Random) -> File:
 def honest_entry() -> dict[str, Any]:
     (probed,) = gather.find([SMALL / "results"])
     (evidence,) = gather.gather([probed], SMALL / "zoo")
-    return json.loads(evidence.entry().to_json())
+    return opened(evidence.submission().to_bytes())
 
 
 def entry_of_a_board(rng: random.Random) -> File:
-    data = text_of(rng, honest_entry())
+    table, about = arrow_table(honest_entry())
+    data = in_parquet(table, text_of(rng, about))
     if rng.random() < 0.7:
-        return "entry", len(data), lambda: entry.load(data)
-    path = file("one.json", data)
+        return "entry", len(data), lambda: submission.load(data)
+    path = file("one.hits.parquet", data)
     return "board", len(data), lambda: board.read([path.parent])
 
 

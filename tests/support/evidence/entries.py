@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
-import json
 from typing import Any
 
 import numpy as np
+from support.evidence.hits_files import opened
 
 from codesyntax_metric.topk_uas import WORST_RANK
 from probing.evidence.gather import Evidence, Probed
@@ -49,14 +50,14 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
 
 
 def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
-    """The entry of that model, as JSON."""
-    entry = json.loads(other_model(evidence, name, skill, seed).entry().to_json())
+    """The entry of that model, as `hits_files` has it."""
+    entry = opened(other_model(evidence, name, skill, seed).submission().to_bytes())
     return settled(entry, name, seed, **settings)
 
 
 def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) -> dict[str, Any]:
     """A copy of `entry` with the same numbers, as of the model `name` and with other settings."""
-    entry = json.loads(json.dumps(entry))  # faster than a deep copy
+    entry = copy.deepcopy(entry)
     revision = hashlib.sha1(f"{name} {seed}".encode()).hexdigest()
     for field, value in {"model": name, "revision": revision, **settings}.items():
         entry["settings" if field in Settings.model_fields else "run"][field] = value

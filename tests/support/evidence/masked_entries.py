@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 import numpy as np
+from support.evidence.hits_files import opened
 
-from probing.evidence import entry_masked
+from probing.evidence import submission_masked
 from probing.instruments.masking.result import (
     DROPPED,
     FILLED,
@@ -95,8 +95,8 @@ def masked(
 
 
 def entries(results: list[MaskResult]) -> list[dict[str, Any]]:
-    """The entries that a report on these results has, as JSON; their functions have no nodes but those that were masked."""
-    return [json.loads(entry_masked.make(result, held(result)).to_json()) for result in results]
+    """The entries that a report on these results has; their functions have no nodes but those that were masked."""
+    return [opened(submission_masked.make(result, held(result)).to_bytes()) for result in results]
 
 
 def held(result: MaskResult) -> dict[str, np.ndarray]:

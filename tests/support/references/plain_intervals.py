@@ -40,6 +40,12 @@ def hall_p(differences: Sequence[float]) -> float:
     return float(2 * t.sf(abs(hall_transformed(mean / error, skewness)), size - 1))
 
 
+def influence_p(value: float, influence: Sequence[float], freedom: float) -> float:
+    """Two-sided p that a mean is 0, by the transformed t of its interval."""
+    error, skewness = moments(influence)
+    return float(2 * t.sf(abs(hall_transformed(value / error, skewness)), freedom))
+
+
 def hall_interval(value: float, influence: Sequence[float], freedom: float) -> tuple[float, float]:
     """The bounds that the test at 5 % does not reject, found by halving steps."""
     error, skewness = moments(influence)
@@ -64,12 +70,13 @@ def signs_p(differences: Sequence[float]) -> float:
 
 
 def wilson(hits: Sequence[float], n: Sequence[int]) -> tuple[float, float, float]:
-    """A share with Wilson's interval for the number of independent things that the clusters are worth."""
+    """A share with Wilson's interval for the number of independent things that the clusters are worth; with Student's
+    quantile where these are fewer than the things."""
     total, clusters = sum(n), len(n)
     share = sum(hits) / total
     variance = sum((hit - share * of) ** 2 for hit, of in zip(hits, n)) / total**2 * clusters / (clusters - 1)
     size = min(share * (1 - share) / variance if variance > 1e-15 else clusters, total)
-    z = float(norm.ppf(0.975))
+    z = float(t.ppf(0.975, clusters - 1)) if size < total else float(norm.ppf(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z / (1 + z**2 / size) * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
     return share, max(0.0, min(middle - away, share)), min(1.0, max(middle + away, share))

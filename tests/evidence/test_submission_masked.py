@@ -1,22 +1,23 @@
-"""Entries on masked syntax: their numbers follow from the ledger, and the smallest edit of one is refused."""
+"""Submissions on masked syntax: their numbers follow from the ledger, and the smallest edit of one is refused."""
 
 from __future__ import annotations
 
 import copy
-import json
-import re
 from collections import defaultdict
 
 import numpy as np
 import pytest
-from support.evidence.masked_entries import TYPES, entries, masked
+from support.evidence.hits_files import written
+from support.evidence.masked_entries import TYPES, entries, held, masked
 
 from codesyntax_dataset.errors import EntryError
-from probing.evidence import entry
-from probing.evidence.entry import packed, unpacked
+from probing.evidence import submission, submission_masked
 from probing.instruments.masking.hits import hits as hits_of
 from probing.instruments.masking.result import OUTCOMES
 from probing.stats.intervals import corrected
+
+PLACE = 9
+"""The row of a function with sub-tokens that were not restored."""
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +32,13 @@ def honest(result, tmp_path_factory):
 
 
 def loaded(made):
-    return entry.load(json.dumps(made).encode())
+    return submission.load(written(made))
 
 
-def test_an_honest_entry_comes_back_as_it_was(result, honest):
-    assert json.loads(loaded(honest).to_json()) == honest
-    text = loaded(honest).to_json()
-    assert len(text) < 4_000
-    bare = re.sub(r"(?<=\d)\.0(?=[,\]}])", "", text)  # without the fraction of whole numbers, as some tools write it
-    assert bare != text and entry.load(bare.encode()) == loaded(honest)
+def test_an_honest_submission_comes_back_as_it_was(result, honest):
+    made = submission_masked.make(result, held(result))
+    assert (made.difference(loaded(honest)), made.said()) == (None, loaded(honest).said())
+    assert len(made.to_bytes()) < 8_000
     assert loaded(honest).signature == result.signature
 
 
@@ -57,21 +56,22 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
             nothing = dict.fromkeys(OUTCOMES, 0.0) | {"log_probability": -20.0, "hits_1": 0, "masked": 0}
             first, others = nothing, [nothing] * len(others)
         by_type[list(TYPES)[node_type]].append((first, others))
-    scores = loaded(honest).scores()
+    made = loaded(honest)
+    hits, of_types = made.tables["masking"], made.by_type(made.tables)
+    t1s, t0s, effects = made.scores("T1"), made.scores("T0"), made.scores("T1", "T0")
     for outcome in OUTCOMES:
         means, unit = [], 1 if outcome == "log_probability" else 100
         for name, of in by_type.items():
             t1 = unit * np.mean([value(first, outcome) for first, _ in of])
             t0 = unit * np.mean([np.mean([value(one, outcome) for one in others]) for _, others in of])
-            told = scores.node_types[name]
-            assert (told.functions, told.masked) == (len(of), sum(first["masked"] for first, _ in of))
-            cell = told.cells[outcome]
-            assert (cell.mean.value, cell.reference.value) == pytest.approx((t1, t0), abs=1e-4)
+            assert len(hits.of(name)) == len(of)
+            assert submission_masked.masked(hits, name) == sum(first["masked"] for first, _ in of)
+            assert of_types[name][outcome][:2] == pytest.approx((t1, t0), abs=1e-4)
             means.append((t1, t0))
-        mean = scores.cells[outcome]
-        assert (mean.mean.value, mean.reference.value) == pytest.approx(np.mean(means, axis=0), abs=1e-4)
-        assert mean.difference.value == pytest.approx(mean.mean.value - mean.reference.value, abs=1e-7)
-    assert (honest["functions"], loaded(honest).copies) == (20, len(result.ledger))
+        both = t1s[outcome].value, t0s[outcome].value
+        assert both == pytest.approx(np.mean(means, axis=0), abs=1e-4)
+        assert effects[outcome].value == pytest.approx(both[0] - both[1], abs=1e-7)
+    assert (honest["functions"], made.copies) == (20, len(result.ledger))
     assert list(honest["uncompared"].values()) == [2, 0]
 
 
@@ -81,16 +81,18 @@ def test_effects_are_those_of_the_report():
     (honest,) = entries([result])
     hits = hits_of(result)["jaccard"]
     (effects,) = corrected([hits.by_group("T1", "T0")])
+    made = loaded(honest)
+    of_types = made.by_type(made.tables)
     for name, expected in hits.each(effects).items():
-        told = loaded(honest).scores().node_types[name].cells["jaccard"]
-        assert told.difference == pytest.approx([100 * number for number in expected[:3]], abs=2e-4)
-        assert told.p == pytest.approx(expected.p, abs=1e-5)  # of rounded scores
+        effect = of_types[name]["jaccard"].effect
+        assert effect[:3] == pytest.approx([100 * number for number in expected[:3]], abs=2e-4)
+        assert effect.p == pytest.approx(expected.p, abs=1e-5)  # of rounded scores
 
 
-def test_a_few_functions_have_no_interval(tmp_path):
+def test_a_few_functions_have_no_interval():
     (made,) = entries([masked(functions=2)])
-    score = loaded(made).scores().cells["jaccard"]
-    assert score.mean[1:] == score.difference[1:] == (None, None)
+    for compared in (("T1",), ("T1", "T0")):
+        assert np.isnan(loaded(made).scores(*compared)["jaccard"][1:3]).all()
 
 
 @pytest.mark.parametrize("change", [1, -1])
@@ -98,7 +100,6 @@ def test_a_few_functions_have_no_interval(tmp_path):
     "path",
     [
         ("dropped", "no node of the type"),
-        ("compared", "string"),
         ("uncompared", "not in the results that it was compared with"),
     ],
 )
@@ -110,40 +111,54 @@ def test_counts_that_do_not_add_up_are_refused(path, change, honest):
         loaded(forged)
 
 
-@pytest.mark.parametrize("name", ["places", "masked", "jaccard", "sorensen_dice", "restored"])
+def column(outcome):
+    return [*OUTCOMES, "masked"].index(outcome)
+
+
+@pytest.mark.parametrize("name", ["cluster", "n", "masked", "jaccard", "sorensen_dice", "restored"])
 def test_one_number_of_a_function_is_refused(name, honest):
     forged = copy.deepcopy(honest)
-    pairs = sum(honest["compared"].values())
-    fields, count = (forged, pairs) if name in forged else (forged["outcomes"], 2 * pairs)
-    values = unpacked(fields[name], "", count).copy()
-    values[pairs - 1] += {"places": 10**6, "masked": 1}.get(name, 10)  # of T1
-    fields[name] = packed(values)
+    table = forged["tables"]["masking"]
+    values = table[name] if name in table else table["T1"][column(name)]
+    values[-1] += {"cluster": 10**6, "masked": 1, "n": 1}.get(name, 10)
     with pytest.raises(EntryError):
+        loaded(forged)
+
+
+def test_a_function_that_is_left_out_is_refused(honest):
+    """The count of pairs tells."""
+    forged = copy.deepcopy(honest)
+    table = forged["tables"]["masking"]
+    forged["tables"]["masking"] = {name: of[..., :-1] for name, of in table.items()}
+    with pytest.raises(EntryError, match="pairs of a function and a node type are compared"):
         loaded(forged)
 
 
 def rewritten(honest, change):
     """The entry with other values by function."""
-    forged, found = copy.deepcopy(honest), loaded(honest).pairs()
-    change(found)
-    forged["masked"] = packed(found.masked)
-    forged["outcomes"] = {name: packed(np.round(np.abs(of) * 1e6)) for name, of in found.arms.items()}
+    forged = copy.deepcopy(honest)
+    change(forged["tables"]["masking"])
     return forged
 
 
 def put(outcome, value, arm=0):
-    def change(found):
-        found.arms[outcome][arm, 3] = value
+    def change(table):
+        table[f"T{1 - arm}"][column(outcome), PLACE] = round(abs(value) * 10**6)
 
     return change
 
 
-def all_restored(found):
-    found.arms["restored"][0, 3] = 1
+def all_restored(table):
+    table["T1"][column("restored"), PLACE] = 10**6
 
 
-def too_large(found):
-    found.masked[3] = 512
+def too_large(table):
+    for arm in ("T1", "T0"):
+        table[arm][column("masked"), PLACE] = 512
+
+
+def other_masked(table):
+    table["T0"][column("masked"), PLACE] += 1
 
 
 @pytest.mark.parametrize(
@@ -157,6 +172,7 @@ def too_large(found):
         (put("log_probability", 0.0), "too likely"),
         (all_restored, "but the tree is another"),
         (too_large, "no function has so many"),
+        (other_masked, "other sub-tokens are masked in T1"),
     ],
 )
 def test_what_no_model_can_have_is_refused(change, reason, honest):
@@ -166,32 +182,22 @@ def test_what_no_model_can_have_is_refused(change, reason, honest):
 
 
 def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(honest):
-    def better(found):
-        found.arms["levenshtein"][0, 3] -= 0.01
+    def better(table):
+        table["T1"][column("levenshtein"), PLACE] -= 10_000
 
-    scores = [loaded(one).scores().cells["levenshtein"] for one in (honest, rewritten(honest, better))]
+    scores = [loaded(one).scores("T1")["levenshtein"] for one in (honest, rewritten(honest, better))]
     assert scores[0] != scores[1]
 
 
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        (("format",), 2, "format is 2"),
-        (("instrument",), "attention", "unknown field 'compared'|lacks the field|settings has an unknown field"),
+        (("instrument",), "attention", "unknown field|lacks the field"),
         (("version",), 1, "version is 1, expected 2"),
-        (("settings", "limit"), 5, "a partial run is not published"),
         (("settings", "control"), "x", "'sub-tokens' or 'spans'"),
-        (("settings", "split"), "validation", "'test'"),
-        (("settings", "model"), "../x", "as the Hub allows it"),
         (("settings", "node_types"), [], "at least 1 item"),
-        (("functions",), 10**6, "at most 100000"),
-        (("signature",), "mask|x", "unknown field 'signature'"),
-        (("scores",), {}, "unknown field 'scores'"),
-        (("outcomes", "p"), 0.5, "outcomes has an unknown field 'p'"),
-        (("places",), "!", "packed numbers"),
-        (("compared", "nothing"), 1, "node types of the settings, in their order"),
-        (("compared",), {}, "node types of the settings, in their order"),
-        (("compared", "string"), 23, "23 functions of a node type, expected at most 22"),
+        (("settings", "node_types"), ["parameters", "string"], "some of the node types of the settings"),
+        (("skips",), {}, "the functions are not those of a split of 18|functions of a node type"),
         (("verified",), {"functions": 3, "of": 2}, "verified is 3 of 2"),
         (("skips",), {"<b>": 1}, "plain text"),
         (("run", "parser"), "<b>", "plain text"),
@@ -199,6 +205,8 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
 )
 def test_other_files_are_refused_with_a_reason(path, value, reason, honest):
     forged = copy.deepcopy(honest)
+    if path == ("skips",) and value == {}:
+        forged["functions"] = 18
     place = forged
     for key in path[:-1]:
         place = place[key]
@@ -208,11 +216,12 @@ def test_other_files_are_refused_with_a_reason(path, value, reason, honest):
     assert len(str(refused.value)) < 400 and str(refused.value).isprintable()
 
 
-def test_an_entry_that_would_fill_the_memory_is_refused(honest):
+def test_a_submission_that_would_fill_the_memory_is_refused(honest):
     forged = copy.deepcopy(honest)
     forged["functions"] = 10**5
-    names = [f"n{number}" for number in range(1000)]
+    table, names = forged["tables"]["masking"], [f"n{number:04}" for number in range(1000)]
     forged["settings"]["node_types"] = names
-    forged["compared"] = dict.fromkeys(names, 10**5)
+    rows = {name: np.tile(of[..., :1], 1000) for name, of in table.items()}
+    forged["tables"]["masking"] = rows | {"group": np.array(names, object)}
     with pytest.raises(EntryError, match="at most 3,000,000 pairs"):
         loaded(forged)

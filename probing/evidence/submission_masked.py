@@ -1,0 +1,301 @@
+"""Submissions on masked syntax: what a masked language model restores, by function.
+
+There is one table of hits: node types are groups, the functions of the split that have nodes of the
+type are clusters, with an `n` of 1. The systems are T1 and T0, the measures OUTCOMES, in millionths,
+rounded, log-probabilities without their sign; and `masked`, sub-tokens in T1. What the model could
+not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import FailFast, Field
+
+from probing.evidence import submission
+from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
+from probing.evidence.submission import Facts, Submission, Tables
+from probing.instruments.masking import result as mask_result
+from probing.instruments.masking.hits import ARMS, T0, T1
+from probing.instruments.masking.masking import CONTROLS, PROTOCOLS, PUBLISHED
+from probing.instruments.masking.result import (
+    OUTCOMES,
+    SIMILARITIES,
+    MaskProvenance,
+    MaskResult,
+    MaskSettings,
+)
+from probing.runs import records
+from probing.runs.ledger_file import MASKING
+from probing.runs.records import PLAIN, exactly, listed, matching
+from probing.stats.hits import Columns, Hits
+from probing.stats.hits_file import Layout
+from probing.stats.intervals import Estimate, corrected
+
+HEADLINE = SIMILARITIES[0]
+"""The similarity whose effect is tested for each node type."""
+
+MASKED = "masked"
+
+TITLES = {
+    "jaccard": "Jaccard similarity",
+    "sorensen_dice": "Sorensen-Dice similarity",
+    "levenshtein": "Levenshtein similarity",
+    "restored": "restored sub-tokens",
+    "log_probability": "log-probability",
+}
+"""Outcome -> its title on boards."""
+
+_UNITS = dict.fromkeys(OUTCOMES, 100) | {"log_probability": 1}  # percent, and nats
+_MOST_PAIRS = 3 * 10**6
+"""More than the largest published config has, all node types of its grammar masked."""
+
+_UNIT = 10**6
+_ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
+_LOWEST = 2**31 - 1  # in millionths
+_MISSED = 20 * _UNIT  # the log-probability of sub-tokens that are missed: -20 nats
+
+NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
+
+
+class MaskedSettings(submission.CompleteRun, MaskSettings):
+    """The settings of a masking run."""
+
+    protocol: Annotated[str, submission.one_of(PROTOCOLS)]
+    node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
+    rate: Annotated[float, Field(gt=0, le=1)]
+    control: Annotated[str, submission.one_of(CONTROLS)]
+    random_weights: Literal[False]
+    draws: Annotated[int, Field(ge=1, le=10**4)]
+    seed: Annotated[int, Field(ge=0, le=2**63)]
+
+
+class MaskedRun(mask_result.MaskRun):
+    """The circumstances of the masking."""
+
+    family: submission.Family
+    device: submission.Device
+    output_layer: Literal["masked positions", "all positions"]
+    parser: submission.Plain
+
+
+class ArmScores(NamedTuple):
+    """The scores of a node type by an outcome."""
+
+    t1: float
+    t0: float
+    effect: Estimate
+
+
+class MaskedSubmission(Submission):
+    """A submission on a masked language model on one config.
+
+    `functions`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is
+    missed. `ledger`: the digest of its content.
+    """
+
+    SYSTEM, RIVAL = T1, T0
+    LAYOUT = Layout(ARMS, (*OUTCOMES, MASKED), unit="millionths")
+
+    instrument: Literal["masking"]
+    version: Literal[2]
+    settings: MaskedSettings
+    run: MaskedRun
+    dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]
+    uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
+    ledger: submission.Sha256
+
+    @property
+    def pairs(self) -> int:
+        """Functions and node types that were masked, one with the other."""
+        return self.functions * len(self.settings.node_types) - sum(self.dropped.values())
+
+    @property
+    def copies(self) -> int:
+        """Masked copies of functions."""
+        return self.pairs * (self.settings.draws + 1)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"test": self.ledger}
+
+    def facts(self, tables: Tables) -> Facts:
+        hits = tables[MASKING]
+        values = {"parser": self.run.parser, "functions": self.functions, "copies": self.copies}
+        signature = str(MaskProvenance.signature_of(self.settings, values))
+        settings = self.settings.model_dump(mode="json", exclude=OF_MODEL)
+        shared = {"parser": self.run.parser, "version": self.version, "types": hits.names}
+        texts = {name: str(value) for name, value in (settings | shared).items()}
+        read = np.unique(np.concatenate([*_read(hits).values()]))
+        return Facts(signature, texts, len(hits.clusters), (len(read), self.functions))
+
+    def means(self, tables: Tables) -> Tables:
+        return {MASKING: in_points(tables[MASKING])}
+
+    @staticmethod
+    def cell(mean: str, measure: Any) -> str:
+        return str(measure)
+
+    @property
+    def on_read(self) -> Mapping[str, float]:
+        """If any function is missed, outcome -> the mean without these."""
+        hits = self.tables[MASKING]
+        read = {name: places for name, places in _read(hits).items() if len(places)}
+        if not read or sum(map(len, read.values())) == hits.n.sum():
+            return {}
+        values = in_points(hits).cells(read).mean(T1).value
+        return dict(zip(OUTCOMES, values.tolist()))
+
+    def by_type(self, tables: Tables) -> dict[str, dict[str, ArmScores]]:
+        """Node type, in the order of the settings -> outcome -> its scores, in percent and nats.
+
+        The effect on HEADLINE is tested, and corrected over node types; others have no bounds.
+        """
+        hits = in_points(tables[MASKING])
+        effects = hits.by_group(T1, T0, tested=[HEADLINE])
+        (tested,) = corrected([effects])
+        arms = [hits.scores(arm) for arm in ARMS]
+        nan = math.nan
+        scores: dict[str, dict[str, ArmScores]] = {}
+        for name in (name for name in self.settings.node_types if name in hits.groups):
+            column, scores[name] = hits.names.index(name), {}
+            for row, outcome in enumerate(OUTCOMES):
+                effect = tested.at(row, column)
+                if outcome != HEADLINE:
+                    effect = Estimate(effect.value, nan, nan, nan, effect.n)
+                t1, t0 = (float(scored[row, column]) for scored in arms)
+                scores[name][outcome] = ArmScores(t1, t0, effect)
+        return scores
+
+    def problems(self, tables: Tables) -> Iterator[tuple[Any, str]]:
+        yield tuple(tables) != (MASKING,), f"the tables are others than {MASKING}"
+        hits, types = tables[MASKING], self.settings.node_types
+        rows = self.functions + sum(self.skips.values())
+        pairs = rows * len(hits.names)
+        many = f"{pairs:,} functions and node types, expected at most {_MOST_PAIRS:,} pairs"
+        yield pairs > _MOST_PAIRS, many
+        foreign = set(hits.names) - set(types)
+        yield foreign, "the table does not have some of the node types of the settings"
+        most = int(max(len(group.n) for group in hits.groups.values()))
+        yield most > rows, f"{most} functions of a node type, expected at most {rows}"
+        yield hits.clusters[-1] >= rows, f"the functions are not those of a split of {rows}"
+        for name, group in hits.groups.items():
+            yield (group.n != 1).any(), f"{name} is counted several times in a function"
+        known = np.unique(np.concatenate([hits.of(name) for name in hits.groups]))
+        yield len(known) < len(hits.clusters), "a function has none of the node types"
+        compared = sum(map(len, _read(hits).values())) + sum(self.uncompared.values())
+        yield (
+            compared != self.pairs,
+            (
+                f"{compared} pairs of a function and a node type are compared or counted as not, but "
+                f"{self.pairs} were masked"
+            ),
+        )
+        for name, group in hits.groups.items():
+            arms = np.stack([group.sums[arm].sums for arm in ARMS])
+            for cells, why in _impossible(arms, self.settings):
+                where = np.argwhere(np.atleast_2d(cells))
+                arm, cluster = where[0].tolist() if where.size else (0, 0)
+                function = hits.clusters[group.places[cluster]]
+                yield where.size, f"{why}, {ARMS[arm]} of {name} in function {function}"
+
+
+def in_points(hits: Hits) -> Hits:
+    """A table without `masked`, of percent, and log-probabilities of nats."""
+    outcomes, groups = hits.where(measures=OUTCOMES), {}
+    units = np.array([[_UNITS[name]] for name in OUTCOMES])
+    signs = np.array([[-1 if name == "log_probability" else 1] for name in OUTCOMES])
+    for name, group in outcomes.groups.items():
+        sums = {arm: Columns.of(units * (signs * (group.sums[arm].sums / _UNIT))) for arm in ARMS}
+        groups[name] = replace(group, sums=sums)
+    return replace(outcomes, groups=groups, unit="points")
+
+
+def masked(hits: Hits, name: str) -> int:
+    """The masked sub-tokens of a node type."""
+    return int(hits.groups[name].sums[T1].total[-1])
+
+
+def _read(hits: Hits) -> dict[str, np.ndarray]:
+    """Node type -> the functions that the model could read, and whose trees could be compared."""
+    return {name: hits.of(name)[group.sums[T1].sums[-1] > 0] for name, group in hits.groups.items()}
+
+
+def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmission:
+    """The submission of a masking result; `holding`: as of `masked.holding`.
+
+    Raises EntryError for what no board takes.
+    """
+    ledger = result.ledger
+    first = ledger.rows[ledger.rows["copy"] == 0]
+    names = [name for name in result.settings.node_types if len(holding[name])]
+    by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
+    parts, compared = [], 0
+    for name in names:
+        sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
+        sums[:, OUTCOMES.index("log_probability")] = _MISSED
+        if name in by_outcome[HEADLINE]:
+            known = by_outcome[HEADLINE][name].functions
+            columns = np.searchsorted(holding[name], known)
+            of_type = first[first["node_type"] == ledger.node_types.index(name)]
+            sums[:, -1, columns] = of_type["masked"][np.isin(of_type["function"], known)]
+            compared += int(np.count_nonzero(sums[0, -1]))
+            for row, of_types in enumerate(by_outcome.values()):
+                beside = np.isin(of_types[name].functions, known)
+                arms = np.stack([of_types[name].t1[beside], of_types[name].t0[beside]])
+                sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * _UNIT, _LOWEST))
+        parts.append(sums)
+    places = np.concatenate([holding[name] for name in names])
+    groups = np.repeat(names, [len(holding[name]) for name in names]).tolist()
+    both = dict(zip(ARMS, np.concatenate(parts, axis=2)))
+    hits = Hits.of_rows(places, groups, both, MaskedSubmission.LAYOUT.measures)
+    return MaskedSubmission.of_result(
+        result,
+        {MASKING: hits},
+        version=mask_result.MaskProvenance.VERSION,
+        dropped=result.dropped,
+        uncompared=dict(zip(UNCOMPARED, (len(first) - compared, 0))),
+        ledger=ledger.digest(),
+    )
+
+
+def of_result(result: MaskResult, data: Any) -> MaskedSubmission:
+    """The submission of a masking result; `data`: the location of the dataset.
+
+    Raises EntryError for what no board takes.
+    """
+    return make(result, holding(data, result.settings))
+
+
+def _impossible(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:
+    """What no model can have, whatever it predicts: in which arms and functions (2, f) it stands
+    here, and the reason. `arms`: the sums of a node type (2, measures, f)."""
+    current = settings.protocol != PUBLISHED
+    *shares, nats, sub_tokens = np.moveaxis(arms, 1, 0)
+    jaccard, sorensen_dice, levenshtein, restored = (share / _UNIT for share in shares)
+    count = sub_tokens[0]
+    most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
+    unlike = (sorensen_dice < jaccard - _ROUNDED) | (sorensen_dice > most + _ROUNDED)
+    tokens = count * np.array([[1], [settings.draws]])
+    broken = np.abs(restored * tokens - np.round(restored * tokens)) > tokens / _UNIT
+    broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
+    # a true sub-token that is not the most likely one has a probability of at most a half
+    likely = -nats / _UNIT > math.log(0.5) * (1 - restored) + 0.001
+    missed = count == 0
+    nothing = (nats == _MISSED) & (np.stack(shares) == 0).all(axis=0)
+    yield arms.min(axis=1) < 0, "a number is below 0"
+    yield sub_tokens[1:] != count, "other sub-tokens are masked in T1"
+    yield missed & ~nothing, "nothing is masked, and yet restored"
+    yield count > settings.max_length, "no function has so many masked sub-tokens"
+    yield np.max(shares, axis=0) > _UNIT, "a share is above 1"
+    yield broken, "the restored share is not one of its masked sub-tokens"
+    yield np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"
+    yield unlike, "Jaccard allows no such Sorensen-Dice"
+    yield levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"
+    yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
+    unchanged = current & (restored == 1) & (jaccard < 1)
+    yield unchanged, "every sub-token is restored, but the tree is another"

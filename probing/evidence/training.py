@@ -1,0 +1,263 @@
+"""While a model trains: what it knows of syntax, in a few numbers of one call, and a callback that logs them.
+
+The functions are those of the embedded sample, of which each call reads the same few. All that does not depend on the
+model, such as labels and baselines, is made once per process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import TrainerCallback
+
+from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
+from codesyntax_dataset.protocol import BEST_BASELINE
+from probing.evidence import baselines
+from probing.evidence.beyond import beyond
+from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
+from probing.instruments.attention.offsets import AVOIDED
+from probing.instruments.attention.probe import Probing
+from probing.instruments.likelihood.likelihood import Preferring, Surprising
+from probing.instruments.likelihood.result import BITS, CLOSING
+from probing.instruments.masking.mask import Masking, chosen_types
+from probing.models.load import CAUSAL, MASKED, head_of_class
+from probing.models.loaded import error_line, quiet
+from probing.runs.data import Functions, read_functions
+from probing.runs.experiment import Experiment, R, run
+from probing.runs.progress import silent
+from probing.runs.session import Session
+from probing.runs.settings import Sample
+
+if TYPE_CHECKING:
+    import transformers
+
+logger = logging.getLogger(__name__)
+
+FUNCTIONS = 64
+"""How many functions of each split are read, if there are so many, and how many minimal pairs."""
+
+_MASKED = 4  # one in so many of them is masked: all its nodes, which takes as long as reading the others
+
+_BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
+
+EVALUATION, SAVE = "evaluation", "save"
+"""When a callback evaluates, if not every so many steps."""
+
+
+@checked
+def evaluate(
+    model: Any, tokenizer: Any, *, language: str = "python", functions: Positive = FUNCTIONS
+) -> dict[str, float]:
+    """What a model in memory knows of syntax: a few numbers, on functions of the embedded sample.
+
+    The model stays as it is: its mode, attention implementation, gradients and precision, and the state of random
+    generators. Nothing is printed, and processes beside this one do nothing. Heads are chosen on the split
+    `validation`, so that few functions suffice.
+
+    Args:
+        model: a transformers model in float32, bfloat16 or float16, on any device, with or without its head.
+        tokenizer: its own.
+        language: of the functions: one of code.
+        functions: how many are drawn from each split, and how many minimal pairs; always the same. A quarter of them is
+            masked.
+
+    Returns:
+        Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the heads, rule `first`,
+        mean over relations; `syntax/best_rule`: that of the better of an offset and a keyword, on the same edges;
+        `syntax/beyond_offset`: that of the heads on edges that the best offset of their relation misses. Of a decoder
+        also `syntax/preference`, the minimal pairs of which it finds the text that parses likelier, and
+        `syntax/surprisal` of the closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as
+        frequent, in bits. Of a masked language model also `syntax/restored`, the masked sub-tokens of syntax nodes that
+        it restores, mean over node types. A number without anything to measure is left out.
+
+    Raises ModelError for a model that cannot be probed, and UnknownName for another language.
+    """
+    known = [name for name in LANGUAGES if f"{name}_pairs" in CONFIGS]
+    if language not in known:
+        raise UnknownName("language of code", language, known)
+    if not isinstance(model, torch.nn.Module):
+        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model in memory")
+    with silent(), quiet(), _in_own_precision(model):
+        session = Session((model, tokenizer), dtype=getattr(model, "dtype", "float32"), alone=True)
+        numbers = _of_attention(session, language, functions)
+        head = head_of_class(type(model))
+        if head is CAUSAL:
+            numbers |= _of_decoder(session, language, functions)
+        elif head is MASKED:
+            numbers |= _of_masked(session, language, functions)
+    return {f"syntax/{name}": number for name, number in numbers.items() if not math.isnan(number)}
+
+
+def _of_attention(session: Session, language: str, functions: int) -> dict[str, float]:
+    """The scores of heads, and of the best rule on the same edges."""
+    reads = [_read(language, split, functions) for split in ("validation", "test")]
+    results = [_run(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
+    validation, test = (result.ledger for result in results)
+    read = [tuple(np.unique(ledger.function).tolist()) for ledger in (validation, test)]
+    numbers = {
+        "held_out": _mean(held_out(validation, test)),
+        "best_rule": _best_rule(language, results[0].settings.direction, *read),
+    }
+    hard = beyond(validation, test, AVOIDED[0])
+    return numbers if hard is None else {**numbers, "beyond_offset": _mean(hard.chosen)}
+
+
+def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
+    """How often it prefers what parses, and how well it foresees how nodes end."""
+    pairs, read = (_read(config, "test", functions) for config in (f"{language}_pairs", language))
+    preferred = _run(Preferring(session, pairs, _BATCH_TOKENS))
+    foreseen = _run(Surprising(session, read, _BATCH_TOKENS, chosen_types(language, None)))
+    closing = foreseen.ledger.of(CLOSING).rows
+    return {
+        "preference": preferred.accuracy.whole,
+        "surprisal": _average(closing[BITS]),
+        "surprisal_matched": _average(closing[f"control_{BITS}"]),
+    }
+
+
+def _of_masked(session: Session, language: str, functions: int) -> dict[str, float]:
+    """How many sub-tokens of masked nodes it restores."""
+    read = _read(language, "test", -(-functions // _MASKED))
+    types = chosen_types(language, None)
+    masked = _run(Masking(session, read, types, draws=1, batch_tokens=_BATCH_TOKENS))
+    return {"restored": _average([scores.t1.restored for scores in masked.node_types.values()])}
+
+
+@contextlib.contextmanager
+def _in_own_precision(model: Any) -> Iterator[None]:
+    """Run the model in the precision of its weights, even where a Trainer lets it compute in another one."""
+    replaced = vars(model).pop("forward", None)  # in mixed precision, accelerate puts its own in place
+    try:
+        with torch.autocast(next(model.parameters()).device.type, enabled=False):
+            yield
+    finally:
+        if replaced is not None:
+            model.forward = replaced
+
+
+def _run(experiment: Experiment[Any, R]) -> R:
+    """The result of an experiment that one process runs."""
+    result = run(experiment)
+    assert result is not None
+    return result
+
+
+def _mean(chosen: ChosenHits) -> float:
+    """With one guess, by the rule `first`, over relations."""
+    return float(chosen.at(ONE_GUESS).hits.mean(chosen.system).value[0])
+
+
+def _average(numbers: Any) -> float:
+    return float(np.mean(numbers)) if len(numbers) else math.nan
+
+
+@cache
+def _sample(language: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder, which is removed when the process ends, with the embedded functions and minimal pairs of a language."""
+    folder = tempfile.TemporaryDirectory(prefix="codesyntax-")
+    build("sample", [language, f"{language}_pairs"], Path(folder.name, "codesyntax"))
+    return folder
+
+
+@cache
+def _read(config: str, split: str, functions: int) -> Functions:
+    """So many functions or minimal pairs of a split, drawn."""
+    data = Path(_sample(language_of(config).name).name, "codesyntax")
+    return read_functions(data, config, split, limit=Sample(size=functions, seed=0))
+
+
+@cache
+def _best_rule(language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]) -> float:
+    """The score of the better of an offset and a keyword for each relation, on functions by their places."""
+    data = Path(_sample(language).name, "codesyntax")
+    validation, test = (
+        baselines.read_edges(data, language, split, np.array(places))
+        for split, places in (("validation", chosen_on), ("test", scored))
+    )
+    _, hits = baselines.chosen_on(validation, test, direction)
+    return _mean(hits[BEST_BASELINE])
+
+
+class SyntaxCallback(TrainerCallback):
+    """Logs `evaluate` through a Trainer, so that its history and all that it reports to have `syntax/held_out` and so
+    on.
+
+        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=500))
+
+    The model is evaluated before the first step, then every so many steps, and after the last. Of several processes the
+    main one evaluates, and the others wait. What goes wrong is said once, and the training goes on without further
+    evaluations. Models whose weights are spread over processes (FSDP, DeepSpeed) are not evaluated.
+
+    Args:
+        trainer: the one to which it is added.
+        tokenizer: that of the model; by default the `processing_class` of the trainer.
+        every: so many steps, or after each `evaluation` or `save` of the trainer.
+        language, functions: as of `evaluate`.
+
+    Raises ArgumentError for another `every`, or without a tokenizer.
+    """
+
+    def __init__(
+        self,
+        trainer: transformers.Trainer,
+        tokenizer: Any = None,
+        *,
+        every: int | str = 500,
+        language: str = "python",
+        functions: int = FUNCTIONS,
+    ):
+        self.trainer, self.every = trainer, every
+        self.tokenizer = trainer.processing_class if tokenizer is None else tokenizer
+        self.options: dict[str, Any] = {"language": language, "functions": functions}
+        self.failed = False
+        if every not in (EVALUATION, SAVE) and (not isinstance(every, int) or every < 1):
+            raise ArgumentError(f"every is {every!r}, expected a number of steps, {EVALUATION!r} or {SAVE!r}")
+        if self.tokenizer is None:
+            raise ArgumentError("the trainer has no tokenizer as its processing_class: give the tokenizer of the model")
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if isinstance(self.every, int) and state.global_step == 0:
+            self._log(state, control)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        step = state.global_step
+        if isinstance(self.every, int) and (step % self.every == 0 or step == state.max_steps):
+            self._log(state, control)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.every == EVALUATION:
+            self._log(state, control)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.every == SAVE:
+            self._log(state, control)
+
+    def _log(self, state: Any, control: Any) -> None:
+        """Evaluate and log in the main process, while the others wait."""
+        if state.is_world_process_zero and not self.failed:
+            asked = control.should_log
+            try:
+                self.trainer.log(self._evaluated())
+            except Exception as error:  # whatever it is, it must not end a training
+                self.failed = True
+                logger.warning("syntax is not evaluated any more: %s", error_line(error))
+            control.should_log = asked  # logging takes back what the trainer was about to log
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.barrier()
+
+    def _evaluated(self) -> dict[str, float]:
+        if self.trainer.is_fsdp_enabled or self.trainer.is_deepspeed_enabled:
+            raise ModelError("its weights are spread over processes: evaluate what it saves")
+        return evaluate(self.trainer.model, self.tokenizer, **self.options)

@@ -1,0 +1,214 @@
+"""Hits in files, `NAME.hits.parquet`, which are read from people whom nobody knows.
+
+A file has several tables of hits of one `Layout`. It has a row for each table, group and cluster, in
+this order: their numbers, `n`, and a column for each system and measure, named after both. All
+columns are plain numbers. The metadata, under `codesyntax`, is a JSON object: what its maker says
+`about` the hits, and in `hits` the names of tables and groups. A cluster of a table that has none of
+its groups has a row with an `n` of 0.
+
+*Limits.* A file names its own sizes, so none is believed. Columns are compressed by DEFLATE, which
+never unpacks to more than 1,032 times its size; no two of them share bytes; and there are at most
+`_CELLS` numbers for each byte. So what a file costs is in proportion to its bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.safe_files import is_name
+from probing.runs.records import parse, shown
+from probing.stats.hits import PERCENT, Columns, Group, Hits, Measure
+
+SUFFIX = ".hits.parquet"
+
+_METADATA = b"codesyntax"
+_NAMES = "hits"
+_PLACE = ("table", "group", "cluster")
+_KEYS = (*_PLACE, "n")
+_TYPES = {np.dtype(np.int32): "INT32", np.dtype(np.float64): "DOUBLE"}
+_CELLS = 100
+"""The most numbers for each byte of a file. Of the sample, a file has 4."""
+
+_WRITTEN: Any = {
+    "compression": "gzip",
+    "compression_level": 9,
+    "use_dictionary": False,
+    "column_encoding": "BYTE_STREAM_SPLIT",  # a fifth smaller than PLAIN
+    "write_statistics": False,
+    "store_schema": False,
+}
+_LARGEST_HEADER = 2**20
+_UNREADABLE = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+class Layout(NamedTuple):
+    """What the tables of a file have in common: their systems and measures; the type of the sums, whole
+    numbers of 32 bits or floating-point numbers of 64; and of `Hits`, the `unit` and the groups that
+    are `left_out` of means."""
+
+    systems: Sequence[str]
+    measures: Sequence[Measure]
+    number: type = np.int32
+    unit: str = PERCENT
+    left_out: Collection[str] = frozenset()
+
+    @property
+    def columns(self) -> dict[str, np.dtype]:
+        """Name -> type."""
+        sums = [f"{system} {_name(measure)}" for system in self.systems for measure in self.measures]
+        whole, number = np.dtype(np.int32), np.dtype(self.number)
+        return {**dict.fromkeys(_KEYS, whole), **dict.fromkeys(sums, number)}
+
+
+def _name(measure: Measure) -> str:
+    return " ".join(map(str, measure)) if isinstance(measure, tuple) else str(measure)
+
+
+def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -> bytes:
+    """The file of some tables, the same for the same ones; `about`: a JSON object without `hits`."""
+    groups = sorted({name for hits in tables.values() for name in hits.groups})
+    parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
+    columns = layout.columns
+    fields = [pa.field(name, pa.from_numpy_dtype(kind), nullable=False) for name, kind in columns.items()]
+    header = {**about, _NAMES: {"tables": list(tables), "groups": groups}}
+    text = json.dumps(header, allow_nan=False, separators=(",", ":"))
+    rows = np.concatenate(parts, axis=1)
+    arrays = [pa.array(row.astype(kind)) for row, kind in zip(rows, columns.values())]
+    table = pa.table(arrays, pa.schema(fields))
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, table.schema, **_WRITTEN) as writer:
+        writer.write_table(table, row_group_size=len(table))
+        writer.add_key_value_metadata({_METADATA: text})
+    return file.getvalue()
+
+
+def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarray:
+    """The columns of a table, as of `Layout.columns`: (C, rows)."""
+    alone = np.ones(len(hits.clusters), bool)
+    parts = []
+    for name, group in hits.groups.items():
+        alone[group.places] = False
+        sums = [group.sums[system].sums for system in layout.systems]
+        parts.append(_cells(table, groups.index(name), hits.clusters[group.places], group.n, np.concatenate(sums)))
+    nothing = np.zeros((len(layout.columns) - len(_KEYS), np.count_nonzero(alone)))
+    first = groups.index(min(hits.groups)) if hits.groups else 0
+    parts.append(_cells(table, first, hits.clusters[alone], nothing[:1].sum(axis=0), nothing))
+    rows = np.concatenate(parts, axis=1)
+    return rows[:, np.lexsort(rows[len(_PLACE) - 1 :: -1])]
+
+
+def _cells(table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    keys = np.stack([np.full(len(clusters), table), np.full(len(clusters), group), clusters, n])
+    return np.concatenate([keys, sums])
+
+
+@dataclass(frozen=True, eq=False)
+class HitsFile:
+    """A file whose metadata were read: `data`, all of it; `about`: what its maker says."""
+
+    data: bytes
+    about: dict[str, Any]
+    names: dict[str, list[str]]
+
+    @classmethod
+    def open(cls, data: bytes) -> HitsFile:
+        """Raises EntryError for bytes that are no such file."""
+        try:
+            metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
+            header = metadata[_METADATA]
+        except _UNREADABLE as error:
+            raise EntryError(_no_hits_file(error)) from error
+        about = parse(header, _LARGEST_HEADER)
+        if not isinstance(about, dict):
+            raise EntryError(f"the metadata of the file are {shown(about)}, expected an object")
+        return cls(data, about, about.pop(_NAMES, None))
+
+    def tables(self, layout: Layout) -> dict[str, Hits]:
+        """The tables.
+
+        Raises EntryError if they are not of this layout, out of order, or have more hits than things.
+        """
+        try:
+            names = self.names["tables"], self.names["groups"]
+            for texts in names:
+                if not texts or not all(map(is_name, texts)) or len(set(texts)) < len(texts):
+                    raise ValueError("names of tables or groups that are none, or twice")
+            if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
+                raise ValueError("names of groups that are not in order")
+            columns = _read(self.data, layout.columns)
+        except _UNREADABLE as error:
+            raise EntryError(_no_hits_file(error)) from error
+        table, group, *_ = columns
+        steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)
+        rises = (steps[0] > 0) | (steps[0] == 0) & ((steps[1] > 0) | (steps[1] == 0) & (steps[2] > 0))
+        if not rises.all() or (columns[: len(_KEYS)] < 0).any():
+            raise EntryError("rows are not in order by table, group and cluster, each once")
+        for numbers, texts in ((table, names[0]), (group, names[1])):
+            if not np.array_equal(np.unique(numbers), np.arange(len(texts))):
+                raise EntryError(f"rows are not of all of {', '.join(map(shown, texts[:3]))}, ...")
+        ends = np.searchsorted(table, np.arange(len(names[0]) + 1))
+        return {
+            name: _hits(columns[:, start:end], names[1], name, layout)
+            for name, start, end in zip(names[0], ends, ends[1:])
+        }
+
+
+def _no_hits_file(reason: object) -> str:
+    why = " ".join(str(reason).split())[:150]
+    return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export --format entry`"
+
+
+def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
+    """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
+    parquet = pq.ParquetFile(io.BytesIO(data))
+    metadata, schema = parquet.metadata, parquet.schema
+    if set(metadata.metadata) != {_METADATA} or metadata.num_row_groups != 1:
+        raise ValueError("other metadata, or several row groups")
+    if schema.names != list(columns) or len(schema) != len(columns):
+        raise ValueError("other columns")
+    chunks = [metadata.row_group(0).column(number) for number in range(len(schema))]
+    for place, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
+        column = schema.column(place)
+        plain = column.path == chunk.path_in_schema == name and column.logical_type.type == "NONE"
+        plain &= column.max_definition_level == column.max_repetition_level == 0
+        if not plain or column.physical_type != _TYPES[kind] or chunk.compression != "GZIP" or chunk.file_path:
+            raise ValueError(f"a column {shown(name)} of another kind")
+        if chunk.num_values != metadata.num_rows or chunk.total_compressed_size < 0:
+            raise ValueError("columns of other sizes")
+    if sum(chunk.total_compressed_size for chunk in chunks) > len(data):
+        raise ValueError("columns that share bytes")
+    if not 0 < metadata.num_rows * len(chunks) <= _CELLS * len(data):
+        raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
+    table = parquet.read(use_threads=False)
+    numbers = np.empty((len(chunks), metadata.num_rows), np.result_type(*columns.values()))
+    for row, column in zip(numbers, table.columns):
+        row[:] = column.to_numpy()
+    return numbers
+
+
+def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
+    _, group, cluster, n = columns[: len(_KEYS)].astype(np.int64)
+    sums = columns[len(_KEYS) :].reshape(len(layout.systems), len(layout.measures), -1)
+    if layout.unit == PERCENT:
+        wrong = ((sums < 0) | (sums > n)).any(axis=(1, 2))
+        if wrong.any():
+            system = layout.systems[int(wrong.argmax())]
+            raise EntryError(f"{table}.{system} has more hits in a function than it has edges, or fewer than none")
+    if not np.isfinite(sums).all() or sums[..., n == 0].any():
+        raise EntryError(f"{table} has numbers that are none, or of nothing")
+    clusters, number_of = np.unique(cluster, return_inverse=True)
+    groups = {}
+    for number in np.unique(group[n > 0]).tolist():
+        rows = np.flatnonzero((group == number) & (n > 0))
+        of_systems = {system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)}
+        groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
+    return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

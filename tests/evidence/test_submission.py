@@ -1,0 +1,213 @@
+"""Submissions: what honest evidence gives is read back, what is forged or broken is refused with its reason."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import json
+import os
+import re
+
+import datasets
+import numpy as np
+import pytest
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.attacks import forgeries
+from support.evidence.entries import of_model, other_model
+from support.evidence.hits_files import arrow_table, in_parquet, written
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS
+from probing.evidence import submission
+from probing.evidence.gather import Probed, WholeSplits
+from probing.evidence.protocols import MEASURES, SAME_RELATIONS
+from probing.instruments.attention.result import ProbeResult
+from probing.publish.board import BoardRow
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def honest(evidence):
+    """Of a model that is about as good as the combined baseline where it may guess often."""
+    return of_model(evidence, "user/base", 0.5)
+
+
+@pytest.fixture(scope="module")
+def data(honest):
+    return written(honest)
+
+
+def changed(honest, **fields):
+    """A copy of an entry with other settings."""
+    other = copy.deepcopy(honest)
+    forgeries.settings(other, **fields)
+    return submission.load(written(other))
+
+
+def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_path):
+    file = tmp_path / "one.hits.parquet"
+    file.write_bytes(data)
+    read = submission.load(file)
+    assert read.said() == {name: of for name, of in honest.items() if name not in ("tables", "measures")}
+    made = evidence.submission()
+    assert made.to_bytes() == evidence.submission().to_bytes()
+    again = submission.load(made.to_bytes())
+    assert (again.said(), again.difference(made), again.table) == (made.said(), None, made.table)
+    assert made.signature == evidence.probed.test.signature
+    assert len(made.to_bytes()) < 24_000  # of 40 functions
+    verified = submission.Verified(functions=70, of=70)
+    assert made.claiming(verified).verified == verified and made.claiming(verified).difference(made) is None
+
+
+def test_numbers_are_those_of_the_report(evidence):
+    """Every score, bound, difference and p, though the submission has nothing but hits."""
+    other = other_model(evidence, "user/base", 0.5)
+    made, expected_of = other.submission(), other.scores
+    found = [made.scores("model"), made.scores("model", "combined")]
+    means = {name: (expected_of["protocols"][name]["scores"], expected_of["differences"][name]) for name in PROTOCOLS}
+    means[SAME_RELATIONS] = expected_of["same_relations"]["scores"], expected_of["same_relations"]["differences"]
+    for mean, rule, k in found[0]:
+        if mean == BEYOND_OFFSET:
+            at = MEASURES.index((rule, int(k)))
+            chosen = other.beyond[1].chosen
+            expected = chosen.hits.mean(chosen.system).at(at)[:3]
+            *difference, p, _ = other.beyond_compared[1].mean.at(at)
+        else:
+            of_mean, tested = means[mean]
+            expected, difference, p = of_mean[rule][k], tested[rule][k].difference, tested[rule][k].p
+        score, gained = (of[mean, rule, k] for of in found)
+        assert (*score[:3], *gained[:4]) == pytest.approx((*expected, *difference, p), abs=1e-9)
+    for kind in BASELINES:
+        for (mean, rule, k), score in made.scores(kind).items():
+            if mean in PROTOCOLS:
+                baseline = expected_of["baselines"][mean][kind]["scores"][rule][k]
+                assert score[:3] == pytest.approx(tuple(baseline), abs=1e-9)
+    for protocol in PROTOCOLS:
+        relations, hits = expected_of["protocols"][protocol]["relations"], made.tables[protocol]
+        assert hits.names == sorted(relations)
+        for measure, (rule, k) in enumerate(hits.measures):
+            for column, name in enumerate(hits.names):
+                cell = relations[name][rule][str(k)]
+                assert hits.scores("model")[measure, column] == pytest.approx(cell["score"][0], abs=1e-9)
+                assert made.head(protocol, column, measure) == f"{cell['layer']}-{cell['head']}"
+
+
+@pytest.mark.parametrize("at", [(), ("settings",), ("run",), ("chosen_on",), ("ledgers",), ("chosen", "published")])
+@pytest.mark.parametrize("field", ["signature", "scores", "tables"])
+def test_a_number_that_is_derived_is_an_unknown_field(at, field, honest):
+    """Nothing that follows from hits can be said."""
+    table, about = arrow_table(honest)
+    functools.reduce(dict.__getitem__, at, about := copy.deepcopy(about))[field] = 0.5
+    with pytest.raises(EntryError, match=f"has an unknown field '{field}'"):
+        submission.load(in_parquet(table, json.dumps(about)))
+
+
+def test_file_names_tell_settings_apart_and_are_safe(honest):
+    changes = {"revision": "1" * 40, "dtype": "bfloat16", "max_length": 100, "model": "user/tiny"}
+    names = {changed(honest, **{name: value}).file_name for name, value in changes.items()}
+    names.add(changed(honest).file_name)
+    assert len(names) == 5
+    assert all(re.fullmatch(r"\w[\w.-]*\.hits\.parquet", name, re.ASCII) for name in names)
+
+
+@pytest.mark.parametrize("forgery", forgeries.ENTRIES, ids=lambda forgery: forgery.name)
+def test_forged_entries(forgery, honest, tmp_path):
+    file = tmp_path / "one.hits.parquet"
+    forgery.write(file, honest)
+    with pytest.raises(EntryError, match=forgery.reason) as refused:
+        submission.load(file)
+    message = str(refused.value)
+    assert len(message) < 400
+    assert message.isprintable()
+
+
+def test_an_entry_of_an_earlier_format_says_how_to_make_it_again(tmp_path):
+    with pytest.raises(EntryError, match="make it again from its results with `codesyntax export RESULT"):
+        submission.load(tmp_path / "one.json")
+
+
+def test_names_of_models_are_those_of_the_hub(honest):
+    for name in ("a", "user/a.b-c_d", "user/a.", "user./a", "a--b/c", "a/b.git", "a/.b", "a/b-", "a/b/c", "a" * 97):
+        try:
+            validate_repo_id(name)
+        except HFValidationError:
+            with pytest.raises(EntryError, match="as the Hub allows it"):
+                changed(honest, model=name)
+        else:
+            assert changed(honest, model=name).settings.model == name
+
+
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(EntryError, match="expected a regular file"):
+            submission.load(path)
+    for path in (tmp_path / "nothing", "nul\0"):
+        with pytest.raises(EntryError, match="cannot be read"):
+            submission.load(path)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_change_is_read_or_refused(honest, data):
+    """Nothing but EntryError is ever raised, and what is accepted is what was there."""
+    table, about = arrow_table(honest)
+    about = json.loads(json.dumps(about))
+    for _ in range(data.draw(st.integers(1, 3))):
+        forgeries.change(about, data)
+    try:
+        read = submission.load(in_parquet(table, text := json.dumps(about)))
+        assert read.said() == {name: of for name, of in json.loads(text).items() if name != "hits"}
+    except EntryError as refused:
+        assert str(refused)
+
+
+@settings(max_examples=60, deadline=None)
+@given(place=st.integers(0), put=st.binary(max_size=8), cut=st.integers(0, 20))
+def test_any_bytes_are_read_or_refused(data, place, put, cut):
+    place %= len(data)
+    try:
+        assert submission.load(data[:place] + put + data[place + cut :]).to_bytes()
+    except EntryError as refused:
+        assert str(refused)
+
+
+WORDS = "self if return for in not None while raise def [ ( = + - . , : == import".split()
+
+
+@pytest.fixture(scope="module")
+def all_read(evidence, few_functions):
+    """The scores of the tiny model, which reads all functions; the whole splits; and the code of test."""
+    direction = evidence.probed.test.settings.direction
+    code = datasets.load_dataset(str(few_functions), "python", split="test")["code"]
+    return BoardRow.of("", *[evidence.submission()] * 2), WholeSplits(few_functions, "python", direction), list(code)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_no_tokenizer_gains_by_reading_less(word, evidence, all_read):
+    """It makes of a word more sub-tokens than a model reads, so that functions with it are skipped, here those of test
+    of which heads find less than of others; the choice of heads stays."""
+    honest, whole, codes = all_read
+    found = honest.means
+    spelled = {place for place, code in enumerate(codes) if word in re.findall(r"\w+|[^\w\s]", code)}
+    shares = dict(zip(evidence.hits["held-out"].functions.tolist(), honest.shares[0]))
+    poor = sorted(spelled & shares.keys(), key=shares.get)[: max(1, len(spelled) // 2)]
+    kept = np.setdiff1d(evidence.probed.test.ledger.function, poor)
+    if len(kept) == len(shares):
+        return
+    probed = evidence.probed
+    ledger = probed.test.ledger.only(kept)
+    skips = {"more than 511 sub-tokens": len(shares) - len(kept)}
+    less = ProbeResult.from_ledger(dataclasses.replace(ledger, settings={**ledger.settings, "skips": skips}))
+    made = whole.evidence(Probed(less, probed.validation, probed.files)).submission()
+    scores = made.scores("model")
+    assert made.missed == len(shares) - len(kept)
+    assert scores.keys() == found.keys()
+    for cell, score in scores.items():
+        assert score.value <= found[cell].value + 1e-9
+    assert set(made.on_read) >= {"held-out", "published"}

@@ -1,0 +1,266 @@
+"""Evaluating a model while it trains, and the callback that logs it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Trainer,
+    TrainingArguments,
+)
+
+import probing
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.models.load import load_restoring, load_scoring
+
+OF_HEADS = {"syntax/held_out", "syntax/best_rule", "syntax/beyond_offset"}
+OF_DECODERS = {"syntax/preference", "syntax/surprisal", "syntax/surprisal_matched"}
+
+
+@pytest.fixture(scope="module")
+def decoder():
+    """The embedded decoder and its tokenizer."""
+    loaded = load_scoring("tiny-code-lm", dtype="float32")
+    return loaded.model, loaded.tokenizer
+
+
+def untrained(tokenizer, seed: int = 0, **sizes) -> LlamaForCausalLM:
+    """A decoder in training mode, whose dropout draws at each step."""
+    torch.manual_seed(seed)
+    least = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = LlamaConfig(vocab_size=len(tokenizer), **least, attention_dropout=0.1, initializer_range=0.3, **sizes)
+    return LlamaForCausalLM(config).train()
+
+
+# ---------------------------------------------------------------------------------------------------------- the numbers
+
+
+@pytest.mark.slow
+def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_folder):
+    model, tokenizer = AutoModel.from_pretrained(tiny_model), AutoTokenizer.from_pretrained(tiny_model)
+    numbers = probing.evaluate(model, tokenizer, functions=1000)
+    validation, test = (
+        probing.probe((model, tokenizer), dataset_folder, split=of).ledger for of in ("validation", "test")
+    )
+    scores = []
+    for name in set(validation.relations) & set(test.relations) - set(NOT_IN_MEAN):
+        hits = [of.ranks[0, of.relation == of.relations.index(name)] == 0 for of in (validation, test)]
+        layer, head = np.unravel_index(hits[0].sum(axis=0).argmax(), hits[0].shape[1:])
+        scores.append(100 * hits[1][:, layer, head].mean())
+    assert set(numbers) == OF_HEADS
+    assert numbers["syntax/held_out"] == pytest.approx(np.mean(scores))
+    rule = probing.baseline(dataset_folder).summaries["held-out"]["combined"]["scores"]["first"]["1"]
+    assert numbers["syntax/best_rule"] == pytest.approx(rule[0])
+
+
+def test_of_decoders_they_have_what_is_likely(decoder, tmp_path):
+    numbers = probing.evaluate(*decoder, functions=12)
+    build("sample", ["python", "python_pairs"], tmp_path / "data")
+    pairs = probing.prefer(decoder, tmp_path / "data", sample=12)
+    assert OF_DECODERS <= set(numbers) <= OF_DECODERS | OF_HEADS
+    assert numbers["syntax/preference"] == pairs.accuracy.whole
+    rows = probing.surprise(decoder, tmp_path / "data", sample=12).ledger.rows
+    closing = rows[rows["role"] == 1]
+    assert numbers["syntax/surprisal"] == pytest.approx(closing["bits"].mean())
+    assert numbers["syntax/surprisal_matched"] == pytest.approx(closing["control_bits"].mean())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
+    loaded = load_restoring("tiny-code-mlm")
+    numbers = probing.evaluate(loaded.model.to(dtype), loaded.tokenizer, functions=8)
+    assert set(numbers) - OF_HEADS == {"syntax/restored"}
+    assert numbers["syntax/restored"] == pytest.approx(21, abs=9)  # of the two functions; untrained it is 0
+    assert loaded.model.dtype == dtype
+
+
+def test_other_languages(decoder):
+    assert "syntax/held_out" in probing.evaluate(*decoder, language="go", functions=3)
+    with pytest.raises(UnknownName, match="language of code is 'english'|english"):
+        probing.evaluate(*decoder, language="english")
+    with pytest.raises(ModelError, match="the model is a str, expected a transformers model"):
+        probing.evaluate("tiny-code-lm", decoder[1])
+
+
+# ------------------------------------------------------------------------------------------------- everything as it was
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
+    tokenizer = decoder[1]
+    model = untrained(tokenizer).to(dtype)
+    model.model.layers[1].eval()
+    ids = torch.arange(20)[None]
+    model(input_ids=ids, labels=ids).loss.backward()
+
+    def everything():
+        return [
+            {name: (part.clone(), part.grad.clone()) for name, part in model.named_parameters()},
+            [part.training for part in model.modules()],
+            (model.config._attn_implementation, sorted(vars(model))),
+            (torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()),  # noqa: NPY002
+            (torch.is_grad_enabled(), torch.get_num_threads(), torch.get_float32_matmul_precision()),
+        ]
+
+    before = everything()
+    with warnings.catch_warnings(record=True) as warned:
+        first, second = (probing.evaluate(model, tokenizer, functions=4) for _ in range(2))
+    after = everything()
+    assert after[1:] == before[1:] and first == second and not warned
+    for name, (weight, gradient) in before[0].items():
+        assert torch.equal(weight, after[0][name][0]) and torch.equal(gradient, after[0][name][1])
+    assert capfd.readouterr() == ("", "")
+    assert logging.getLogger("probing").level == logging.NOTSET
+
+
+def test_mixed_precision_is_that_of_training_alone(decoder):
+    expected = probing.evaluate(*decoder, functions=4)
+    model = decoder[0]
+    own = model.forward
+
+    def forward(*arguments, **options):
+        with torch.autocast("cpu", torch.bfloat16):
+            return own(*arguments, **options)
+
+    model.forward = forward
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            assert probing.evaluate(*decoder, functions=4) == expected
+        assert model.forward is forward
+    finally:
+        del model.forward
+
+
+# ----------------------------------------------------------------------------------------------------------- a Trainer
+
+
+def trained(tokenizer, folder, every=None, steps: int = 4, **options):
+    """A Trainer that has trained, with the callback if `every` says when."""
+    rows = np.random.default_rng(0).integers(5, len(tokenizer), (32, 16))
+    arguments = {"max_steps": steps, "logging_steps": 1, "per_device_train_batch_size": 2, "report_to": "none"}
+    arguments = TrainingArguments(str(folder), **{**arguments, "use_cpu": True, "disable_tqdm": True, **options})
+    data = [{"input_ids": row, "labels": row} for row in rows.tolist()]
+    trainer = Trainer(untrained(tokenizer), arguments, train_dataset=data, eval_dataset=data[:2])
+    if every is not None:
+        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=3))
+    trainer.train()
+    return trainer
+
+
+def logged(trainer, name: str = "syntax/held_out") -> list[int]:
+    """The steps at which a number is in the history."""
+    return [entry["step"] for entry in trainer.state.log_history if name in entry]
+
+
+@pytest.mark.parametrize("options", [{}, {"bf16": True}, {"gradient_accumulation_steps": 2}])
+def test_a_training_is_the_same_with_the_callback(decoder, tmp_path, options):
+    tokenizer = decoder[1]
+    alone, watched = trained(tokenizer, tmp_path, **options), trained(tokenizer, tmp_path, 2, **options)
+    losses = [[entry["loss"] for entry in of.state.log_history if "loss" in entry] for of in (alone, watched)]
+    assert losses[0] == losses[1] and len(losses[0]) == 4
+    for one, other in zip(alone.model.parameters(), watched.model.parameters()):
+        assert torch.equal(one, other)
+    assert logged(watched) == [0, 2, 4] and logged(alone) == []
+    assert logged(watched, "syntax/preference") == [0, 2, 4]
+
+
+def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
+    trainer = trained(decoder[1], tmp_path, "save", save_steps=2)
+    state = json.loads((tmp_path / "checkpoint-4" / "trainer_state.json").read_text())
+    assert logged(trainer) == [2, 4] and "syntax/held_out" in str(state["log_history"])
+    for step in logged(trainer):
+        entry = next(
+            entry for entry in trainer.state.log_history if "syntax/held_out" in entry and entry["step"] == step
+        )
+        model = AutoModelForCausalLM.from_pretrained(tmp_path / f"checkpoint-{step}")
+        numbers = probing.evaluate(model, decoder[1], functions=3)
+        assert numbers == {name: entry[name] for name in numbers}
+
+
+def test_at_each_evaluation(decoder, tmp_path):
+    trainer = trained(decoder[1], tmp_path, "evaluation", eval_strategy="steps", eval_steps=3)
+    assert logged(trainer) == [3, 4] == logged(trainer, "eval_loss")  # it evaluates at the end, too
+
+
+def test_tensorboard_has_the_numbers(decoder, tmp_path, monkeypatch):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
+    trainer = trained(decoder[1], tmp_path, 2, report_to="tensorboard")
+    events = accumulator.EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    (name,) = (tag for tag in events.Tags()["scalars"] if tag.endswith("syntax/held_out"))
+    values = [entry["syntax/held_out"] for entry in trainer.state.log_history if "syntax/held_out" in entry]
+    assert [event.step for event in events.Scalars(name)] == [0, 2, 4]
+    assert [event.value for event in events.Scalars(name)] == pytest.approx(values)
+
+
+def test_a_failure_is_said_once_and_ends_nothing(decoder, tmp_path, monkeypatch, caplog):
+    def fail(*_, **__):
+        raise RuntimeError("out of\nmemory")
+
+    monkeypatch.setattr("probing.evidence.training.evaluate", fail)
+    trainer = trained(decoder[1], tmp_path, 1)
+    assert trainer.state.global_step == 4 and logged(trainer) == []
+    messages = [record.getMessage() for record in caplog.records if record.name == "probing.evidence.training"]
+    assert messages == ["syntax is not evaluated any more: RuntimeError: out of memory"]
+
+
+def test_what_a_callback_cannot_be(decoder, tmp_path):
+    trainer = Trainer(untrained(decoder[1]), TrainingArguments(str(tmp_path), use_cpu=True, report_to="none"))
+    for every in (0, -1, "epoch", 1.5):
+        with pytest.raises(ArgumentError, match="expected a number of steps, 'evaluation' or 'save'"):
+            probing.SyntaxCallback(trainer, decoder[1], every=every)
+    with pytest.raises(ArgumentError, match="no tokenizer"):
+        probing.SyntaxCallback(trainer)
+
+
+TWO = """
+import sys, torch
+from pathlib import Path
+sys.path[:0] = [{root!r}, {tests!r}, {here!r}]
+from probing.models.load import load_tokenizer
+from test_training import logged, trained
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+folder, tokenizer = Path({folder!r}), load_tokenizer("tiny-code-lm")[0]
+runs = [trained(tokenizer, folder, every, ddp_backend="gloo") for every in (None, 2)]
+same = all(torch.equal(one, other) for one, other in zip(*(run.model.parameters() for run in runs)))
+losses = [[entry["loss"] for entry in run.state.log_history if "loss" in entry] for run in runs]
+(folder / f"{{rank}}").write_text(f"{{same}} {{losses[0] == losses[1]}} {{logged(runs[1])}}")
+"""
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_evaluates(tmp_path):
+    script = tmp_path / "two.py"
+    places = {"root": str(ROOT), "tests": str(ROOT / "tests"), "here": str(ROOT / "tests" / "evidence")}
+    script.write_text(textwrap.dedent(TWO.format(**places, folder=str(tmp_path))))
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--standalone",
+        str(script),
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert [(tmp_path / rank).read_text() for rank in "01"] == ["True True [0, 2, 4]", "True True []"]

@@ -1,0 +1,69 @@
+"""Files of hits of any instrument: read back as they were, with any reader of Parquet."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from codesyntax_dataset.errors import EntryError
+from probing.stats.hits import Hits
+from probing.stats.hits_file import HitsFile, Layout, save
+
+COUNTS = Layout(("model", "offset"), (("first", 1), ("first", 3)))
+BITS = Layout(("words", "both"), ("bits",), np.float64, unit="bits")
+
+
+def counted() -> Hits:
+    """Functions 2, 5 and 9; `b` is not in the last."""
+    model = np.array([[1, 0, 2, 0, 1], [1, 1, 2, 1, 1]])
+    groups = ["a", "b", "a", "b", "a"]
+    sums = {"model": model, "offset": 0 * model}
+    return Hits.of_rows(np.array([2, 2, 5, 5, 9]), groups, sums, COUNTS.measures, np.array([2, 1, 2, 1, 3]))
+
+
+def same(first: Hits, second: Hits) -> bool:
+    return list(first.content()) == list(second.content())
+
+
+def test_tables_come_back_as_they_were():
+    """One lacks a group, and so has a function without any."""
+    tables = {"all": counted(), "b": counted().where(groups=["b"])}
+    data = save(tables, COUNTS, {"model": "user/base"})
+    file = HitsFile.open(data)
+    assert file.about == {"model": "user/base"}
+    again = file.tables(COUNTS)
+    assert list(again) == ["all", "b"] and all(same(again[name], tables[name]) for name in tables)
+    assert again["b"].clusters.tolist() == [2, 5, 9] and again["b"].of("b").tolist() == [2, 5]
+    assert save(again, COUNTS, {"model": "user/base"}) == data
+
+
+def test_rows_by_hand():
+    columns = pq.read_table(io.BytesIO(save({"all": counted()}, COUNTS, {}))).to_pydict()
+    assert columns["group"] == [0, 0, 0, 1, 1] and columns["cluster"] == [2, 5, 9, 2, 5]
+    assert columns["n"] == [2, 2, 3, 1, 1]
+    assert (columns["model first 1"], columns["model first 3"]) == ([1, 2, 1, 0, 0], [1, 2, 1, 1, 1])
+
+
+def test_amounts_keep_every_digit():
+    """Such as bits, which are no counts."""
+    sums = {"words": np.array([[0.1, 2 / 3, -1e-9]]), "both": np.array([[1e9, 0.0, 3.5]])}
+    hits = Hits.of_rows(np.arange(3), ["a"] * 3, sums, ("bits",), unit="bits")
+    (again,) = HitsFile.open(save({"bits": hits}, BITS, {})).tables(BITS).values()
+    assert same(again, hits)
+
+
+def test_a_file_of_another_layout_is_refused():
+    data = save({"all": counted()}, COUNTS, {})
+    with pytest.raises(EntryError, match="no hits file, or a damaged one .other columns"):
+        HitsFile.open(data).tables(BITS)
+    with pytest.raises(EntryError, match="a column 'model first 1' of another kind"):
+        HitsFile.open(data).tables(COUNTS._replace(number=np.float64))
+
+
+def test_numbers_that_are_none_are_refused():
+    hits = Hits.of_rows(np.arange(2), ["a"] * 2, dict.fromkeys(BITS.systems, np.array([[np.nan, 1]])), ("bits",))
+    with pytest.raises(EntryError, match="numbers that are none"):
+        HitsFile.open(save({"bits": hits}, BITS, {})).tables(BITS)
