@@ -40,11 +40,14 @@ Cell = Any
 interval) or the value alone; a difference is [value, low, high, p]; an effect is the
 same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
+SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
+"""The meaning of the colours of a table, in short: for the first screen."""
+
 COLOURED = (
-    f"Green or orange: p up to {ALPHA}. Intervals are not corrected for several tests, so one may exclude 0 although "
+    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
     "the corrected p does not separate the difference from 0."
 )
-"""The meaning of the colours of a table, for its notes."""
+"""The same in full, for the notes of tables."""
 
 
 def separated(p: float) -> bool:

@@ -13,7 +13,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.beyond import LEAST_EDGES
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.report import beyond, figures, means
-from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
+from probing.report.document import SIGNIFICANT, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
@@ -99,20 +99,16 @@ def models(
         columns.append(
             Column("all heads add, bits", COST, of=lambda _, model, *hard: bits.get(same_run(model.settings)))
         )
-        adds = (
-            " All heads add: the bits that the attention of all heads adds to words and positions; a section "
-            "below explains it."
-        )
+        adds = " All heads add: bits beside words and positions."
     return Table(
         "models",
         f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
         columns,
         rows,
-        "Percent with 95 % intervals, mean over relations. Held-out: heads, offsets and keywords are chosen on "
-        "validation and scored on unseen functions. Best baseline: for each relation, the better of a fixed offset "
-        "and a keyword. Beyond the best offset: the edges that this offset misses, in relations with at least "
-        f"{LEAST_EDGES} such edges. Chance: a guess that ignores the code and draws from their distances. p: "
-        f"corrected (Holm) for the models of a config. {COLOURED}{adds}{DIRECTIONS * several}",
+        "Percent with 95 % intervals, mean over relations. Held-out: chosen on validation, scored on unseen functions. "
+        "Best baseline: the better of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, "
+        f"in relations with at least {LEAST_EDGES}. Chance: a guess by their distances. p: corrected (Holm) for the "
+        f"models of a config. {SIGNIFICANT}{adds}{DIRECTIONS * several}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 

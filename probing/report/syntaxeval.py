@@ -141,9 +141,8 @@ def _verdicts(group: MaskedModels) -> Table:
             ]
             for kind in types
         ],
-        f"Lower: less is restored of the type than of the control, which masks {RANDOM[group.settings.control]}. "
-        f"{AS_FILLED.capitalize()}: a filler without a model has as much, so the outcome shows nothing. p: corrected "
-        f"(Holm) over node types and three outcomes. Node types in at least {FEW_CLUSTERS} functions.",
+        f"Lower: less is left than of the control, {RANDOM[group.settings.control]}. {AS_FILLED.capitalize()}: a "
+        "filler without a model has as much, so the outcome shows nothing. p: corrected (Holm).",
     )
 
 
