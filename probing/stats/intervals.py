@@ -8,7 +8,7 @@ function or, where asked, a repository. Attention heads are not chosen again: an
 (`influence_of`). The 95 % interval is that of Student's t of the influences after Hall's transformation, which removes
 their skewness (1992, Journal of the Royal Statistical Society B 54), with Satterthwaite's degrees of freedom
 (`degrees_of`) of the clusters in which two systems differ. The p of a difference is that of the same t, so the two
-agree. It is never below the smallest that exchanging two systems in so many clusters can give. Nothing is drawn; how
+agree. It is never below SMALLEST_P, or the smallest that exchanging two systems in so many clusters can give. Nothing is drawn; how
 often intervals hold and tests reject is measured by tests/benchmarks/intervals.py. A BCa bootstrap with Student's
 levels, which this replaced, held less often in few clusters: 91.8 % for normal and 91.6 % for exponential scores of 8.
 Random exchanges of whole means took what differs between groups for noise: they hardly ever told a model apart that is
@@ -46,7 +46,10 @@ POWER = 0.8
 """With which a difference is found that is called detectable."""
 
 PERMUTATIONS = 9999
-"""Random exchanges of a test: the smallest p-value is 1 / 10000."""
+"""Random exchanges of a test."""
+
+SMALLEST_P = 1 / (1 + PERMUTATIONS)
+"""The smallest p-value of all tests."""
 
 _SEED = 0
 """Of the exchanges: the same numbers come out each time."""
@@ -198,7 +201,7 @@ def mean_estimate(
     if clusters > 2:
         low, high = interval(value, varying, degrees)
     if differences is not None:
-        p = np.maximum(influence_p(value, varying, degrees), min(1.0, 2.0 ** (1 - clusters)))
+        p = np.maximum(influence_p(value, varying, degrees), min(1, max(SMALLEST_P, 2.0 ** (1 - clusters))))
         low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)
 
