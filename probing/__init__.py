@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probing.evidence.baselines import baseline
     from probing.evidence.compared import compare
+    from probing.evidence.scores import scores
     from probing.evidence.training import SyntaxCallback, evaluate
     from probing.instruments.attention.ledger import RankLedger
     from probing.instruments.attention.probe import probe, probe_models, probe_training
@@ -52,6 +53,7 @@ __all__ = [
     "probe_training",
     "report",
     "reproduce",
+    "scores",
     "show",
     "show_labels",
     "show_masked",
@@ -81,6 +83,7 @@ _PUBLIC = {
     "probe_training": "probing.instruments.attention.probe",
     "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
+    "scores": "probing.evidence.scores",
     "show": "probing.report.show",
     "show_labels": "probing.report.dataset",
     "show_masked": "probing.report.show",

@@ -176,7 +176,6 @@ def figures_unrendered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "lay_out", lambda figure: figure)
         patch.setattr(figures, "to_svg", lambda figure: f"<svg><desc>{html.escape(sketch(figure))}</desc></svg>")
-        patch.setattr(figures, "to_png", lambda figure: sketch(figure).encode())
         yield
 
 

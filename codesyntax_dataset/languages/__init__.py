@@ -92,8 +92,9 @@ def in_order(relations: Iterable[str]) -> list[str]:
 def annotate(code: str, language: str, variant: str | None = None) -> Annotation:
     """The labels of one function, as in the published CodeSyntax (Shen et al. 2022, section 3).
 
-    `language` is `python`, `java` or another name in `LANGUAGES`; `variant` is one of its variants, by default the
-    first: `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`).
+    `language` is `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`; `variant` is one of
+    its variants, by default the first: `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon`
+    (Java: no dependent ends in `;`).
     Labels depend only on the code, not on the interpreter.
 
     Raises ParseError, with line and column, if the code does not parse, ArgumentError for a language whose labels come
@@ -136,7 +137,9 @@ def _of_treebanks(language: Language) -> ArgumentError:
 
 
 def _known(language: str, variant: str | None) -> tuple[Language, str]:
-    """The language of that name, and its variant, by default the first."""
+    """The language of that name, and its variant, by default the first; or those of a config."""
+    if variant is None and language not in LANGUAGES and language in unedited():
+        language, variant = CONFIGS[language]
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     names = LANGUAGES[language].variant_names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
@@ -21,6 +23,13 @@ _SLICE = " | ".join(
 TABLE = Table(
     grammar="tree_sitter_go",
     brackets=frozenset({"parenthesized_expression", "parenthesized_type"}),
+    suspect=re.compile(rb"<-\s*chan"),
+    refused="""
+        (type_conversion_expression type: (channel_type . "<-" . "chan" @refused @bracketed)
+          ")" @bracketed) ; `<-chan T(x)` receives from `chan T(x)`
+        (type_conversion_expression type: (pointer_type (channel_type . "<-" . "chan" @refused @bracketed))
+          ")" @bracketed)
+    """,
     whole=frozenset({"interpreted_string_literal", "raw_string_literal"}),
     flat=frozenset(
         "argument_list expression_list for_clause literal_element parameter_list range_clause source_file "

@@ -14,6 +14,10 @@ _PARAMETERS = ("required_parameter", "optional_parameter")  # of TypeScript
 _MISREAD = """
     (program (statement_block) @refused) ; a method, whose name and parameters look like a call
     ((call_expression function: (identifier) @refused) (#eq? @refused "await")) ; such as `await (a).b`
+    (call_expression function: [(arrow_function) (update_expression)] arguments: (_) @statement)
+    (subscript_expression object: [(arrow_function) (update_expression)] "[" @statement)
+    (binary_expression left: (arrow_function) operator: _ @statement)
+    ((ERROR) . (expression_statement . (template_string)) @statement)
 """
 _TYPED = """
     [(as_expression) (non_null_expression) (satisfies_expression) (type_annotation) (type_arguments)
@@ -45,7 +49,7 @@ TABLE = Table(
         "switch_body type_annotation type_arguments type_parameters type_predicate_annotation".split()
     ),
     refused=_MISREAD,
-    dialects=(Dialect("tree_sitter_typescript.language_tsx", _TYPED),),
+    dialects=(Dialect("tree_sitter_typescript.language_tsx", _MISREAD + _TYPED),),
     functions=dict.fromkeys(
         "arrow_function function_declaration function_expression generator_function generator_function_declaration "
         "method_definition".split(),
@@ -64,7 +68,11 @@ TABLE = Table(
         Rule("nested_identifier", "Attribute", {"value": "object", "attr": "property"}),
         Rule("nested_type_identifier", "Attribute", {"value": "module", "attr": "name"}),
         Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
-        Rule("await_expression", "Await", {"await": "'await'", "value": "* .. ^<call_expression>/arguments | *"}),
+        Rule(
+            "await_expression",
+            "Await",
+            {"await": "'await' unless */'using'", "value": "* .. ^<call_expression>/arguments | *"},
+        ),
         Rule("call_expression", "Call", {"func": "function", "args": _ARGUMENTS}),
         Rule("switch_case", "Case", {"test": "value", "body": "body"}),
         Rule("formal_parameters/assignment_pattern", "Default", {"name": "left", "value": "right"}),

@@ -123,6 +123,11 @@ class Editing:
     identifier: re.Pattern[str] = re.compile(r"[^\W\d]\w*")
 
 
+def with_line_breaks(text: str) -> str:
+    """The text with a line feed for each carriage return alone, which ended lines once; its length is the same."""
+    return re.sub(r"\r(?!\n)", "\n", text) if "\r" in text else text
+
+
 def _decode(data: bytes) -> str:
     return data.decode("utf-8-sig")
 
@@ -141,11 +146,12 @@ class Language:
     Labels come with a treebank, and then the rest has its default, or they follow from the code by rules:
     `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code
     that does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the dataset card.
-    `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in order, and what cannot
-    be read. Both raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the
-    predictors of the keyword baseline; of equally good ones the first is preferred. `blocks(code, tokens)`: for
-    each token, the first and last token of the block around it. `between_tokens`: matches everything that may
-    separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None.
+    `decode(data)`: the text of a source file by its encoding; `definitions(text)`: the functions in it, in order, and
+    what cannot be read. Both raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions.
+    `keywords`: the predictors of the keyword baseline; of equally good ones the first is preferred.
+    `blocks(code, tokens)`: for each token, the first and last token of the block around it. `between_tokens`:
+    matches everything that may separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et
+    al. 2019), or None.
     `first_validation_id`: the first id of the validation partition of the published labels; None without such
     labels. `grammar`: the package of its tree-sitter grammar, or None; `dialects`: further grammars for code that
     this one cannot read, tried in turn; `frames`: texts before and after a function, tried in turn, with which a
@@ -180,6 +186,10 @@ class Language:
     node_types: tuple[str, ...] = ()
     same_syntax: tuple[tuple[str, str], ...] = ()
     editing: Editing | None = None
+
+    def text_of(self, data: bytes) -> str:
+        """The text of a source file, whatever its encoding and line ends; raises SyntaxError or ValueError."""
+        return with_line_breaks(self.decode(data))
 
     @property
     def units(self) -> str:

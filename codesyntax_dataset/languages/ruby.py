@@ -74,14 +74,14 @@ TABLE = Table(
         re.compile(rb"(?s)\A\s*def\s[^\n=]+[ \t]=[ \t](?P<inside>.*\S)"),  # `def f(x) = puts x`
         re.compile(rb" &(?P<inside>)(?=\s*(?:}|end\b|\Z))"),  # the block of the method, `f x, &`
     ),
-    bracketed="(call receiver: (call block: (do_block)) @bracketed)",  # `f x do end.g { }`
     refused=r"""
+        (call receiver: (call block: (do_block)) @bracketed) ; `f x do end.g { }`
         ([(argument_list (identifier) @refused) (binary left: (identifier) @refused)
           (call !receiver method: (identifier) @refused)]
           (#eq? @refused "do")) ; `f x do end.g do end`
         (call arguments: ((argument_list . (hash)) @refused (#match? @refused "^\\{"))) ; `f { a => b }`, a block
         ((binary left: [(call !arguments) (super) (yield)] operator: "+") @refused
-          (#match? @refused "^[@$\\w.:?!]+[ \t]+[+][^ \t]")) ; `a.b +c`, a call of `b`
+          (#match? @refused "^[@$\\w.:?!]+[ \t]+[+]\\S")) ; `a.b +c`, a call of `b`
         ((call arguments: (argument_list . (block_argument))) @refused
           (#match? @refused "^[@$\\w.:?!]+&[^.&]")) ; `a&b`, taken for `a &b`
         (call receiver: (unary) @refused (#match? @refused "^not\\s")) ; `not (a).b`, taken for `not(a).b`

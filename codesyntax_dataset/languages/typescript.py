@@ -1,9 +1,8 @@
 """TypeScript: the rules of JavaScript with a grammar that reads types.
 
-Types give no edges but those of names with dots, aliases, and children. The grammar (0.23.2) reads `a || b!` as
-`(a || b)!`, `a ?? b as C` as `(a ?? b) as C`, `a as B.C.D` as `(a as B.C).D`, `await f<T>(x).y` as
-`(await f)<T>(x).y`, and `a < (b) || (c) > (d)` as a call with types: functions with such nodes are refused. Where a
-single call is awaited, `await f<T>(x)`, it is clear what is meant.
+Types give no edges but those of names with dots, aliases, and children. Where the grammar (0.23.2) groups operators
+otherwise than the compiler, such as `a || b!`, `a ?? b as C` or `await f<T>(x).y`, they are regrouped. It reads
+`a < (b) || (c) > (d)` as a call with types: functions with such nodes are refused.
 """
 
 from __future__ import annotations
@@ -15,27 +14,58 @@ from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.javascript import JAVASCRIPT
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT_TABLE
 from codesyntax_dataset.languages.language import Dialect
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 
 _WORDS = "await case delete do else in instanceof new of return throw typeof void yield".replace(" ", "|")
 _NAME = rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*"
 _CLOSED = r"(?<=\])|(?<=\))(?=![\s.,;:?)\]}<>=&|*%]|!\Z)"  # not that of `if (a)!b()`
 _ASSERTED = re.compile(rf"(?:{_NAME}|{_CLOSED})(?P<sign>!)(?!=[^=>]|==)".encode())
+_TAGGED = re.compile(  # sql<T>`...`, which is read with brackets around the template
+    rb"[\w$.\])]<(?:[^<>`]|<[^<>`]*>)*>(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)", re.DOTALL
+)
 _MISREAD = """
-    (non_null_expression
-      [(as_expression) (binary_expression) (satisfies_expression) (type_assertion) (unary_expression)] @refused)
     (call_expression function: (non_null_expression (new_expression) @refused))
-    (member_expression object: [(as_expression) (satisfies_expression) (unary_expression)] @refused)
-    (_ [object: (call_expression function: (await_expression) @refused)
-        function: (call_expression function: (await_expression) @refused)])
-    (non_null_expression (call_expression function: (await_expression) @refused))
-    (as_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
-    (satisfies_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
+    (non_null_expression (binary_expression right: (new_expression !arguments)) @refused) ; `a || new B!(c)`
+    (non_null_expression (unary_expression (new_expression !arguments)) @refused)
+    (non_null_expression (await_expression (new_expression !arguments)) @refused)
+    (member_expression object: (as_expression (nested_type_identifier) @bracketed) property: (_) @bracketed)
+    (member_expression object: (as_expression) @refused) ; `a as B.C.D`
+    (instantiation_expression
+      (member_expression object: (as_expression (nested_type_identifier) @bracketed)) (type_arguments) @bracketed)
+    (instantiation_expression (as_expression) @refused)
+    (member_expression object: (satisfies_expression) @refused)
+    (call_expression function: (as_expression) arguments: (_) @statement)
+    (call_expression function: (satisfies_expression) arguments: (_) @statement)
+    (call_expression function: [(as_expression) (update_expression)] type_arguments: (_) @refused)
+    (subscript_expression object: (as_expression) "[" @statement)
+    (lookup_type "[" @statement)
+    (type_query (call_expression arguments: (_) @statement))
+    (new_expression (call_expression (new_expression)) @refused) ; `new new a(b)(c)`
     (call_expression function: (arrow_function) @refused arguments: (template_string)) ; a tag with types: sql<T>`...`
-    ((binary_expression ">" right: (_) @refused) (#match? @refused "^`"))
+    ((binary_expression operator: ">" right: (_) @right) @refused (#match? @right "^`")
+      (#match? @refused "[^ ]>`"))
     (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
     (intersection_type "&" . (intersection_type . "&") @refused)
 """
+
+_BINARY = "binary_expression"
+_LEVELS = (  # of the compiler, which has `as` beside `<`
+    Level("left", _BINARY, "|| ??"),
+    Level("left", _BINARY, "&&"),
+    Level("left", _BINARY, "|"),
+    Level("left", _BINARY, "^"),
+    Level("left", _BINARY, "&"),
+    Level("left", _BINARY, "== != === !=="),
+    Level("postfix", "as_expression satisfies_expression"),
+    Level("left", _BINARY, "< <= > >= in instanceof"),
+    Level("left", _BINARY, "<< >> >>>"),
+    Level("left", _BINARY, "+ -"),
+    Level("left", _BINARY, "* / %"),
+    Level("right", _BINARY, "**"),
+    Level("prefix", "await_expression type_assertion unary_expression"),
+    Level("postfix", "call_expression member_expression non_null_expression subscript_expression"),
+)
 
 TABLE = replace(
     JAVASCRIPT_TABLE,
@@ -45,13 +75,10 @@ TABLE = replace(
         rb"(?<=[<,\s])(?:in|out)(?=\s+(?:out\s+)?[A-Z]\w*\s*(?:[,>=]|extends\b))|(?<=^export )type(?=\s+\*)",
         re.MULTILINE,
     ),
+    operators=Operators(_LEVELS),
+    enclosed=(_TAGGED,),
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
-    dialects=(
-        Dialect(
-            "tree_sitter_typescript.language_tsx",
-            JAVASCRIPT_TABLE.refused + _MISREAD.replace("(type_assertion) ", ""),
-        ),
-    ),
+    dialects=(Dialect("tree_sitter_typescript.language_tsx", JAVASCRIPT_TABLE.refused + _MISREAD),),
 )
 
 TYPESCRIPT = language_by(

@@ -127,7 +127,7 @@ def _parsed(root: Path, folder: Path, config: str, skips: Skips) -> Iterator[tup
 def _decoded(data: bytes, language: Language) -> str | None:
     """The text of a file; None if it is none."""
     try:
-        text = language.decode(data)
+        text = language.text_of(data)
         text.encode()  # a declared encoding may spell unpaired surrogates
         return text
     except (SyntaxError, LookupError, ValueError):

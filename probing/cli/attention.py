@@ -105,19 +105,25 @@ def print_done(everything: Sequence[Done]) -> None:
 
 @main.command()
 @click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH, callback=options.ledgers)
+@click.option("--csv", type=options.FILE, help="Also write every score, difference, interval and p to this CSV file.")
+@click.option(
+    "--data", help="The dataset, for the baselines in the CSV file, if it is no longer where results found it."
+)
 @options.shared("wide as_json")
-def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
+def score(ledgers: tuple[Path, ...], csv: Path | None, data: str | None, wide: bool, as_json: bool) -> None:
     """Recompute all scores from ledgers.
 
     LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, the result beside
     it, or a folder. The command needs neither the model nor torch. From the ledgers of a model on the splits test and
-    validation, it also computes the score beyond offsets.
+    validation, it also computes the score beyond offsets. The CSV file is the table that `probing.scores` returns.
     """
+    from codesyntax_dataset.atomic import write
     from probing.instruments.attention.result import ProbeResult
     from probing.instruments.registry import INSTRUMENTS
-    from probing.report.document import print_parts
+    from probing.report.document import in_csv, print_parts
     from probing.report.results import beyond_offsets, parts
     from probing.runs.ledger_file import instrument_of
+    from probing.runs.saved import result_path
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
@@ -130,6 +136,9 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
             probed.append(result)
     if len(probed) > 1:
         print_parts(beyond_offsets(probed), wide)
+    if csv is not None:
+        frame = probing.scores([result_path(ledger) for ledger in ledgers], data)
+        note(f"wrote {write(csv, frame.map(in_csv, na_action='ignore').to_csv(index=False))}")
 
 
 @main.command()

@@ -34,8 +34,8 @@ DRAWS = 1
 @click.option(
     "--format",
     default="html",
-    type=click.Choice(["html", "latex"]),
-    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF.",
+    type=click.Choice(["html", "latex", "png"]),
+    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
 )
 def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
     """Write a report with all tables and figures.
@@ -78,7 +78,7 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     """Reproduce the tables and figures of a study.
 
     \b
-    codesyntax   Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19
+    codesyntax   Tables 3 to 12, and Figures 2 to 8 and 16 to 19
     syntaxeval   mask Python functions as the study did, and compare estimators
 
     Each table has the study's numbers and the differences beside ours. A cell without a source or model stays empty,

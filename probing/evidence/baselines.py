@@ -32,7 +32,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import datasets
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
@@ -406,6 +405,8 @@ def baseline(
         raise DatasetError(
             "the split validation serves to choose held-out baselines: score another split, such as test"
         )
+    import datasets
+
     if isinstance(data, datasets.Dataset):
         raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
     direction = language_of(config).direction if direction is None else direction

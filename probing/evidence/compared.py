@@ -26,11 +26,14 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
 from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, held_out
+from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compare_means, held_out
 from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
+from probing.instruments.attention.result import at_step
+from probing.models.location import step_of as step_in
 from probing.runs.data import find_data
-from probing.stats.intervals import holm
+from probing.stats.cache import caching
+from probing.stats.intervals import family
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +99,9 @@ def compare(
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
 
-    `one`, `other`: a result or a folder of results of one model, or the name of a model among `results`, files or
-    folders that `probe` wrote. Heads are chosen on validation (held-out).
+    `one`, `other`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
+    wrote, the name of a model, or of a checkpoint, such as `NAME at step 100` or the path of its folder. Heads are
+    chosen on validation (held-out).
 
     Raises LedgerError for what is no result, for several models where one is expected, and for two that share neither
     data nor functions; UnknownName for a name that is not among `results`.
@@ -107,7 +111,8 @@ def compare(
     if not shared:
         there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
         raise LedgerError(f"{' and '.join(there)}: probe both on the same data, config, split and direction")
-    return [_compared(sides[0][place], sides[1][place]) for place in shared]
+    with caching():
+        return [_compared(sides[0][place], sides[1][place]) for place in shared]
 
 
 def _words(place: _Place) -> str:
@@ -116,12 +121,15 @@ def _words(place: _Place) -> str:
 
 def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> dict[_Place, Probed]:
     """The results of a model, by what two must share."""
-    probed = find([side] if Path(side).exists() else list(results)) if results or Path(side).exists() else []
-    if not Path(side).exists():
-        names = list(dict.fromkeys(one.test.settings.model for one in probed))
-        if str(side) not in names:
+    path = Path(side)
+    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not results):
+        probed = find([side])
+    else:
+        among = find(list(results)) if results else []
+        probed = [one for one in among if _is_named(one, path)]
+        if not probed:
+            names = list(dict.fromkeys(map(_name, among)))
             raise UnknownName("result or name of a model among the results", str(side), names)
-        probed = [one for one in probed if one.test.settings.model == str(side)]
     models = [one for one in probed if one.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
     for model in models:
@@ -134,10 +142,21 @@ def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> 
     return places
 
 
+def _name(probed: Probed) -> str:
+    return at_step(probed.test.settings.model, probed.test.run.step)
+
+
+def _is_named(probed: Probed, side: Path) -> bool:
+    """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that `side` names."""
+    model, step = probed.test.settings.model, probed.test.run.step
+    named = str(side) in (model, at_step(model, step))
+    return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
+
+
 def _compared(one: Probed, other: Probed) -> ModelsCompared:
     test, validation = shared_functions([one, other])
     settings = one.test.settings
-    names = one.test.settings.model, other.test.settings.model
+    names = _name(one), _name(other)
     if names[0] == names[1]:
         names = one.files["test"].name, other.files["test"].name
     if not (len(test) and len(validation)):
@@ -282,15 +301,14 @@ def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
     steps, baseline = [model.only(names).at(ONE_GUESS) for model in models], offsets.only(names).at(ONE_GUESS)
     means = [step.hits.mean(step.system).at(0) for step in steps]
-    differences = [compare_hits(step, baseline).mean.at(0) for step in steps]
-    p = holm(np.array([difference.p for difference in differences]))
+    differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)
     of_offsets = baseline.hits.scores(baseline.system)[0]
     kept = [place for place, name in enumerate(names) if name in steps[0].hits.counted]
     return Course(
         scores=np.array([mean[:3] for mean in means]).T,
         offset=float(baseline.hits.mean(baseline.system).value[0]),
-        differences=np.vstack([np.array([difference[:3] for difference in differences]).T, p]),
+        differences=np.array([difference[:4] for difference in differences]).T,
         relations={names[place]: scores[:, place] for place in kept},
         offsets={names[place]: float(of_offsets[place]) for place in kept},
     )

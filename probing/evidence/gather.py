@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, UnknownName
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
@@ -24,6 +25,7 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
 from probing.evidence.protocols import (
     MEASURES,
+    SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
@@ -51,8 +53,8 @@ from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.records import FieldsByName
-from probing.runs.saved import ledger_path
-from probing.runs.settings import Settings
+from probing.runs.saved import ledger_path, read_text
+from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
@@ -140,6 +142,62 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     if not pairs:
         raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
     return pairs
+
+
+class SharedSettings(NamedTuple):
+    """The settings that results reported together share."""
+
+    config: str
+    split: str
+    direction: str
+    limit: Limit
+    data: str
+
+
+class ComparableFiles(NamedTuple):
+    """The results that `find` takes together."""
+
+    shared: SharedSettings
+    files: list[Path]
+
+
+def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
+    """The results in files and folders, in groups that can stand side by side, in the order of configs.
+
+    Raises LedgerError for files that are not results, or that are all of the split validation.
+    """
+    settings = {file: _settings(file) for file in files_of(paths)}
+    groups: dict[SharedSettings, list[Path]] = {}
+    for file, made in settings.items():
+        if made.split != "validation":
+            shared = SharedSettings(made.config, made.split, made.direction, made.limit, made.data)
+            groups.setdefault(shared, []).append(file)
+    if not groups:
+        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
+    for shared, members in groups.items():
+        # results on validation may have been given, too; `find` takes those that it needs
+        members += [
+            file
+            for file, made in settings.items()
+            if made.split == "validation"
+            and (made.config, made.direction, made.data) == (shared.config, shared.direction, shared.data)
+        ]
+    order = list(CONFIGS)
+    in_order = sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
+    return [ComparableFiles(*group) for group in in_order]
+
+
+def _settings(file: Path) -> Settings:
+    text = read_text(file)
+    try:
+        settings = ProbeResult.read(text).settings
+        if settings.config not in CONFIGS:
+            raise UnknownName("config", settings.config, CONFIGS)
+        return settings
+    except (LedgerError, UnknownName) as error:
+        raise LedgerError(
+            f"{file} is not a result ({error}): expected the JSON that `codesyntax probe` wrote"
+        ) from error
 
 
 def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
@@ -249,6 +307,14 @@ class Evidence:
         if published.relations == self.hits[PUBLISHED].relations:
             return mean, self.comparisons[PUBLISHED].mean
         return mean, compare_means(published, self.splits.baselines.hits[PUBLISHED][BEST_BASELINE])
+
+    @property
+    def differences(self) -> dict[str, Estimate]:
+        """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's, (M,), p not corrected over
+        models; empty for controls with other labels."""
+        means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
+        same = self.same_relations[1]
+        return means if same is None else {**means, SAME_RELATIONS: same}
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:

@@ -26,8 +26,9 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
+from probing.stats.cache import cached
 from probing.stats.hits import Columns, Group, Hits
-from probing.stats.intervals import Estimate, holm
+from probing.stats.intervals import Estimate, corrected, family
 
 SAME_RELATIONS = "published, held-out's relations"
 """The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
@@ -124,14 +125,40 @@ def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, i
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     hits = _joined(first, second)
-    by_relation = hits.by_group("first", "second", tested)
-    corrected = by_relation._replace(p=holm(by_relation.p))
-    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), corrected)
+
+    def compute() -> dict[str, np.ndarray]:
+        (by_relation,) = corrected([hits.by_group("first", "second", tested)])
+        mean = hits.mean("first", "second")
+        return {"mean": np.array(mean[:4]), "n": np.array([mean.n]), "relations": np.array(by_relation[:4])}
+
+    known = cached(f"comparison {tested}", hits.content(), compute)
+    of_relations = np.array([len(group.places) for group in hits.groups.values()], np.intp)
+    value, low, high, p = known["mean"]
+    mean = Estimate(value, low, high, p, int(known["n"][0]))
+    value, low, high, p = known["relations"]
+    return Comparison(hits.names, hits.measures, mean, Estimate(value, low, high, p, of_relations))
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
     return _joined(first, second).mean("first", "second")
+
+
+def mean_of(comparison: Comparison | None) -> Estimate | None:
+    return None if comparison is None else comparison.mean
+
+
+def over_models(differences: Sequence[Estimate | None], models: Sequence[bool]) -> list[Estimate | None]:
+    """Differences of several to the same baseline, of which some are `models`: p is corrected over these.
+
+    Controls make no claim: their p is uncorrected and adds no test.
+    """
+    tested = [place for place, difference in enumerate(differences) if difference is not None and models[place]]
+    claims = [difference for difference, model in zip(differences, models) if difference is not None and model]
+    over = list(differences)
+    for place, difference in zip(tested, family(claims)):
+        over[place] = difference
+    return over
 
 
 def _joined(first: ChosenHits, second: ChosenHits) -> Hits:

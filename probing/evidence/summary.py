@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -50,18 +51,19 @@ class Summary(FieldsByName):
 def summary(chosen: ChosenHits) -> Summary:
     """The summary of one protocol."""
     hits, by_relation = chosen.hits, chosen.hits.by_group(chosen.system)
+    scores = each_bounded(by_relation)  # [measure][relation]
     relations = {
-        name: _of_relation(chosen, name, by_relation.at(slice(None), column)) for column, name in enumerate(hits.groups)
+        name: _of_relation(chosen, name, [of_measure[column] for of_measure in scores])
+        for column, name in enumerate(hits.groups)
     }
     return Summary(scores=means(hits.mean(chosen.system)), relations=relations, unchosen=dict(chosen.unchosen))
 
 
-def _of_relation(chosen: ChosenHits, name: str, estimate: Estimate) -> RelationSummary:
+def _of_relation(chosen: ChosenHits, name: str, scores: list[list[float | None]]) -> RelationSummary:
     group, heads = chosen.hits.groups[name], chosen.choice[name].reshape(-1, 2)
     by_rule: dict[str, dict[str, HeadEstimate]] = {rule: {} for rule in RULES}
-    for place, (rule, k) in enumerate(MEASURES):
-        layer, head = map(int, heads[place])
-        by_rule[rule][str(k)] = HeadEstimate(score=bounded(estimate.at(place)), layer=layer, head=head)
+    for (rule, k), score, (layer, head) in zip(MEASURES, scores, heads.tolist()):
+        by_rule[rule][str(k)] = HeadEstimate(score=score, layer=layer, head=head)
     return RelationSummary(
         edges=group.total,
         functions=len(group.places),
@@ -74,8 +76,7 @@ def _of_relation(chosen: ChosenHits, name: str, estimate: Estimate) -> RelationS
 def means(mean: Estimate) -> Means:
     """The means by MEASURES as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     cells: Means = {rule: dict.fromkeys(map(str, KS)) for rule in RULES}
-    for place, (rule, k) in enumerate(MEASURES):
-        cell = bounded(mean.at(place))
+    for (rule, k), cell in zip(MEASURES, each_bounded(mean)):
         cells[rule][str(k)] = None if cell[0] is None else cell
     return cells
 
@@ -91,6 +92,12 @@ def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     parts[:, places] = found[:4]
     value, low, high, p = parts
     return Estimate(value, low, high, p, found.n)
+
+
+def each_bounded(estimates: Estimate) -> list[Any]:
+    """Score, lower and upper bound of arrays of estimates as nested lists, with None for NaN."""
+    cells = np.stack(estimates[:3], axis=-1)
+    return np.where(np.isnan(cells), None, cells).tolist()  # type: ignore[call-overload]
 
 
 def bounded(estimate: Estimate) -> list[float | None]:

@@ -18,6 +18,7 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, RULES, TAB
 from codesyntax_dataset.statistics import Statistics
 from codesyntax_metric.topk_uas import score
 from probing.evidence.baselines import ledger, only, pick, read_edges
+from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.paper.inputs import CONFIGS, Inputs
@@ -139,12 +140,14 @@ class HeadExample(NamedTuple):
 @dataclass(frozen=True)
 class Made:
     """Everything that was made: `measured`: config -> scores; `counted`: language -> statistics of all its splits;
-    `examples`: language of code -> what its first model predicts in a function."""
+    `examples`: language of code -> what its first model predicts in a function; `errors`: language of code -> its wrong
+    first choices."""
 
     inputs: Inputs
     measured: Mapping[str, Measured]
     counted: Mapping[str, Statistics]
     examples: Mapping[str, HeadExample] = field(default_factory=dict)
+    errors: Mapping[str, ErrorAnalysis] = field(default_factory=dict)
 
     def names(self, config: str) -> list[str]:
         """The names of what is compared on a config: as in the paper, then our models that it does not have."""

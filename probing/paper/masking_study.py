@@ -202,9 +202,10 @@ def sections(made: Study) -> list[Section]:
     performance, effects = _performance(made), _effects(made)
     return [
         _summary(made, [*performance[1], *effects[1]]),
-        Section("similarities", "Similarities of syntax trees", [performance[0], *_boxes(made), _types(made)]),
-        Section("effects", "Causal effects", [*_effects_figure(made), effects[0]]),
+        Section("similarities", "Figure 2 and Table 2. Similarities", [performance[0], *_boxes(made), _types(made)]),
+        Section("effects", "Figure 3 and Table 2. Causal effects", [*_effects_figure(made), effects[0]]),
         Section("estimators", "Why the study's estimate is an artefact", [_ARTEFACT, _estimators(made)]),
+        Section("placebo", "Placebo: arms exchanged at random", [_placebo(made)]),
         _provenance(made),
     ]
 
@@ -307,6 +308,31 @@ def _estimators(made: Study) -> Table:
         Column("paired", SIGNED, "T1 − T0"),
     ]
     return Table("estimators", "Two estimators on the same rows", columns, rows, filters=1)
+
+
+EXCHANGES = 100
+"""Of the placebo, as in the study."""
+
+
+def _placebo(made: Study) -> Table:
+    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no effect."""
+    rows = []
+    for labels, cell in _labelled(made):
+        if cell.functions > 1:
+            signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, cell.functions))
+            differences = signs * (cell.arms[0] - cell.arms[1])
+            by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in differences])
+            paired = differences.mean(axis=1)
+            numbers = (by_study.mean(), by_study.std(ddof=1), paired.mean(), paired.std(ddof=1))
+            rows.append([*labels, cell.functions, *map(float, numbers)])
+    columns = [*_LABELS, Column("functions", COUNT)]
+    for group in ("study's estimator", "paired"):
+        columns += Column.each(SIGNED, "mean", "deviation", group=group)
+    notes = (
+        f"Over {EXCHANGES} exchanges. No effect is left, so a mean is to be near 0, and the deviation says how far an "
+        "estimate is from it by chance. The study's placebo kept its propensity scores and could not show this."
+    )
+    return Table("placebo", "Effects of nothing", columns, rows, notes, filters=1)
 
 
 def _boxes(made: Study) -> list[Figure]:

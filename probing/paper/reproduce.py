@@ -17,6 +17,8 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
+from probing.instruments.attention import errors
+from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.probe import probe
 from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskResult
@@ -26,6 +28,7 @@ from probing.paper.inputs import CODE, CONFIGS
 from probing.report import dataset, folder
 from probing.report.document import Section
 from probing.runs.experiment import CONTINUES, only_one
+from probing.runs.saved import result_path
 
 T = TypeVar("T")
 
@@ -58,9 +61,9 @@ def reproduce(
 ) -> Path:
     """Make the tables and figures of a study again, with its numbers and the differences; return the path of the page.
 
-    `study`: `codesyntax`, Tables 3 to 6 and 8 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022): builds the
-    configs of `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal
-    effects of Velasco et al. (2024): masks Python functions by the protocol `published`, and sets our estimates beside
+    `study`: `codesyntax`, Tables 3 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022): builds the configs of
+    `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal effects of
+    Velasco et al. (2024): masks Python functions by the protocol `published`, and sets our estimates beside
     those of the study's estimator.
 
     `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is for one language.
@@ -108,6 +111,7 @@ class _Run:
         measured: dict[str, Measured] = {}
         counted: dict[str, Statistics] = {}
         examples: dict[str, HeadExample] = {}
+        wrong: dict[str, ErrorAnalysis] = {}
         for language in asked.languages:
             configs = asked.configs(language)
             data = self.output / language / DATASET
@@ -121,9 +125,10 @@ class _Run:
                 measured[config] = measure(data, config, ledgers, asked.limit)
                 probed = asked.models[language]
                 if config in CODE and probed:
+                    wrong[config] = self._errors(probed[0], data, ledgers[probed[0].name])
                     drawn = page.example(probed[0], data, measured[config], ledgers[probed[0].name], self.device)
                     examples |= {config: drawn} if drawn else {}
-        return page.TITLE, page.sections(Made(asked, measured, counted, examples))
+        return page.TITLE, page.sections(Made(asked, measured, counted, examples, wrong))
 
     def _probed(self, language: str, config: str, data: Path) -> dict[str, Path]:
         """The names of models and the ledgers of their results on a config."""
@@ -135,6 +140,14 @@ class _Run:
             )
             ledgers[model.name] = _whole(result).paths(results)[1]
         return ledgers
+
+    def _errors(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
+        """The wrong first choices of a model, analysed once."""
+        result = result_path(ledger)
+        if not errors.errors_path(result).exists():
+            self.tell(f"analysing the errors of {model.name}")
+            errors.save(errors.analyse(result, model=model.given, data=data, device=self.device), result)
+        return errors.load(errors.errors_path(result))
 
     def syntaxeval(self) -> tuple[str, list[Section]]:
         """The title and the sections of the page."""

@@ -11,7 +11,7 @@ import numpy as np
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import FEWER_EDGES, LEAST_EDGES, Beyond, Rivals
-from probing.evidence.protocols import MEASURES, ChosenHits, Comparison
+from probing.evidence.protocols import MEASURES, ChosenHits, Comparison, mean_of, over_models
 from probing.evidence.summary import bounded, mean_at
 from probing.instruments.attention.offsets import AVOIDED
 from probing.report import figures
@@ -19,9 +19,9 @@ from probing.report.document import COLOURED, Column, Figure, Part, Section, Tab
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
-from probing.report.scored import RULE, K, difference_on, head_name_of, mean_difference, tests_in_words, with_marks
+from probing.report.scored import RULE, K, difference_on, head_name_of, tests_in_words, with_marks
 from probing.report.words import counted, method
-from probing.stats.intervals import Estimate, holm
+from probing.stats.intervals import Estimate
 
 TITLE = "Beyond offsets"
 
@@ -91,13 +91,11 @@ def _means(findings: Findings, shown: _Shown) -> Table:
             scored.append((title, "baseline", first, of_baseline, first.other_means(rivals.hits[name]), None))
         others = first.other_means_of(rivals.guessed_shown(first))
         scored.append(("chance", "control", first, rivals.guessed(first), others, None))
+        differences = over_models([mean_of(one[-1]) for one in scored], [one[1] == "model" for one in scored])
         for rule, k in product(findings.rules, TABLE_KS):
             cell = MEASURES.index((rule, int(k)))
-            differences = [mean_difference(one[-1], rule, k) if one[-1] else None for one in scored]
-            tested = [one for one, (_, kind, *_) in zip(differences, scored) if one is not None and kind == "model"]
-            for one, p in zip(tested, holm(np.array([one[-1] for one in tested])).tolist()):
-                one[-1] = p
-            for (name, kind, model, mean, others, _), difference in zip(scored, differences):
+            for (name, kind, model, mean, others, _), estimate in zip(scored, differences):
+                difference = list(estimate.at(cell)[:4]) if estimate else None
                 hard = sum(model.edges[relation][0] for relation in model.in_mean)
                 sizes = [len(model.in_mean), hard, model.share]
                 score = bounded(mean.at(cell)) if isinstance(mean, Estimate) else float(mean[cell])

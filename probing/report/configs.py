@@ -17,10 +17,10 @@ from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.report import figures
 from probing.report.dataset import BINS_NAMED, binned
-from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, separated
+from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, verdict
 from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE, P
+from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE
 from probing.report.scored import (
     FILTERS,
     RULE,
@@ -34,8 +34,8 @@ from probing.report.scored import (
     tests_in_words,
     with_marks,
 )
-from probing.report.words import file_names, interval, method, numbered
-from probing.stats.intervals import FEW_CLUSTERS, holm
+from probing.report.words import file_names, method, numbered
+from probing.stats.intervals import FEW_CLUSTERS, family
 
 # ---------------------------------------------------------------------------------------------------------- ablations
 
@@ -386,8 +386,8 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
                 for one, other in _same_models(plain, findings):
                     if changed := changes(_probed(one), _probed(other), data):
                         found.append((edit, one.name, changed))
-    corrected = holm(np.array([mean_difference(changed.by[HEADS].difference)[-1] for _, _, changed in found]))
-    return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
+    tested = family([changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in found])
+    return [EditedModel(*one, float(difference.p)) for one, difference in zip(found, tested)]
 
 
 def _probed(subject: Subject) -> Probed:
@@ -415,28 +415,9 @@ def edits(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited
 def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     key, models = f"{findings.name}-edits", list(dict.fromkeys(one.model for one in edited))
     by_model = {model: [one for one in edited if one.model == model] for model in models}
-    told = [f"{model}: {' '.join(map(_told, ones))}" for model, ones in by_model.items()]
     drawn, means = _changes(key, findings, edited, by_model), _means(key, findings, edited)
     relations = [_relations(f"{key}-{file}", model, by_model[model]) for file, model in zip(file_names(models), models)]
-    return Section(key, findings.title, [*told, drawn, means, *relations])
-
-
-def _told(one: EditedModel) -> str:
-    """The effect of an edit on a model and on the best offset."""
-    (heads, heads_before), (offset, offset_before) = (one.changes.by[who].means for who in (HEADS, OFFSET))
-    difference, low, high, p = one.change(HEADS)
-    if not separated(p):
-        told = f"the heads change by {DIFFERENCE.show(difference)} points, which the test does not separate from 0"
-    else:
-        told = f"the heads {('lose' if difference < 0 else 'gain')} {abs(difference):.1f} points"
-    if offset_before == offset:
-        of_offset = f"stays at {offset:.1f} %"
-    else:
-        of_offset = f"goes from {offset_before:.1f} to {offset:.1f} %"
-    return (
-        f"After {one.edit}, {told} (from {heads_before:.1f} to {heads:.1f} %; "
-        f"{interval(low, high, DIFFERENCE)}, p = {P.show(p)}); the best offset {of_offset}."
-    )
+    return Section(key, findings.title, [drawn, means, *relations])
 
 
 def _changes(
@@ -475,6 +456,7 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
             Column("before", PERCENT, of=lambda one, who: one.changes.by[who].means[1]),
             Column("after", PERCENT, of=lambda one, who: one.changes.by[who].means[0]),
             Column("change", DIFFERENCE, of=lambda one, who: one.change(who)),
+            Column("verdict", NAME, of=lambda one, who: verdict(one.change(who))),
         ],
         [(one, who) for one in edited for who in WHO],
         "Percent with 95 % intervals over functions, on the functions that both configs have. Lost: functions that "

@@ -210,7 +210,7 @@ BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR, 20, 50, 100)
 MADE_BY = "codesyntax stats"
 """A value in `statistics.json` that marks the files beside it as replaceable."""
 
-FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
+FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg")
 """The files that `save` writes, in this order."""
 
 BINS_NAMED = (
@@ -421,16 +421,15 @@ def binned(offsets: Mapping[int, int]) -> np.ndarray:
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; return their paths.
+    """Write `statistics.json`, two CSV files, and the figure as SVG into `folder`; return their paths.
 
     Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was not made by `save`.
     """
-    from probing.report.figures import style, to_png, to_svg
+    from probing.report.figures import style, to_svg
 
     folder = Path(folder)
     check_owned(folder, "stats", (FILES[0], f'"made_by": "{MADE_BY}"'), only=FILES)
     with style():
-        figure = offsets_figure(collected.configs)
-        svg, png = to_svg(figure), to_png(figure)
-    contents: list[str | bytes] = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
+        svg = to_svg(offsets_figure(collected.configs))
+    contents = [collected.to_json(), *to_csv(collected.configs).values(), svg]
     return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]

@@ -22,7 +22,6 @@ from markupsafe import Markup, escape
 from rich import box
 
 from probing.report import figures
-from probing.report.figures import Drawn
 from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
 from probing.stats.intervals import ALPHA, Estimate
@@ -41,16 +40,26 @@ Cell = Any
 interval) or the value alone; a difference is [value, low, high, p]; an effect is the
 same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
+SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
+"""The meaning of the colours of a table, in short: for the first screen."""
+
 COLOURED = (
-    f"Green or orange: p up to {ALPHA}. Intervals are not corrected for several tests, so one may exclude 0 although "
+    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
     "the corrected p does not separate the difference from 0."
 )
-"""The meaning of the colours of a table, for its notes."""
+"""The same in full, for the notes of tables."""
 
 
 def separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
     return p <= ALPHA
+
+
+def verdict(cell: Cell) -> str:
+    """What the test of a difference, [value, low, high, p, ...], says; empty if nothing was tested."""
+    if cell is None or _missing(cell[3]):
+        return ""
+    return "not significant" if not separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
 
 
 def bounded(estimate: Estimate) -> list[Cell]:
@@ -372,8 +381,8 @@ class Figure:
     draw: Callable[[], MatplotlibFigure]
 
     @cached_property
-    def drawn(self) -> Drawn:
-        """The drawing for pages and files."""
+    def svg(self) -> str:
+        """The drawing for pages and files, drawn once."""
         return figures.drawn(self.draw)
 
     def to_latex(self) -> str:

@@ -438,23 +438,20 @@ def style() -> contextlib.AbstractContextManager:
     return matplotlib.style.context(_STYLE)
 
 
-class Drawn(NamedTuple):
-    """A figure for files and pages."""
-
-    svg: str
-    png: bytes
-
-
-def drawn(draw: Callable[[], Figure]) -> Drawn:
+def drawn(draw: Callable[[], Figure]) -> str:
+    """A figure as SVG."""
     with style():
-        figure = lay_out(draw())
-        return Drawn(to_svg(figure), to_png(figure))
+        return to_svg(lay_out(draw()))
 
 
-def pdf(draw: Callable[[], Figure]) -> bytes:
+_METADATA = {"pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")), "png": {"Software": None}}
+
+
+def as_file(draw: Callable[[], Figure], format: str) -> bytes:
+    """A figure as PDF or PNG."""
     data = io.BytesIO()
     with style():
-        lay_out(draw()).savefig(data, format="pdf", metadata=dict.fromkeys(("Creator", "Producer", "CreationDate")))
+        lay_out(draw()).savefig(data, format=format, metadata=_METADATA[format])
     return data.getvalue()
 
 
@@ -474,12 +471,6 @@ def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return re.sub(r"<[a-z][^>]*>", lambda tag: _SPARE.sub("", tag[0]), text.getvalue()).translate(SHOWN)
-
-
-def to_png(figure: Figure) -> bytes:
-    data = io.BytesIO()
-    figure.savefig(data, format="png", metadata={"Software": None})
-    return data.getvalue()
 
 
 def for_page(svg: str, prefix: str) -> str:

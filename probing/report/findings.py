@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.languages import CONFIGS, Language, language_of
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.protocol import (
     BEST_BASELINE,
     CONTROL_TASK,
@@ -40,6 +40,7 @@ from probing.evidence.protocols import (
     apply_each,
     choose,
     compare_means,
+    over_models,
 )
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
@@ -51,10 +52,9 @@ from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report import figures
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
-from probing.runs.saved import read_text
-from probing.runs.settings import Limit, Settings, extent
+from probing.runs.settings import Settings, extent
 from probing.stats.cache import cached
-from probing.stats.intervals import Estimate, holm
+from probing.stats.intervals import Estimate
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
@@ -95,10 +95,10 @@ class Subject:
     """A model or one of its controls.
 
     `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the functions of the report;
-    `functions`: how many it was probed on. `scores`, `comparisons`: as Evidence has them. `entry`: None if no board
-    takes it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers, heads). `errors`:
-    None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on hard
-    edges, and against the best rival there. `strata`: what it finds by distance and length.
+    `functions`: how many it was probed on. `scores`, `comparisons`, `differences`: as Evidence has them. `entry`: None
+    if no board takes it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers, heads).
+    `errors`: None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on
+    hard edges, and against the best rival there. `strata`: what it finds by distance and length.
     """
 
     name: str
@@ -107,6 +107,7 @@ class Subject:
     result: CommonResult
     scores: gather.EvidenceScores
     comparisons: dict[str, Comparison]
+    differences: dict[str, Estimate]
     entry: Submission | None
     heads: dict[str, np.ndarray]
     functions: int
@@ -124,11 +125,6 @@ class Subject:
         """One of MEANS -> its scores."""
         scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
         return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
-
-    @property
-    def differences(self) -> dict[str, gather.Differences]:
-        """One of MEANS -> differences to the best baseline; empty for redrawn dependents."""
-        return {**self.scores.differences, SAME_RELATIONS: self.scores.same_relations.differences}
 
     @property
     def is_model(self) -> bool:
@@ -151,7 +147,7 @@ class Scored(NamedTuple):
     """One row: anything that has a mean over relations.
 
     `sizes`: one of MEANS -> number of relations in it, and of their edges. `scores`: one of MEANS -> rule -> k -> cell.
-    `differences`: (one of MEANS, rule, k) -> difference to the best baseline as [difference, low, high, p].
+    `differences`: one of MEANS -> difference to the best baseline, (M,).
     """
 
     name: str
@@ -159,13 +155,17 @@ class Scored(NamedTuple):
     functions: int | None
     sizes: dict[str, tuple[int, int]]
     scores: Mapping[str, Mapping[str, Mapping[str, Cell]]]
-    differences: dict[tuple[str, str, str], list[float]]
+    differences: dict[str, Estimate]
 
     def cell(self, mean: str, rule: str, k: str) -> Cell:
         return self.scores.get(mean, {}).get(rule, {}).get(k)
 
     def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
-        return self.differences.get((mean, rule, k))
+        """[difference, low, high, p]; None if there is none."""
+        if mean not in self.differences:
+            return None
+        difference = self.differences[mean].at(MEASURES.index((rule, int(k))))
+        return None if np.isnan(difference.value) else list(difference[:4])
 
 
 @dataclass
@@ -330,26 +330,16 @@ def _rows(findings: Findings) -> list[Scored]:
     return rows
 
 
-def _corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
-    """For each subject: one of MEANS, rule and k -> [difference to the best baseline, low, high, p].
-
-    p is corrected (Holm) over the models. Controls make no claim: their p is uncorrected and adds no test.
-    """
-    differences: list[dict[tuple[str, str, str], list[float]]] = [
-        {
-            (mean, rule, k): [*cell["difference"], cell["p"]]
-            for mean, by_rule in subject.differences.items()
-            for rule, by_k in by_rule.items()
-            for k, cell in by_k.items()
-        }
-        for subject in findings.subjects
-    ]
-    models = [cells for cells, subject in zip(differences, findings.subjects) if subject.is_model]
-    for key in {key for cells in models for key in cells}:
-        together = [cells[key] for cells in models if key in cells]
-        for cell, p in zip(together, holm(np.array([cell[-1] for cell in together])).tolist()):
-            cell[-1] = p
-    return differences
+def _corrected_differences(findings: Findings) -> list[dict[str, Estimate]]:
+    """For each subject: one of MEANS -> difference to the best baseline, (M,), p corrected over the models."""
+    models = [subject.is_model for subject in findings.subjects]
+    corrected: list[dict[str, Estimate]] = [{} for _ in models]
+    for mean in MEANS:
+        differences = over_models([subject.differences.get(mean) for subject in findings.subjects], models)
+        for of_subject, difference in zip(corrected, differences):
+            if difference is not None:
+                of_subject[mean] = difference
+    return corrected
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
@@ -357,7 +347,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
 
     Raises LedgerError for files that are not results, or that do not match each other or their data.
     """
-    groups = _groups(paths)
+    groups = gather.comparable(paths)
     all_findings: list[Findings] = []
     names: list[str] = []  # of files
     for shared, files in progress(groups, desc="gathering", unit="config"):
@@ -371,52 +361,6 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
         all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
     return all_findings
-
-
-class _Shared(NamedTuple):
-    """The settings that results reported together share."""
-
-    config: str
-    split: str
-    direction: str
-    limit: Limit
-    data: str
-
-
-def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
-    """Groups of files that `find` takes together: their shared settings, and the files."""
-    files = {file: _settings(file) for file in gather.files_of(paths)}
-    groups: dict[_Shared, list[Path]] = {}
-    for file, settings in files.items():
-        if settings.split != "validation":
-            shared = _Shared(settings.config, settings.split, settings.direction, settings.limit, settings.data)
-            groups.setdefault(shared, []).append(file)
-    if not groups:
-        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
-    for shared, members in groups.items():
-        # results on validation may have been given, too; `find` takes those that it needs
-        names = ("config", "direction", "data")
-        members += [
-            file
-            for file, settings in files.items()
-            if settings.split == "validation"
-            and all(getattr(settings, name) == getattr(shared, name) for name in names)
-        ]
-    order = list(CONFIGS)
-    return sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
-
-
-def _settings(file: Path) -> Settings:
-    text = read_text(file)
-    try:
-        settings = ProbeResult.read(text).settings
-        if settings.config not in CONFIGS:
-            raise UnknownName("config", settings.config, CONFIGS)
-        return settings
-    except (LedgerError, UnknownName) as error:
-        raise LedgerError(
-            f"{file} is not a result ({error}): expected the JSON that `codesyntax probe` wrote"
-        ) from error
 
 
 def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
@@ -483,6 +427,7 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         ),
         scores=one.scores,
         comparisons=one.comparisons,
+        differences=one.differences,
         entry=for_boards(one.submission),
         heads=_heads(test.ledger),
         functions=whole.test.functions,

@@ -15,8 +15,11 @@ import jinja2
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
 from probing.report.document import Figure, Part, Section, Table, latex_escaped, prose_in_html, row_in_html
-from probing.report.figures import for_page, pdf, share_styles
+from probing.report.figures import as_file, for_page, share_styles
 from probing.report.pages import environment, fill
+
+FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
+"""Format of a report -> that of the figures which it adds."""
 
 MODELS = "models"
 """The folder of the pages of models."""
@@ -59,21 +62,19 @@ class Report:
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words; `about`: what else
     is in its folder; `markdown`: the name of the Markdown file; `files`: path -> content of further files; `models`:
-    file name -> title and sections of the page of each model, if they have any; `latex`: whether to add `report.tex`,
-    each table as LaTeX and each figure as PDF.
+    file name -> title and sections of the page of each model, if they have any; `format`: "latex" adds `report.tex`,
+    each table as LaTeX and each figure as PDF, "png" each figure as PNG.
     """
 
     command: str
     source: str
     title: str
     sections: Sequence[Section]
-    about: str = (
-        "The folder of this page has every table as CSV, every figure as SVG and PNG, and the report as Markdown."
-    )
+    about: str = "The folder of this page has every table as CSV, every figure as SVG, and the report as Markdown."
     markdown: str = "report.md"
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
-    latex: bool = False
+    format: str = "html"
 
     @property
     def answer(self) -> str:
@@ -128,8 +129,11 @@ def write(report: Report, folder: Path) -> None:
         if isinstance(part, Table) and part.within is None:
             files[part.file] = part.to_csv()
         elif isinstance(part, Figure):
-            files |= {f"figures/{part.name}.svg": part.drawn.svg, f"figures/{part.name}.png": part.drawn.png}
-    if report.latex:
+            files[f"figures/{part.name}.svg"] = part.svg
+            if report.format in FIGURE_FORMATS:
+                image = FIGURE_FORMATS[report.format]
+                files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
+    if report.format == "latex":
         files |= _in_latex(report, sections)
     text = "\n".join(section.to_markdown() for section in report.sections)
     files[report.markdown] = f"# {report.title}\n\n{_marker(report.command)}\n\n{text}"
@@ -142,9 +146,8 @@ def write(report: Report, folder: Path) -> None:
 def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
     parts = [part for section in sections for part in section.all_parts(drawn=False)]
     files: dict[str, str | bytes] = {
-        f"figures/{one.name}.pdf": pdf(one.draw) for one in parts if isinstance(one, Figure)
+        f"tables/{one.name}.tex": one.to_latex() for one in parts if isinstance(one, Table)
     }
-    files |= {f"tables/{one.name}.tex": one.to_latex() for one in parts if isinstance(one, Table)}
     title = rf"\section*{{{latex_escaped(report.title)}}}"
     text = "\n".join([title, *(section.to_latex() for section in sections)])
     return {**files, "report.tex": _DOCUMENT % (_marker(report.command), text)}

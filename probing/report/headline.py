@@ -11,15 +11,16 @@ import numpy as np
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.beyond import LEAST_EDGES
-from probing.report import beyond, figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, separated
+from probing.evidence.protocols import TABLE_MEASURES
+from probing.report import beyond, figures, means
+from probing.report.document import SIGNIFICANT, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
-from probing.report.scored import RULE, Gain, K, gains
-from probing.report.words import counted, listed
-from probing.stats.intervals import FEW_CLUSTERS
+from probing.report.scored import RULE, K
+from probing.report.words import DIRECTIONS, counted
+from probing.stats.intervals import family
 
 TITLE = "What was found"
 
@@ -35,27 +36,39 @@ def section(
 ) -> Section:
     """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
-    if known:
-        return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
-    return Section("finding", TITLE, ["The results contain controls only, and no model."] if all_findings else [])
+    if not known:
+        return Section("finding", TITLE, ["The results contain controls only, and no model."] if all_findings else [])
+    if one_training(known):
+        courses = [part for findings in known for part in means.course(findings, 1, findings.trainings[0])]
+        return Section("finding", TITLE, [means.course_sentence(known), *courses, models(known, links, bits)])
+    return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
+
+
+def one_training(all_findings: Sequence[Findings]) -> bool:
+    """True if all models are steps of one training."""
+    models = {findings.trainings[0].model for findings in all_findings if len(findings.trainings) == 1}
+    return len(models) == 1 and all(len(findings.models) == len(findings.trainings) == 1 for findings in all_findings)
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
     """The rows of one model. `file`: the name of its table."""
     table = models(all_findings, {})
-    rows = [row for row in table.rows if row[1] == name]
+    place = [column.name for column in table.columns].index("model")
+    rows = [row for row in table.rows if row[place] == name]
     return Table(file, name, table.columns, rows, table.notes, within="tables/models.csv")
 
 
 def sentence(all_findings: Sequence[Findings]) -> str:
-    """The best model of each config beside the best baseline, on unseen data."""
-    if len(all_findings) <= NAMED:
-        return "; ".join([_first(all_findings[0]), *map(_further, all_findings[1:])]) + "."
-    signs = [_sign(findings, findings.best_model) for findings in all_findings]
+    """The best model of each config beside the best baseline, on unseen data, in one direction."""
+    direction = all_findings[0].settings.direction
+    alike = [findings for findings in all_findings if findings.settings.direction == direction]
+    if len(alike) <= NAMED:
+        return "; ".join([_first(alike[0]), *map(_further, alike[1:])]) + "."
+    signs = [_sign(findings, findings.best_model) for findings in alike]
     more, less, same = (signs.count(sign) for sign in (1, -1, 0))
     return (
         f"With one guess, the attention heads of the best model find more than fixed offsets and keywords in {more} "
-        f"of {len(signs)} configs and less in {less}; in {same}, the test does not separate them."
+        f"of {len(signs)} configs and less in {less}; in {same}, the difference is not significant."
     )
 
 
@@ -68,9 +81,11 @@ def models(
     """
     shown = [(findings, model) for findings in all_findings for model in _best_first(findings)]
     rows = [(findings, model, *beyond.scores(findings, model)) for findings, model in shown]
+    several = len({findings.settings.direction for findings in all_findings}) > 1
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
         Column("config", NAME, of=lambda findings, *_: findings.title),
+        *([Column("direction", of=lambda findings, *_: findings.settings.direction)] if several else []),
         Column("model", LINK, of=lambda _, model, *hard: [model.name, links[model.name]] if links else model.name),
         Column("score", SCORE, edges, of=lambda findings, model, *_: _score(findings, model)),
         Column("best baseline", PERCENT, edges, of=lambda findings, *_: _of_baseline(findings)[0]),
@@ -84,41 +99,18 @@ def models(
         columns.append(
             Column("all heads add, bits", COST, of=lambda _, model, *hard: bits.get(same_run(model.settings)))
         )
-        adds = (
-            " All heads add: the bits that the attention of all heads adds to words and positions; a section "
-            "below explains it."
-        )
+        adds = " All heads add: bits beside words and positions."
     return Table(
         "models",
         f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
         columns,
         rows,
-        "Percent with 95 % intervals, mean over relations. Held-out: heads, offsets and keywords are chosen on "
-        "validation and scored on unseen functions. Best baseline: for each relation, the better of a fixed offset "
-        "and a keyword. Beyond the best offset: the edges that this offset misses, in relations with at least "
-        f"{LEAST_EDGES} such edges. Chance: a guess that ignores the code and draws from their distances. p: "
-        f"corrected (Holm) for the models of a config. {COLOURED}{adds}",
+        "Percent with 95 % intervals, mean over relations. Held-out: chosen on validation, scored on unseen functions. "
+        "Best baseline: the better of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, "
+        f"in relations with at least {LEAST_EDGES}. Chance: a guess by their distances. p: corrected (Holm) for the "
+        f"models of a config. {SIGNIFICANT}{adds}{DIRECTIONS * several}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
-
-
-def relations(model: Subject, units: str) -> str:
-    """The relations on which the model is furthest above and below the best baseline."""
-    all_gains = gains(model)
-    if not all_gains:
-        return (
-            f"Too little data to compare relations: in each, fewer than {FEW_CLUSTERS} {units} have edges, or "
-            "validation has none."
-        )
-    above = [gain for gain in all_gains if gain.difference > 0]
-    below = [gain for gain in reversed(all_gains) if gain.difference < 0]
-    better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
-    text = (
-        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_CLUSTERS} {units}, the heads of {model.name} "
-        f"find significantly more than the best baseline in {better} and significantly less in {worse} (held-out)."
-    )
-    text += f" They gain most in {_named(above)}." if above else " They gain in none."
-    return text + (f" They lose most in {_named(below)}." if below else " They lose in none.")
 
 
 def _first(findings: Findings) -> str:
@@ -129,12 +121,23 @@ def _first(findings: Findings) -> str:
     if score is None:
         return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    name = best.name if number == 1 else f"{best.name}, the best of {number} models,"
+    name = best.name if number == 1 else f"{best.name}, {_standing(findings, best)} of {number} models,"
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
     return (
         f"In {findings.title}, the attention heads of {name} find {score[0]:.1f} % of the {sought} with one guess, "
         f"{_than(findings, best)} that {rules} find without a model"
     )
+
+
+def _standing(findings: Findings, best: Subject) -> str:
+    """Whether the model with the highest score is significantly better than the next."""
+    ranked = _best_first(findings)
+    places = sorted(findings.subjects.index(model) for model in ranked[:2])
+    cell = TABLE_MEASURES.index((RULE, int(K)))
+    differences = family([comparison[HELD_OUT].at(cell) for comparison in findings.pairs.values()])
+    if dict(zip(findings.pairs, differences))[places[0], places[1]].significant:
+        return "the best"
+    return f"not significantly better than {ranked[1].name}, the next"
 
 
 def _further(findings: Findings) -> str:
@@ -146,7 +149,7 @@ def _further(findings: Findings) -> str:
 
 
 def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
-    than = {1: "more than", -1: "less than", 0: "not separated from"}[_sign(findings, model)]
+    than = {1: "more than", -1: "less than", 0: "not significantly different from"}[_sign(findings, model)]
     return f"{than} {whose} {_of_baseline(findings)[0]:.1f} %"
 
 
@@ -208,13 +211,3 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
 def _label(findings: Findings, model: Subject, several_configs: bool, several_models: bool) -> str:
     texts = [model.name] if several_models or not several_configs else []
     return "\n".join([*texts, findings.title] if several_configs else texts)
-
-
-def _named(largest: Sequence[Gain]) -> str:
-    """The first of these, those that the test separates from 0 before others."""
-    first = sorted(largest, key=lambda one: not separated(one.p))[:NAMED]
-    return listed([f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in first])
-
-
-def _unless_separated(p: float) -> str:
-    return "" if separated(p) else ", not separated"

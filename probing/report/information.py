@@ -28,7 +28,7 @@ from probing.instruments.likelihood.result import (
 )
 from probing.report.document import Column, Section, Table, bounded
 from probing.report.kinds import COST, COUNT, NAME, PERCENT, ROUNDED, SCORE, SIGNED, SIMILARITY
-from probing.report.words import counted, file_names, interval, left_out, method, starred
+from probing.report.words import file_names, left_out, method, starred
 from probing.runs.settings import Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -102,15 +102,6 @@ def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[flo
         for one in informed
         if not (one.result.settings.control or one.result.settings.states) and one.result.mean is not None
     }
-
-
-def findings(informed: Sequence[InformedModel]) -> list[Section]:
-    """The finding on each model, without controls, in a sentence."""
-    return [
-        Section(f"{one.name}-finding", f"{one.result.title}: usable information", [sentence(one)])
-        for one in informed
-        if one.result.settings.control is None
-    ]
 
 
 def sections(informed: Sequence[InformedModel]) -> list[Section]:
@@ -203,27 +194,11 @@ def table(model: InformedModel) -> Table:
     )
 
 
-def sentence(model: InformedModel) -> str:
-    """The gain of attention in words."""
-    mean = model.result.mean
-    if mean is None:
-        return "Too few edges for a mean."
-    adds = model.adds_mean
-    _, adding, means = _READ[model.result.settings.states]
-    return (
-        f"Over {mean.relations} relations, the best head finds {mean.best:.1f} % of the dependents, and "
-        f"{means} {mean.attention.uas:.1f} %. Words and positions find {mean.words.uas:.1f} % without "
-        f"a model, and both together {mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits "
-        f"open; {adding} {SIGNED.show(adds.value)} ({interval(adds.low, adds.high, SIGNED)}), "
-        f"{model.share.value:.1f} % of them."
-    )
-
-
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
     model, without = InformedModel("information", result), left_out(result.left_out, result.skips)
     below = [f"left out: {without}"] if without else []
-    return [table(model), sentence(model), result.signature, *result.run.layers_note, *below]
+    return [table(model), result.signature, *result.run.layers_note, *below]
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
@@ -341,7 +316,6 @@ _SURPRISAL = [
 ]
 
 _TITLES = dict(zip(ROLES, ("the token with which a node begins", "the token with which a node ends", "all its tokens")))
-_SUBJECTS = {**_TITLES, ROLES[-1]: "a token of a node"}
 
 
 def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
@@ -359,12 +333,11 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
             "or an untrained twin (--control random-weights) have it, too. Frequency: how often the text of a token "
             f"stands in the functions (geometric mean). *: fewer than {LEAST_NODES} nodes, not in the mean."
         )
-        columns, totals, said = [Column("node type", NAME), *_SURPRISAL], [], []
+        columns, totals = [Column("node type", NAME), *_SURPRISAL], []
         if types := len(hits.counted):
             gains = _means(hits, CONTROL, NODE)
             totals = [[f"mean of {types} types", *[None] * 3, *map(bounded, gains), *[None] * 5]]
-            said = [surprisal_sentence(result, role, types, *gains)]
-        tables += [Table(f"{name}-{role}", title, columns, rows, notes, totals=totals), *said]
+        tables.append(Table(f"{name}-{role}", title, columns, rows, notes, totals=totals))
     bins = [
         [f"{by.removesuffix('s')} {row[0]}", *row[1:-1]]
         for by in ("distances", "depths")
@@ -391,23 +364,3 @@ def _surprisals(
         shown = starred(name, of.nodes >= least)
         rows.append([shown, of.nodes, *surprisal, *gains[name], *frequencies, *places, without])
     return rows
-
-
-def surprisal_sentence(
-    result: SurprisalResult, role: str, types: int, gain: Estimate, of_grams: Estimate, over: Estimate
-) -> str:
-    """What a table shows: a gain over controls counts where it is larger than that of 5-grams."""
-
-    def told(effect: Estimate) -> str:
-        return f"{COST.show(effect.value)} bits ({interval(effect.low, effect.high, COST)})"
-
-    subject = f"Over {counted(types, 'node type')}, {_SUBJECTS[role]}"
-    if gain.low != gain.low:
-        return f"{subject} gains {COST.show(gain.value)} bits over its control, in too few functions to say more."
-    if not gain.low > 0:
-        return f"{subject} is foreseen no better than its control: a gain of {told(gain)}."
-    better = f"{subject} is foreseen better than its control, with a gain of {told(gain)}"
-    if not over.low > 0:
-        return f"{better}, but no more so than by 5-grams, which gain {told(of_grams)}."
-    twin = "Compare an untrained twin (--control random-weights) before you call this knowledge of syntax."
-    return f"{better}, and more so than by 5-grams, by {told(over)}." + f" {twin}" * (not result.settings.control)

@@ -13,13 +13,13 @@ from probing.evidence.compared import Course, Emergence
 from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
 from probing.evidence.summary import bounded
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
+from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
-from probing.report.words import counted, interval, method, numbered
-from probing.stats.intervals import holm
+from probing.report.words import counted, method, numbered
+from probing.stats.intervals import family
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 _IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}
@@ -140,14 +140,14 @@ def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
     for rule, k in product(findings.rules, TABLE_KS):
-        compared = {mean: [comparisons[mean] for comparisons in findings.pairs.values()] for mean in side_by_side}
         cell = TABLE_MEASURES.index((rule, int(k)))
-        corrected = {mean: holm(np.array([one.p[cell] for one in ones])) for mean, ones in compared.items()}
+        compared = {
+            mean: family([comparisons[mean].at(cell) for comparisons in findings.pairs.values()])
+            for mean in side_by_side
+        }
         for place, pair in enumerate(findings.pairs):
             names = [findings.subjects[one].name for one in pair]
-            differences = [
-                [*bounded(ones[place].at(cell)), float(corrected[mean][place])] for mean, ones in compared.items()
-            ]
+            differences = [[*bounded(ones[place]), float(ones[place].p)] for ones in compared.values()]
             rows.append([rule, k, *names, *differences])
     columns = [Column("model"), Column("vs model")]
     columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
@@ -165,52 +165,48 @@ def pairs(findings: Findings) -> Table:
 # ---------------------------------------------------------------------------------------------------------- emergence
 
 
-def emergence(all_findings: Sequence[Findings]) -> list[Section]:
-    """One section on the models of which several checkpoints were probed; none if there is no such model."""
-    parts = [
-        _training(findings, number, training)
-        for findings in all_findings
-        for number, training in enumerate(findings.trainings, 1)
-    ]
+def emergence(all_findings: Sequence[Findings], without_course: bool = False) -> list[Section]:
+    """One section on the models of which several checkpoints were probed; none if there is no such model.
+    `without_course`: the report begins with the course."""
+    parts = []
+    for findings in all_findings:
+        for number, training in enumerate(findings.trainings, 1):
+            key = numbered(f"{findings.name}-emergence", number)
+            first = [] if without_course else course(findings, number, training)
+            each = [*first, _multiples(key, findings.title, training), _relations(key, training)]
+            parts.append(Section(key, f"{findings.title}, {training.model}", each))
     return [Section("emergence", "Emergence", method("emergence"), parts)] if parts else []
 
 
-def emergence_sentence(training: Emergence) -> str:
-    """From which step on the heads pass the offsets, or that they never do."""
-    edges, hard, steps = training.edges, training.hard, training.steps
-    last, low, high = edges.differences[:3, -1]
-    text = (
-        f"From step {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
-        f"{_passed(steps, edges.passes(), 'pass the best offsets')}. With one guess, these offsets find "
-        f"{edges.offset:.1f} % of all edges, and the heads {edges.scores[0, -1]:.1f} % at the last step, a difference "
-        f"of {DIFFERENCE.show(last)} points ({interval(low, high, DIFFERENCE)})."
-    )
-    if hard is None:
-        return text
-    score, low, high = hard.scores[:, -1]
-    above, next_best = hard.passes(training.chance), hard.passes()
-    return (
-        f"{text} Beyond the best offsets, they {_passed(steps, above, 'rise above chance')} "
-        f"({PERCENT.show(training.chance)} %) and {_passed(steps, next_best, 'pass the next best offset')} "
-        f"({PERCENT.show(hard.offset)} %). At the last step, they find {PERCENT.show(score)} % there "
-        f"({interval(low, high, PERCENT)})."
-    )
+def course(findings: Findings, number: int, training: Emergence) -> list[Table | Figure]:
+    """The mean at each step of a training, as a curve and as a table."""
+    key = numbered(f"{findings.name}-emergence", number)
+    return [_over_steps(key, findings.title, training), _steps(key, training)]
 
 
-def _passed(steps: Sequence[int], place: int | None, passes: str) -> str:
-    return f"never {passes}" if place is None else f"{passes} from step {steps[place]:,} on"
+MOST_STEPS = 8
+"""The most steps whose scores a sentence names."""
 
 
-def _training(findings: Findings, number: int, training: Emergence) -> Section:
-    key, title = numbered(f"{findings.name}-emergence", number), findings.title
-    parts: list[Part] = [
-        emergence_sentence(training),
-        _over_steps(key, title, training),
-        _steps(key, training),
-        _multiples(key, title, training),
-        _relations(key, training),
-    ]
-    return Section(key, f"{title}, {training.model}", parts)
+def course_sentence(all_findings: Sequence[Findings]) -> str:
+    """The scores over the steps of one training, and from which step on it passes the best offset."""
+    clauses = [_clause(findings.trainings[0]) for findings in all_findings]
+    if len(clauses) > 1:
+        clauses = [f"in {findings.title}, syntax {clause}" for findings, clause in zip(all_findings, clauses)]
+        text = ". ".join(clauses)
+        return text[0].upper() + text[1:] + "."
+    return f"Syntax {clauses[0]}."
+
+
+def _clause(training: Emergence) -> str:
+    scores, lows, highs = training.edges.scores
+    rises = "rises" if lows[-1] > highs[0] else "falls" if highs[-1] < lows[0] else "does not change significantly"
+    places = np.unique(np.linspace(0, len(training.steps) - 1, MOST_STEPS).round().astype(int))
+    named = ", ".join(PERCENT.show(scores[place]) for place in places)
+    steps = ", ".join(f"{training.steps[place]:,}" for place in places)
+    passed, offset = training.edges.passes(), PERCENT.show(training.edges.offset)
+    told = "none passes" if passed is None else f"from step {training.steps[passed]:,} on, they pass"
+    return f"{rises} through training: {named} % at steps {steps}; {told} the best offset, {offset} %"
 
 
 def _courses(training: Emergence) -> dict[str, Course]:

@@ -27,10 +27,9 @@ from codesyntax_dataset.errors import (
     SourceError,
     UnknownName,
 )
-from codesyntax_dataset.languages import in_order, language_of, variant_of
+from codesyntax_dataset.languages import Language, in_order, language_of, variant_of
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Edge
-from codesyntax_dataset.sources.text import decode
 from probing.runs.data import load_functions, rows
 
 
@@ -161,7 +160,7 @@ def _labelled(code: str | os.PathLike, config: str) -> Shown:
     language, variant = language_of(config), variant_of(config)
     name = "the given code"
     if not isinstance(code, str):
-        name, code = os.path.basename(code), _read(Path(code))
+        name, code = os.path.basename(code), _read(Path(code), language)
     try:
         tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:
@@ -172,11 +171,13 @@ def _labelled(code: str | os.PathLike, config: str) -> Shown:
     return Shown(name, code, 0, start, end, edges)
 
 
-def _read(file: Path) -> str:
+def _read(file: Path, language: Language) -> str:
     try:
-        return decode(safe_files.read(file, LARGEST_FILE), str(file))
+        return language.text_of(safe_files.read(file, LARGEST_FILE))
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
+    except (SyntaxError, LookupError, ValueError) as error:
+        raise SourceError(f"{file} is no text in UTF-8 or the encoding that it declares: {error}") from error
 
 
 def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:

@@ -16,7 +16,7 @@ from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table
+from probing.report.document import COLOURED, Column, Figure, Section, Table, verdict
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
@@ -32,7 +32,7 @@ def preview(findings: Findings) -> Figure | None:
     if not findings.models:
         return None
     best = findings.best_model
-    names = [name for name, *_ in gains(best)]
+    names = gains(best)
     chosen = names if len(names) <= 2 * PREVIEWED else names[:PREVIEWED] + names[-PREVIEWED:]
     if not chosen:
         return None
@@ -93,6 +93,7 @@ def table(findings: Findings, subject: Subject) -> Table:
             *Column.each(CHOSEN, "offset", "keyword", group=protocol),
             Column("compared with", group=protocol),
             Column("difference", DIFFERENCE, protocol),
+            Column("verdict", NAME, protocol),
         ]
     if as_published:
         columns += [Column("CuBERT", PERCENT, "paper"), Column("offset", CHOSEN, "paper")]
@@ -121,7 +122,7 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
     """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
     entry = subject.scores.protocols[protocol].relations.get(name)
     if entry is None:
-        return [None] * 6
+        return [None] * 7
     cells = [entry[rule][k].score, head_name(entry[rule][k])]
     for kind in KINDS:
         picked = findings.picked[protocol][kind][rule].get(name, [])[: int(k)]
@@ -129,7 +130,8 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
         scores = findings.baselines[protocol][kind].relations.get(name)
         cells.append(scores and [scores[rule][k].score[0], which])
     difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
-    return [*cells, difference and findings.chosen[protocol][rule][name][int(k) - 1], difference]
+    compared_with = difference and findings.chosen[protocol][rule][name][int(k) - 1]
+    return [*cells, compared_with, difference, verdict(difference)]
 
 
 def layers(findings: Findings, subject: Subject) -> Section:

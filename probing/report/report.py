@@ -30,7 +30,7 @@ from probing.report import (
 )
 from probing.report.document import Column, Section, Table
 from probing.report.findings import Findings, Subject, read_findings
-from probing.report.folder import Report, check_ours, model_pages, save
+from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
 from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.results import parts
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 COMMAND = "report"
 
-FORMATS = ("html", "latex")
+FORMATS = ("html", *FIGURE_FORMATS)
 
 _WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
 """Of other instruments than attention, a section of a report has the tables that commands print."""
@@ -69,10 +69,10 @@ def report(
     Returns the path of its page.
 
     `data`: the location of the dataset, if not the one in the results. `format`: "latex" adds `report.tex`,
-    `tables/*.tex` (booktabs) and `figures/*.pdf`. `tell` is called with each step. The folder has `index.html`,
-    `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.hits.parquet`; with many models also
-    `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing report is
-    replaced. The same results give the same bytes.
+    `tables/*.tex` (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
+    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and `entries/*.hits.parquet`; with many
+    models also `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing
+    report is replaced. The same results give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report; UnknownName for another
     format.
@@ -81,7 +81,7 @@ def report(
     check_ours(output, COMMAND)
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
-    made = replace(make(results, data, tell), latex=format == "latex")
+    made = replace(make(results, data, tell), format=format)
     tell(f"drawing and writing {output}")
     return save(made, output)
 
@@ -118,7 +118,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
 
 def _about(attention: bool, masked: bool, pages: bool) -> str:
     """The contents of the folder, in words."""
-    files = ["every table as CSV", "every figure as SVG and PNG", *(["a page for each model"] if pages else [])]
+    files = ["every table as CSV", "every figure as SVG", *(["a page for each model"] if pages else [])]
     files.append(f"{'this page' if pages else 'the whole report'} as report.md")
     files += [f"each {'attention ' if masked else ''}result as an entry for boards"] if attention else []
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
@@ -178,7 +178,7 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
     sections.append(
         Section(f"{key}-errors", "What heads find where they are wrong", relations.error_tables(findings, subject))
     )
-    return Section(key, findings.title, [headline.relations(subject, findings.language.units)], fold(sections))
+    return Section(key, findings.title, [], fold(sections))
 
 
 def sections(
@@ -198,7 +198,6 @@ def sections(
     first.sections += [
         *syntaxeval.findings(masked),
         *silencing.findings(silenced),
-        *information.findings(informed),
     ]
     rest = [
         *(_attention(all_findings, links, data) if all_findings else []),
@@ -238,7 +237,7 @@ def _attention(all_findings: Sequence[Findings], links: Mapping[str, str], data:
         ),
         beyond.section(all_findings, of_models=of_models),
         *configs.edits(all_findings, configs.read_edited(all_findings, data)),
-        *means.emergence(all_findings),
+        *means.emergence(all_findings, headline.one_training(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
         *configs.code_and_language(unedited),
         *(configs.languages(unedited) if of_models else []),
@@ -273,8 +272,8 @@ def _config(findings: Findings, of_models: bool) -> Section:
     sections: list[Section] = []
     detailed = findings.models if of_models else []
     if findings.models:
-        told, preview = headline.relations(findings.best_model, units), relations.preview(findings)
-        parts = [told, *([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
+        preview = relations.preview(findings)
+        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in detailed]
     if findings.pairs:

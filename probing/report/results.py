@@ -27,7 +27,7 @@ from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import counted, interval, starred
+from probing.report.words import DIRECTIONS, counted, interval, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -95,18 +95,24 @@ def mean_row(result: ProbeResult) -> list[object]:
     where = f"{settings.config}/{settings.split}" + (f", first {settings.limit}" if settings.limit is not None else "")
     scores = [result.scores[RULE][k] for k in TABLE_KS]
     name = ", ".join([at_step(settings.model, run.step), *settings.instead])
-    return [name, where, result.functions, *scores]
+    return [name, where, settings.direction, result.functions, *scores]
 
 
 def summary(rows: list[list[object]]) -> Table:
     """Several results in one table."""
+    several = len({row[2] for row in rows}) > 1
     return Table(
         "summary",
         f"Mean top-k UAS over relations in percent, {RULE} token of the dependent, published: heads are chosen on the "
         "scored data",
-        [*Column.each(NAME, "model", "on"), Column("functions", COUNT, spare=(2,)), *_over_k(PERCENT, {"10": 1})],
+        [
+            *Column.each(NAME, "model", "on", "direction"),
+            Column("functions", COUNT, spare=(2,)),
+            *_over_k(PERCENT, {"10": 1}),
+        ],
         rows,
-        "A report on results of the splits test and validation also has held-out means, which are not optimistic.",
+        "A report on results of the splits test and validation also has held-out means, which are not optimistic."
+        f"{DIRECTIONS * several}",
     )
 
 
@@ -230,8 +236,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
     if not separated(mean[3]):
-        return [table, f"The test does not separate the held-out means of {one} and {other}: {points}."]
-    return [table, f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}."]
+        return [f"{one} and {other} do not differ significantly, held-out: {points}.", table]
+    return [f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.", table]
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:

@@ -83,39 +83,32 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
 
 
 def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """The finding on each result in sentences."""
-    return [
-        Section(f"{one.name}-finding", f"{one.title}: silenced heads", [finding(one.relations)]) for one in silenced
-    ]
+    """How many of the heads that look best also serve, of each result."""
+    return [Section("heads-finding", TITLE, [verdicts(silenced)])] if silenced else []
 
 
-def finding(relations: dict[str, SilencingEffect]) -> str:
-    """The number of heads that look best and also serve, and how many would by chance."""
-    counted = {name: one for name, one in relations.items() if not one.few_functions}
-    if not counted:
-        return (
-            f"Every relation is in fewer than {FEW_CLUSTERS} functions, which is too few to draw a conclusion "
-            "about its head."
-        )
-    said = Counter(verdict(one) for one in counted.values())
-    others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
-    heads, most, chance = by_chance(counted)
-    serving = len({one.head for one in counted.values() if verdict(one) == MOST})
-    together = ""
-    for number in sorted({number for one in counted.values() for number in one.together}):
-        found = [one.together[number] for one in counted.values() if number in one.together]
-        more, less = (sum(of.significant and sign * of.value > 0 for of in found) for sign in (1, -1))
-        together += (
-            f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} "
-            f"relations, and less in {less}."
-        )
-    return (
-        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_CLUSTERS} functions, the head that looks "
-        "best matters most in its layer: silencing it costs something, and more than silencing any other head. "
-        f"These relations have {serving} of {heads} different "
-        f"heads.{(f' Verdicts on the rest: {others}.' if others else '')} Counting each head once, as the mean over "
-        f"its relations and without a test, {most:.1f} are the costliest of their layer; of random heads, "
-        f"{chance:.1f} would be.{together}"
+def verdicts(silenced: Sequence[SilencedModel]) -> Table:
+    """The number of relations with each verdict, and how many heads are the costliest of their layer."""
+    rows: list[list[Any]] = []
+    for one in silenced:
+        counted = {name: effect for name, effect in one.relations.items() if not effect.few_functions}
+        said = Counter(map(verdict, one.relations.values()))
+        heads = by_chance(counted) if counted else (0, None, None)
+        rows.append([one.title, *(said[name] for name in VERDICTS[::-1]), *heads])
+    return Table(
+        "heads-verdicts",
+        "Relations by what silencing their best head shows",
+        [
+            Column("model", NAME),
+            *Column.each(COUNT, *VERDICTS[::-1], group="relations"),
+            Column("different", COUNT, "best heads"),
+            *Column.each(PERCENT, "costliest", "by chance", group="best heads"),
+        ],
+        rows,
+        f"{MOST.capitalize()}: silencing the head costs something, and more than silencing any matched head. Few "
+        f"functions: fewer than {FEW_CLUSTERS}; the best heads are those of the other relations. Costliest: how many "
+        "of them no matched head outdoes, as the mean over the relations of a head, without a test; by chance: as many "
+        "as of random heads.",
     )
 
 
@@ -132,7 +125,6 @@ def _silenced(one: SilencedModel) -> Section:
     notes = [
         f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
         f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
-        finding(one.relations),
         *_left_out(result),
     ]
     drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
@@ -144,7 +136,7 @@ def silencing_parts(result: SilencingResult) -> list[str | Table]:
     relations = silencing_effects(result)
     return [
         table("silencing", result, relations),
-        finding(relations),
+        verdicts([SilencedModel("", result.title, result, relations)]),
         result.signature,
         *result.run.layers_note,
         *_left_out(result),

@@ -17,10 +17,10 @@ from probing.instruments.masking.examples import RestoredExample, Worked
 from probing.instruments.masking.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
-from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, tested
+from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, tested, verdict
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
-from probing.report.words import distinct, file_names, interval, listed, method
+from probing.report.words import distinct, file_names, method
 from probing.runs.settings import extent
 from probing.stats.intervals import FEW_CLUSTERS, POWER
 
@@ -42,13 +42,10 @@ TREE_LINES = 30
 """The lines of a tree that an example shows."""
 
 OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
-"""The three outcomes that a finding rests on, in words."""
+"""The three outcomes that verdicts rest on, in words."""
 
 FILLED_WITH = {"letter": "x", "deleted": "nothing", "commonest": "the commonest"}
 """The filler of each masked sub-token, by the beginning of its column."""
-
-NAMED = 3
-"""The most node types that a sentence names with their effects."""
 
 
 class MaskedModels(NamedTuple):
@@ -92,15 +89,8 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
 
 
 def findings(groups: Sequence[MaskedModels]) -> list[Section]:
-    """The finding on each group in sentences."""
-    return [
-        Section(
-            f"{group.name}-finding",
-            f"{group.title}: masked syntax",
-            [_finding(name, model) for name, model in group.models.items() if not model.settings.random_weights],
-        )
-        for group in groups
-    ]
+    """The verdicts on each group."""
+    return [Section(f"{group.name}-finding", f"{group.title}: masked syntax", [_verdicts(group)]) for group in groups]
 
 
 def sections(groups: Sequence[MaskedModels]) -> list[Section]:
@@ -132,76 +122,34 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
 _OF_RUN = ("revision", "max_length", "node_types", "random_weights")
 
 
-def _finding(name: str, model: Masked) -> str:
-    """Where masking a node type costs more than the control, less, or neither, and which outcomes say so."""
-    counted = [kind for kind in model.node_types if model.counted(kind) >= FEW_CLUSTERS]
-    if not counted:
-        return f"{name}: every node type is in fewer than {FEW_CLUSTERS} functions, so its effects show nothing."
-    known = [kind for kind in counted if model.restores(kind)]
-    if not known:
-        return (
-            f"{name} restores no node type better than one fixed sub-token would, the one that is masked most often. "
-            "Its effects therefore show nothing."
-        )
-    effects = model.effects[SHOWN]
-    order = sorted(known, key=lambda kind: effects[kind].value)
-    signs = {kind: _signs(model, kind) for kind in order}
-    of_all = [kind for kind in order if SHOWN in signs[kind]]
-    more = [kind for kind in of_all if set(signs[kind].values()) == {-1}]
-    less = [kind for kind in reversed(of_all) if set(signs[kind].values()) == {1}]
-    neither = sorted(kind for kind in of_all if not any(signs[kind].values()))
-    differ = [kind for kind in of_all if {-1, 1} <= set(signs[kind].values())]
-    some = [kind for kind in of_all if kind not in (*more, *less, *neither, *differ)]
-    as_filled = sorted(set(order) - set(of_all))
-
-    def told(kinds: Sequence[str]) -> str:
-        with_effect = [
-            f"{kind} ({EFFECT.show(effects[kind].value)}, {interval(effects[kind].low, effects[kind].high, EFFECT)})"
-            for kind in kinds[:NAMED]
-        ]
-        return listed([*with_effect, *kinds[NAMED:]])
-
-    def by_outcome(kinds: Sequence[str]) -> str:
-        said = {kind: _said(signs[kind]) for kind in kinds}
-        together = {text: [kind for kind in kinds if said[kind] == text] for text in said.values()}
-        return "; ".join(f"{listed(same)} ({text})" for text, same in together.items())
-
-    text = f"{name}: of {len(known)} node types in at least {FEW_CLUSTERS} functions, "
-    text += f"masking {told(more)} costs" if more else "masking never costs"
-    text += f" more than masking {RANDOM[model.settings.control]} does, by {listed([*OUTCOMES.values()])} alike"
-    text += " (T1 − T0, Jaccard similarity)" if more or less else ""
-    text += f"; masking {told(less)} costs less." if less else "."
-    text += f" The outcomes contradict each other for {by_outcome(differ)}." if differ else ""
-    text += f" Only some outcomes separate a difference from 0 for {by_outcome(some)}." if some else ""
-    if neither:
-        unseen = [f"{kind} ({SIMILARITY.show(model.detectable(kind, SHOWN))})" for kind in neither]
-        text += (
-            f" No outcome separates a difference from 0 for {listed(unseen)}; the brackets give the difference in "
-            f"similarity that the test would find with a probability of {100 * POWER:.0f} %."
-        )
-    if as_filled:
-        text += (
-            " The letter x or nothing, in place of each masked sub-token, gives trees that are as similar, in T1 or "
-            f"T0, for {by_outcome(as_filled)}. For these, similarity shows nothing."
-        )
-    if more and model.settings.control == SUB_TOKENS:
-        text += (
-            " Nodes are spans, and a span is harder to restore than scattered sub-tokens. To see how much of this "
-            "is due to the syntax, run `codesyntax mask --control spans`."
-        )
-    return text
+def _verdicts(group: MaskedModels) -> Table:
+    """Whether masking a node type lowers an outcome more than masking something else, by each outcome and model."""
+    types = [name for name in group.node_types if group.functions(name) >= FEW_CLUSTERS]
+    return Table(
+        f"{group.name}-verdicts",
+        "Outcomes with a node type masked (T1), beside the control (T0)",
+        [
+            Column("node type", NAME),
+            Column("functions", COUNT),
+            *(Column(said, NAME, name) for name in group.models for said in OUTCOMES.values()),
+        ],
+        [
+            [
+                kind,
+                group.functions(kind),
+                *(_verdict(model, kind, outcome) for model in group.models.values() for outcome in OUTCOMES),
+            ]
+            for kind in types
+        ],
+        f"Lower: less is left than of the control, {RANDOM[group.settings.control]}. {AS_FILLED.capitalize()}: a "
+        "filler without a model has as much, so the outcome shows nothing. p: corrected (Holm).",
+    )
 
 
-def _signs(model: Masked, kind: str) -> dict[str, int]:
-    """Outcome that tells something of a node type -> 1 or -1 if the test separates its effect from 0."""
-    effects = {outcome: model.effects[outcome][kind] for outcome in OUTCOMES if model.tells(kind, outcome)}
-    return {outcome: int(np.sign(effect.value)) * effect.significant for outcome, effect in effects.items()}
-
-
-def _said(signs: dict[str, int]) -> str:
-    words = {-1: "more", 0: "", 1: "less"}
-    said = [f"{words[sign]} by {OUTCOMES[outcome]}" for outcome, sign in signs.items() if sign]
-    return ", ".join(said) or "none separated"
+def _verdict(model: Masked, kind: str, outcome: str) -> str:
+    if kind not in model.node_types:
+        return ""
+    return verdict(tested(model.effects[outcome][kind])) if model.tells(kind, outcome) else AS_FILLED
 
 
 def _group(group: MaskedModels) -> Section:

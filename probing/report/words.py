@@ -29,6 +29,13 @@ def method(part: str) -> list[str]:
     return paragraphs.strip().split("\n\n")
 
 
+DIRECTIONS = (
+    " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
+    "are decoders."
+)
+"""Below a table with scores of both directions."""
+
+
 def listed(items: Sequence[str]) -> str:
     """Items as a list in a sentence."""
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]

@@ -25,22 +25,23 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, UnknownName
-from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import EdgeCell
 from probing.runs.saved import field_of, found_at, read_text
 from probing.runs.settings import Limit, Sample, Settings
+
+if TYPE_CHECKING:
+    import datasets
 
 RELABELLED = REDRAWN_DEPENDENTS, CONTROL_TASK
 """The controls that are about other edges."""
@@ -195,6 +196,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax dataset, was altered or
     is not what was requested, and UnknownName for an unknown config or split.
     """
+    from codesyntax_dataset.folder import read_split
+
     language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else COLUMNS
     if isinstance(data, (str, os.PathLike)):
         place = os.fspath(data)
@@ -215,6 +218,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
 
 
 def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
+    import datasets
+
     check_id(name)
     try:
         configs = datasets.get_dataset_config_names(name)
@@ -255,6 +260,8 @@ def _may_be_on_hub(name: str) -> bool:
 
 
 def _split_of(data: Any, split: str) -> datasets.Dataset:
+    import datasets
+
     if isinstance(data, datasets.DatasetDict):
         if split not in data:
             raise UnknownName("split", split, list(data))

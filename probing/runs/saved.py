@@ -340,6 +340,12 @@ def ledger_path(result: str | os.PathLike) -> Path:
     return path.with_name(path.name.removesuffix(".json") + _LEDGER)
 
 
+def result_path(ledger: str | os.PathLike) -> Path:
+    """The path of the JSON of the result whose ledger this is."""
+    path = Path(ledger)
+    return path.with_name(path.name.removesuffix(_LEDGER) + ".json")
+
+
 def field_of(text: str, name: str) -> Any:
     """One field of a text that may be a result; None if it is missing."""
     try:

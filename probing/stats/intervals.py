@@ -73,7 +73,9 @@ class Estimate(NamedTuple):
 
     def at(self, *index: Any) -> Estimate:
         """One of several, as plain numbers, or some of them."""
-        parts = [np.broadcast_to(part, np.shape(self.value))[index] for part in self]
+        shape = np.shape(self.value)
+        alike = (part if np.shape(part) == shape else np.broadcast_to(part, shape) for part in self)
+        parts = [np.asarray(part)[index] for part in alike]
         return Estimate(*(part.item() if np.ndim(part) == 0 else part for part in parts))
 
     def scaled(self, factor: float) -> Estimate:
@@ -307,6 +309,19 @@ def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
     return [estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))]
 
 
+def family(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """The same with p corrected (`holm`): at each measure, the tests of all `estimates` are one family."""
+    if not estimates:
+        return []
+    p = holm(np.stack([estimate.p for estimate in estimates], axis=-1))
+    return [estimate._replace(p=p[..., place]) for place, estimate in enumerate(estimates)]
+
+
+def rejected(p: np.ndarray) -> np.ndarray:
+    """Which of several tests, one family, are significant: bool (tests,)."""
+    return np.asarray(holm(p) <= ALPHA)
+
+
 def detectable(differences: np.ndarray, tests: int) -> float:
     """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability POWER; NaN for fewer
     than FEW_CLUSTERS clusters."""
@@ -352,7 +367,7 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     squares = np.maximum(squares, gained**2 / clusters)  # the lower bound, which rounding may violate
     differs = np.abs(gained) > 1e-4
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
-    separate = holm(np.minimum(1, 2 * _BENTKUS * ndtr(-z))) <= ALPHA
+    separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))
     ahead = np.where(gained > 0, first, second)[separate]
     behind = np.where(gained > 0, second, first)[separate]
     best = 1 + np.bincount(behind, minlength=number)

@@ -7,8 +7,6 @@ import json
 import statistics as plain
 
 import datasets
-import matplotlib.image
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -212,9 +210,8 @@ def test_command(dataset_folder, tmp_path):
         offsets = list(csv.DictReader(file))
     assert sum(int(row["edges"]) for row in offsets) == sum(int(row["edges"]) for row in rows)
     assert (output / "offsets.svg").read_text().startswith("<?xml")
-    assert np.ptp(matplotlib.image.imread(output / "offsets.png")) > 0.9
     assert sorted(path.name for path in output.iterdir()) == [
-        *("offsets.csv", "offsets.png", "offsets.svg", "relations.csv", "statistics.json")
+        *("offsets.csv", "offsets.svg", "relations.csv", "statistics.json")
     ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -10,6 +13,7 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import compare, load, probe
 from probing.cli.group import main
+from probing.evidence.compared import _is_named
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -88,7 +92,7 @@ def test_only_functions_of_both_count(results):
 def test_in_the_terminal_and_what_is_refused(results):
     done = CliRunner().invoke(main, ["compare", str(results / "one"), str(results / "other")])
     assert done.exit_code == 0, done.output
-    assert "does not separate the held-out means" in done.output and ": 0.0 points" in done.output
+    assert "do not differ significantly, held-out" in done.output and ": 0.0 points" in done.output
     assert "mean of" in done.output
     with pytest.raises(UnknownName, match="known are tiny"):
         compare("tinny", results / "one", [results / "one"])
@@ -96,3 +100,15 @@ def test_in_the_terminal_and_what_is_refused(results):
         compare("tiny", results / "one", [results / "one", results / "other"])
     with pytest.raises(UnknownName):
         compare("nothing", results / "one")
+
+
+@pytest.mark.parametrize(
+    ("side", "named"),
+    [("tiny at step 128", True), ("run/tiny/step-000128", True), ("tiny/checkpoint-128", True)]
+    + [("tiny", True), ("tiny/step-000256", False), ("other/step-000128", False), ("tiny at step 256", False)],
+)
+def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
+    probed = SimpleNamespace(
+        test=SimpleNamespace(settings=SimpleNamespace(model="tiny"), run=SimpleNamespace(step=128))
+    )
+    assert _is_named(probed, Path(side)) is named

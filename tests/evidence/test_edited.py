@@ -147,10 +147,9 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     }
     (part,) = module.edits(everything, edited)
     text = part.to_markdown()
-    assert "After rename-letters, the heads change by 0.0 points, which the test does not separate from 0" in text
-    assert "After distance, the heads lose " in text
-    assert "95 % interval" in text and "its interval shows how large it may be" in text
+    assert "its interval shows how large it may be" in text
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
+    assert [row[-1] for row in table.rows[::3]] == ["not significant", "lower"]
     assert [row[:2] for row in table.rows] == [
         [edit, name] for edit in ("rename-letters", "distance") for name in ("one", "best offset", "best baseline")
     ]

@@ -143,7 +143,7 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     ]
     (section,) = code_and_language([code, english])
     figure, table = section.parts[1:]
-    assert all(f"{one.title} ({kind})" in figure.drawn.svg for one, kind in ((code, "code"), (english, "language")))
+    assert all(f"{one.title} ({kind})" in figure.svg for one, kind in ((code, "code"), (english, "language")))
     rows = {row[1]: row for row in table.rows if row[0] == "1"}
     model = english.models[0]
     cell, best, difference = rows["language"][7:10]

@@ -52,6 +52,7 @@ def untrained(tokenizer, seed: int = 0, **sizes) -> LlamaForCausalLM:
 # ---------------------------------------------------------------------------------------------------------- the numbers
 
 
+@pytest.mark.slow
 def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_folder):
     model, tokenizer = AutoModel.from_pretrained(tiny_model), AutoTokenizer.from_pretrained(tiny_model)
     numbers = probing.evaluate(model, tokenizer, functions=1000)

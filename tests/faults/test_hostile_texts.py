@@ -81,7 +81,7 @@ def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
         drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]}))
         root = ElementTree.fromstring(figures.to_svg(drawn))
-        assert figures.to_png(drawn)
+        assert figures.as_file(lambda: drawn, "png")
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert name.translate(SHOWN).split("\n")[0] in " ".join(texts) or "\t" in name or "\n" in name
 

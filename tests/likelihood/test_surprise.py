@@ -18,10 +18,8 @@ from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.likelihood.result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
 from probing.models.location import TINY_DECODER
-from probing.report.information import surprisal_sentence as _sentence
 from probing.report.report import report
 from probing.report.results import parts
-from probing.stats.intervals import Estimate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -191,10 +189,8 @@ def test_verified_and_forged(folder, dataset_folder, tmp_path):
 def test_tables_and_report(folder, tmp_path):
     result = of_folder(folder, False)
     *tables, signature = parts(result)
-    tables, said = ([part for part in tables if isinstance(part, str) is of] for of in (False, True))
+    tables = [part for part in tables if not isinstance(part, str)]
     assert signature == result.signature and len(tables) == 4
-    of_means = [table.totals[0][4] for table in tables[:3]]
-    assert ["foreseen better than its control" in sentence for sentence in said] == [low > 0 for _, low, _ in of_means]
     first = tables[0]
     row = next(row for row in first.rows if row[0] == "if_statement")
     of = result.node_types["first"]["if_statement"]
@@ -205,19 +201,3 @@ def test_tables_and_report(folder, tmp_path):
     assert over == pytest.approx(gain - of_grams)
     page = report([folder], tmp_path / "report").read_text()
     assert result.title in page and of_folder(folder, True).title in page
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "gain, over, said",
-    [
-        ((0.2, -0.1, 0.5), (0.9, 0.8, 1.0), "no better than its control"),
-        ((0.2, 0.1, 0.5), (0.1, 0.0, 0.2), "but no more so than by 5-grams"),
-        ((0.2, 0.1, 0.5), (0.2, 0.1, 0.3), "Compare an untrained twin"),
-        ((0.2, np.nan, np.nan), (0.2, np.nan, np.nan), "too few functions to say more"),
-    ],
-)
-def test_a_gain_counts_beside_that_of_5_grams(folder, gain, over, said):
-    assert said in _sentence(
-        of_folder(folder, False), "closing", 3, *(Estimate(*of, 0.5, 9) for of in (gain, (0, 0, 0), over))
-    )

@@ -28,7 +28,7 @@ from probing.paper.cells import Compared, Made
 from probing.paper.inputs import Inputs
 from probing.report.kinds import COUNT_DIFFERENCE
 
-TABLES = (3, 4, 5, 6, 8, 9, 10, 11, 12)
+TABLES = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 FIGURES = (2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19)
 
 
@@ -95,7 +95,7 @@ class TestRun:
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
         """And the paper's are beside them, each with its difference, of numbers rounded alike."""
         rows = {row["name"]: row for row in rows_of(made, f"table-{table}") if row["language"] == "Python"}
-        result = probing.load(next((made / "results").glob("tiny.python.test.*.json")))
+        result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         found = baseline(made / "python/codesyntax", "python").summaries["published"]
         for k in ("1", "3", "10", "20"):
             here = f"k = {k}: here"
@@ -132,13 +132,13 @@ class TestRun:
         assert ends == with_both[:5] + with_both[-5:]
 
     @pytest.mark.parametrize("config", ["python", "java"])
-    def test_a_head_is_drawn_in_the_relation_that_gains_most(self, made, config):
-        """The first of Tables 9 and 11; what it predicts is right as often as the ledger says of this function."""
+    def test_a_head_is_drawn_in_the_relation_of_the_paper(self, made, config):
+        """Or in one of the first of Tables 9 and 11, as not all have a function that is short enough; what it predicts is right as often as the ledger says of this function."""
         rows = [row for row in rows_of(made, "figure-5") if row["config"] == config]
         table = rows_of(made, {"python": "table-9", "java": "table-11"}[config])
         tried = [row["relation"] for row in table if row["here: difference"]]
-        assert tried.index(rows[0]["relation"]) < 5  # some have no function that is short enough
-        result = next((made / "results").glob(f"tiny.{config}.test.*.json"))
+        assert rows[0]["relation"] == "If:if->else" or tried.index(rows[0]["relation"]) < 5
+        result = next((made / "results").glob(f"tiny.{config}.test.????????.json"))
         probed = probing.load(result)
         best = probed.relations[rows[0]["relation"]]["first"]["1"]
         ranks = probed.ledger.ranks[0, :, best["layer"], best["head"]]
@@ -157,6 +157,18 @@ class TestRun:
         tokens = pq.read_table(data)["tokens"].to_pylist()[functions[0]]
         assert [row["read"] for row in rows] == [tokens[head] for head in heads]
 
+    def test_errors_are_those_of_the_analysis(self, made):
+        """Table 7: all first choices that are wrong, of the rule first."""
+        for config, title in (("python", "Python"), ("java", "Java")):
+            (file,) = (made / "results").glob(f"tiny.{config}.test.*.errors.json")
+            probed = probing.load(file.with_name(file.name.replace(".errors.json", ".json")))
+            wrong = sum(
+                round(one["edges"] * (1 - one["first"]["1"]["score"] / 100)) for one in probed.relations.values()
+            )
+            rows = [row for row in rows_of(made, "table-7") if row["language"] == title]
+            assert sum(int(row["errors"]) for row in rows) == wrong > 0
+            assert sum(float(row["percent"]) for row in rows) == pytest.approx(100)
+
     def test_edges_are_of_all_splits(self, made):
         """Table 8 beside the published counts."""
         files = (made / "python/codesyntax/python").iterdir()
@@ -170,7 +182,7 @@ class TestRun:
         """As in the paper's numbers: it finds the ends of statements. Where it is never predicted, it is none."""
         data = made / "java/codesyntax"
         found = {}
-        for config, figure in (("java", 16), ("java_skip_semicolon", 19)):
+        for config, figure in (("java", 16), ("java_skip_semicolon", 4)):
             edges = read_edges(data, config, "test")
             words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")["scores"]["1"]
             rows = {

@@ -44,7 +44,53 @@ class Java {
       throw new UncheckedIOException(error);
     }
     places = Trees.instance(task).getSourcePositions();
-    return errors.getDiagnostics().stream().noneMatch(one -> one.getKind() == Diagnostic.Kind.ERROR);
+    var beyond = new Beyond();
+    beyond.scan(unit, null);
+    return !beyond.found && errors.getDiagnostics().stream().noneMatch(one -> one.getKind() == Diagnostic.Kind.ERROR);
+  }
+
+  /** Whether there is what the compiler's parser reads, but not the language: later passes of the compiler refuse it. */
+  static class Beyond extends TreeScanner<Void, Void> {
+    boolean found;
+
+    void target(Tree tree) {
+      Tree one = inner(tree);
+      found |= !(one instanceof IdentifierTree || one instanceof MemberSelectTree || one instanceof ArrayAccessTree);
+    }
+
+    void first(Tree tree) {
+      found |= tree instanceof LambdaExpressionTree;
+    }
+
+    public Void visitAssignment(AssignmentTree node, Void none) {
+      target(node.getVariable());
+      return super.visitAssignment(node, none);
+    }
+
+    public Void visitCompoundAssignment(CompoundAssignmentTree node, Void none) {
+      target(node.getVariable());
+      return super.visitCompoundAssignment(node, none);
+    }
+
+    public Void visitMemberSelect(MemberSelectTree node, Void none) {
+      first(node.getExpression());
+      return super.visitMemberSelect(node, none);
+    }
+
+    public Void visitMemberReference(MemberReferenceTree node, Void none) {
+      first(node.getQualifierExpression());
+      return super.visitMemberReference(node, none);
+    }
+
+    public Void visitArrayAccess(ArrayAccessTree node, Void none) {
+      first(node.getExpression());
+      return super.visitArrayAccess(node, none);
+    }
+
+    public Void visitNewClass(NewClassTree node, Void none) {
+      first(node.getEnclosingExpression());
+      return super.visitNewClass(node, none);
+    }
   }
 
   static int start(Tree tree) { return (int) places.getStartPosition(unit, tree); }
@@ -130,6 +176,8 @@ class Java {
 
     /** The name comes after the type, whose brackets may come after the name. */
     int name(VariableTree node) {
+      if (node.getInitializer() != null) // right in front of `=`: the type may be that of several
+        return text.lastIndexOf(node.getName().toString(), start(node.getInitializer()) - 1);
       Tree type = node.getType();
       while (type instanceof ArrayTypeTree array) type = array.getType();
       int place = end(node.getModifiers()) > 0 ? end(node.getModifiers()) : start(node);

@@ -179,7 +179,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             item = node["kind"][0]
             value = item["expr"].given if node["kind"].name == "Static" else item["rhs_kind"]["rhs"].given
             assign(word(start(node), item["ident"].name.rpartition("#")[0]), value)
-        elif node.name == "Item" and node["kind"].name == "TyAlias":
+        elif node.name == "Item" and node["kind"].name in ("TyAlias", "Type"):
             alias = node["kind"][0]
             assign(word(start(node), alias["ident"].name.rpartition("#")[0]), alias["ty"].given)
         elif node.name == "ExprField" and node["is_shorthand"].name == "false":

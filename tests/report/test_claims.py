@@ -25,5 +25,5 @@ def test_what_is_planted_is_found_and_said(seed, tmp_path):
     """In a masked model and in a decoder; of the same results with random numbers nothing is said."""
     data = planted_heads.splits(seed)
     assert all(planted_heads.found(seed, data, tmp_path / "planted").values())
-    assert claims(tmp_path / "planted", data).keys() >= {FIRST_SCREEN, "more than baselines", "heads serve"}
+    assert claims(tmp_path / "planted", data).keys() >= {FIRST_SCREEN, "heads serve"}
     assert not claims(at_random(tmp_path / "planted", seed, tmp_path / "drawn"), data)

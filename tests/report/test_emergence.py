@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
 from probing.report import means
 from probing.report.findings import read_findings
-from probing.report.means import emergence_sentence as sentence
+from probing.report.means import course_sentence as sentence
 
 STEPS = (0, 16, 4000)
 
@@ -82,16 +83,21 @@ def test_what_is_passed_stays_passed():
 
 @pytest.mark.slow
 def test_the_sentence(checkpoints):
-    passing = sentence(emergence(list(checkpoints.values())))
-    assert (
-        "From step 0 to 4,000, at 3 checkpoints, the heads of tiny pass the best offsets from step 4,000 on" in passing
+    found = emergence(list(checkpoints.values()))
+    findings = SimpleNamespace(title="python", trainings=[found])
+    offset = f"{found.edges.offset:.1f}"
+    assert sentence([findings]) == (
+        f"Syntax rises through training: 0.0, {offset}, 100.0 % at steps 0, 16, 4,000; from step 4,000 on, they pass the "
+        f"best offset, {offset} %."
     )
-    assert "they rise above chance from step 4,000 on (" in passing
-    assert "and pass the next best offset from step 4,000 on (" in passing
-    never = sentence(emergence([checkpoints[0], checkpoints[16]]))
-    assert "step 0 to 16, at 2 checkpoints, the heads of tiny never pass the best offsets" in never
-    assert "a difference of 0.0 points (95 % interval 0.0 to 0.0)" in never
-    assert "they never rise above chance" in never and "never pass the next best offset" in never
+    never = replace(
+        found,
+        steps=[0, 16],
+        edges=replace(found.edges, scores=found.edges.scores[:, :2], differences=found.edges.differences[:, :2]),
+    )
+    assert sentence([SimpleNamespace(title="python", trainings=[never])]).endswith(
+        f"at steps 0, 16; none passes the best offset, {offset} %."
+    )
 
 
 @pytest.mark.slow
@@ -102,15 +108,14 @@ def test_a_report_shows_every_checkpoint_once(results, few_functions):
     assert json.loads(findings.subjects[0].file.read_text())["run"]["step"] == 4000
     (section,) = means.emergence([findings])
     ((training,),) = [section.sections]
-    text, _, table, drawn, relations = training.parts
-    assert text == sentence(findings.trainings[0])
+    _, table, drawn, relations = training.parts
     assert [row[0] for row in table.rows] == [0, 16, 4000]
     assert [row[3][0] for row in table.rows] == [0, 0, 100]
     assert {row[0] for row in relations.rows} == {"all", "hard"}
     assert all(row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all")  # at step 16
     panels = len({row[1] for row in relations.rows})
-    assert drawn.drawn.svg.count('<g id="axes_') >= panels > 10
-    assert all(f">{step}</text>" in drawn.drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.drawn.svg
+    assert drawn.svg.count('<g id="axes_') >= panels > 10
+    assert all(f">{step}</text>" in drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.svg
 
 
 @pytest.mark.slow

@@ -54,18 +54,16 @@ def test_shared_relations_of_three_languages():
     assert len(table.rows) == 3 * len(TABLE_KS)
     assert "mean of the 1 relations that all languages share" in figure.title
     drawn = [
-        text
-        for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<")
-        if text in figure.drawn.svg
+        text for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<") if text in figure.svg
     ]
     assert len(drawn) == 7
-    places = {name: figure.drawn.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}
+    places = {name: figure.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}
     assert sorted(places, key=places.get) == [
         "Dict:key->value",
         "If:if->test",
         "Call:func->args",
     ]  # 0, -6.7, -50 points
-    width = float(figure.drawn.svg.split('width="')[1].split("pt")[0])
+    width = float(figure.svg.split('width="')[1].split("pt")[0])
     assert width * 96 / 72 <= 370  # pixels: a telephone
 
 

@@ -68,7 +68,7 @@ def written(tmp_path):
     """A document of every kind of part, whose texts are hostile."""
     figure = Figure("drawing", f"`code_1` and {HOSTILE}", "", "relations", drawn)
     section = Section("s", HOSTILE, [HOSTILE, TABLE, figure], [Section("t", "Below", ["Text."])])
-    folder.write(folder.Report("report", "tests", HOSTILE, [section], latex=True), tmp_path)
+    folder.write(folder.Report("report", "tests", HOSTILE, [section], format="latex"), tmp_path)
     return tmp_path
 
 

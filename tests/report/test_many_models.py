@@ -19,6 +19,7 @@ from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
 from probing.report.report import TOGETHER, model_pages_of
+from probing.report.results import summary
 from probing.runs.ledger_file import ATTENTION
 from probing.stats.intervals import Estimate
 
@@ -74,7 +75,7 @@ def written(all_findings, tmp_path_factory):
         )
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
-        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", b""))
+        patch.setattr(figures, "drawn", lambda _: "<svg></svg>")
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 
@@ -110,10 +111,11 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     models = [
         replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name)) for name in names
     ]
-    answer = headline.section([replace(findings, subjects=models, pairs={})], {})
+    pairs = {pair: dict.fromkeys(MEANS, compared(*pair)) for pair in combinations(range(count), 2)}
+    answer = headline.section([replace(findings, subjects=models, pairs=pairs)], {})
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
     told = page.locator(".answer > .texts p").inner_text()
-    assert (f", the best of {count} models, find" in told) == ("the best of" in told) == (count > 1)
+    assert (f"the next of {count} models, find" in told) == ("not significantly better than" in told) == (count > 1)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": 1400, "height": 900})
@@ -124,6 +126,33 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
         page.reload()
         assert page.evaluate("document.documentElement.scrollWidth") == 400
         assert page.evaluate(OUTSIDE) == []
+
+
+def of_direction(findings, direction):
+    first = findings.subjects[0]
+    settings = first.result.settings.model_copy(update={"direction": direction})
+    return replace(findings, subjects=[replace(first, result=first.result._replace(settings=settings))])
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.04, ", the best of 2 models,"), (0.06, ", not significantly better than ")])
+def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_findings, p, said):
+    """Here the last has the highest mean; of one pair, p needs no correction."""
+    (findings,) = all_findings
+    pair = dict.fromkeys(MEANS, compared(0, 1)._replace(p=np.full(len(TABLE_MEASURES), p)))
+    told = headline.sentence([replace(findings, subjects=findings.subjects[:2], pairs={(0, 1): pair})])
+    assert f"of {findings.subjects[1].name}{said}" in told
+
+
+def test_directions_are_not_mixed(all_findings):
+    """The first sentence speaks of one, and tables with both have a column and a hint."""
+    (findings,) = all_findings
+    forward, backward = (of_direction(findings, name) for name in ("head-to-dependent", "dependent-to-head"))
+    assert headline.sentence([forward, backward]) == headline.sentence([forward])
+    both, alone = headline.models([forward, backward], {}), headline.models([forward], {})
+    assert "direction" in [column.name for column in both.columns] and "--direction" in both.notes
+    assert "direction" not in [column.name for column in alone.columns] and "--direction" not in alone.notes
+    rows = [["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0] for name in ("head-to-dependent", "dependent-to-head")]
+    assert "--direction" in summary(rows).notes and "--direction" not in summary(rows[:1]).notes
 
 
 def test_figures_draw_the_best(all_findings, monkeypatch):

@@ -34,9 +34,10 @@ from probing.report.silencing import (
     LESS,
     MOST,
     NOTHING,
-    finding,
+    SilencedModel,
     read_silenced,
     verdict,
+    verdicts,
 )
 from probing.runs import batches
 from probing.runs.data import read_functions
@@ -485,7 +486,9 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
         page = (tmp_path / "report/report.md").read_text()
         assert "## Heads that look and heads that serve" in page and "| relation |" in page
         assert ours in (tmp_path / "report/index.html").read_text()
-    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python-tiny.csv"]
+    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == [
+        *("heads-python-tiny.csv", "heads-verdicts.csv")
+    ]
 
 
 @pytest.mark.slow
@@ -582,7 +585,5 @@ def test_verdicts():
     del found[ALIKE]  # whose heads cost the same
     # of the head that is best for two relations, half; of the others 1, 0 and 1
     assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
-    assert finding(found).startswith(
-        "In 1 of 4 relations in at least 6 functions, the head that looks best matters most"
-    )
-    assert finding({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")
+    planted_model = SilencedModel("", "m", None, found)
+    assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1, 3, 1.5, pytest.approx(3 / 3)]]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
 _ASSIGNED = "'+= -= *= /= %= &= |= ^= <<= >>= >>>='"
 _TRY = {"body": "body", "handler": "*<catch_clause>", "finalbody": "*<finally_clause>/*"}
+_SWITCH = "*[1]<expression_statement>/*<switch_expression>"  # the `;` behind is an empty statement
+_LEVELS = (Level("prefix", "unary_expression"), Level("postfix", "update_expression"))
 
 TABLE = Table(
     grammar="tree_sitter_java",
     frames=(("class A {", "\n}"),),
     brackets=frozenset({"parenthesized_expression"}),
+    operators=Operators(_LEVELS),
     whole=frozenset({"string_literal"}),
     refused="""
         (cast_expression type: [(type_identifier) (scoped_type_identifier)] ; `f((a.b) - c)` is no cast of `-c`
@@ -67,7 +71,7 @@ TABLE = Table(
         Rule("ternary_expression", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
         Rule("instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}),
-        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*';'[1]"}),
+        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": f"{_SWITCH} | *';'[1]"}),
         Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
         Rule("object_creation_expression", "New", {"class": "type<generic_type>/*[0] | type", "args": "arguments/*"}),
         Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),

@@ -14,7 +14,7 @@ from codesyntax_dataset.languages.language import UNREAD_FUNCTION, Definition, U
 
 def decode(data: bytes) -> str:
     """Decode like Python: by byte-order mark or declaration (PEP 263), otherwise as UTF-8."""
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    encoding, _ = tokenize.detect_encoding(iter(data.splitlines(keepends=True)).__next__)
     return data.decode(encoding)
 
 

@@ -8,10 +8,15 @@ from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _BINARY = "binary_operator"
-_LEVELS = (  # of its reference, section 6.17, but for those between the last and these
+_LEVELS = (  # of its reference, section 6.17
     Level("postfix", "as_pattern"),
+    Level("unpacking", "list_splat"),
     Level("prefix", "lambda"),
     Level("right", "conditional_expression"),
+    Level("left", "boolean_operator", "or"),
+    Level("left", "boolean_operator", "and"),
+    Level("prefix", "not_operator"),
+    Level("none", "comparison_operator"),
     Level("left", _BINARY, "|"),
     Level("left", _BINARY, "^"),
     Level("left", _BINARY, "&"),
@@ -21,6 +26,7 @@ _LEVELS = (  # of its reference, section 6.17, but for those between the last an
     Level("prefix", "unary_operator"),
     Level("right", _BINARY, "**"),
     Level("prefix", "await"),
+    Level("postfix", "attribute call subscript"),
 )
 
 _IF = {
@@ -33,7 +39,6 @@ _ARGUMENTS = "arguments<argument_list>/*"
 _ITEM = "*<with_clause>/*<with_item>[0]"
 _OTHER = "*<with_clause>/*<with_item>[1]"
 _UNDECLARED = "unless ^/^<type_parameter>/^<!generic_type> unless ^/^/^/^/^<type_alias_statement>"  # `def f[T: int]`
-_SIGNED = "^<attribute|binary_operator|call|subscript>/*[0]<list_splat>"  # see `signs`
 _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
 
@@ -46,9 +51,6 @@ TABLE = Table(
     grammar="tree_sitter_python",
     operators=Operators(_LEVELS),
     brackets=frozenset({"parenthesized_expression", "tuple_pattern"}),
-    signs={
-        "list_splat": frozenset({"attribute", "binary_operator", "call", "subscript"})
-    },  # `*a[0]` is `(*a)[0]` to it
     chains={"union_type": ("BinOp", frozenset({"binary_operator", "type", "union_type"}))},
     whole=frozenset({"string"}),
     interpolated=frozenset("format_expression format_specifier interpolation string".split()),
@@ -60,6 +62,7 @@ TABLE = Table(
     joins_lines=True,
     functions={"function_definition": "name"},
     scopes={"class_definition": "name"},
+    suspect=re.compile(rb"exec|print|type"),
     refused="""
         [(exec_statement) (print_statement)] @refused
         (type_alias_statement left: (type [(attribute) (list) (subscript)]) @refused)
@@ -128,7 +131,7 @@ TABLE = Table(
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
         Rule("constrained_type", "Slice", {"lower": f"*[0] {_UNDECLARED}", "upper": "*[1]"}),
         Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
-        Rule("list_splat", "Spread", {"spread": f"*/^ unless {_SIGNED}", "value": "*"}),
+        Rule("list_splat", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("splat_type", "Spread", {"spread": f"*/^ {_UNDECLARED}", "value": "*"}),
         Rule("subscript", "Subscript", {"value": "value", "slice": _items("subscript")}),
         Rule(

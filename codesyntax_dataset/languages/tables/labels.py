@@ -15,7 +15,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,8 +24,9 @@ import tree_sitter
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import bounded
-from codesyntax_dataset.languages.language import Dialect
+from codesyntax_dataset.languages.language import Dialect, with_line_breaks
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS, FROM_LAST_TOKEN
+from codesyntax_dataset.languages.tables.operators import Brackets
 from codesyntax_dataset.languages.tables.parts import COUNTED, Find, Nodes, compiled, named_children
 from codesyntax_dataset.languages.tables.table import Table
 from codesyntax_dataset.schema import Annotation, Edge, Token
@@ -63,6 +64,7 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
+    query: tree_sitter.Query | None  # for such nodes
     # bytes that end a name in the tree, or stand behind a node: tokens of their own
     signs: frozenset[int] = frozenset()
     inserted: tuple[int, ...] = ()  # bytes that are not in the function, in order
@@ -92,7 +94,6 @@ class Labels:
             for ready in [grammar(name)]
             for frame in frames or table.frames
         ]
-        self._bracketed = tree_sitter.Query(grammar(table.grammar), table.bracketed) if table.bracketed else None
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
@@ -142,8 +143,8 @@ class Labels:
     def _lacking(self, walk: _Walk) -> list[_Edit]:
         """The brackets that are missing so that the grammar groups operators as the language does."""
         operators = self._table.operators
-        spans = set().union(*map(operators.brackets, walk.competing)) if operators else set()
-        return [*_brackets(spans), *((place, place + 1, b" ") for place in walk.breaks)]
+        places = set().union(*map(operators.brackets, walk.competing)) if operators else set()
+        return [*_around(places), *((place, place + 1, b" ") for place in walk.breaks)]
 
     def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
         """The tree of the code with further brackets, those that close before those that open, or other white space."""
@@ -165,7 +166,7 @@ class Labels:
     def _parsed(self, code: str) -> _Tree:
         """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
         try:
-            data = code.encode()
+            data = with_line_breaks(code).encode()
         except UnicodeEncodeError as wrong:
             raise _at(code, wrong.start, "a lone surrogate, half of a character") from None
         if "\0" in code:
@@ -174,18 +175,24 @@ class Labels:
         if tree.error is not None and (plain := self._plain(tree, data)) != data:
             again = self._in_frame(plain)
             tree = again if again.error is None else tree
-        if tree.error is not None and (edits := self._enclosing(tree)):
+        if tree.error is not None and (edits := self._separating(tree)):
             again = self._edited(tree, edits)
             tree = again if again.error is None else tree
         return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
 
-    def _enclosing(self, tree: _Tree) -> list[_Edit]:
-        """Brackets around what the grammar cannot read without them."""
-        spans = [match.span("inside") for lacking in self._table.enclosed for match in lacking.finditer(tree.data)]
-        if self._bracketed:
-            nodes = tree_sitter.QueryCursor(self._bracketed).captures(tree.root).get("bracketed", ())
-            spans += [(node.start_byte, node.end_byte) for node in nodes]
-        return _brackets(spans)
+    def _separating(self, tree: _Tree) -> list[_Edit]:
+        """Brackets around what the grammar cannot read without them, and the ends of statements that it overlooks."""
+        inside = [match.span("inside") for lacking in self._table.enclosed for match in lacking.finditer(tree.data)]
+        matches = tree_sitter.QueryCursor(tree.query).matches(tree.root) if tree.query else ()
+        for _, captures in matches:
+            if nodes := captures.get("bracketed"):
+                inside.append((nodes[0].start_byte, nodes[-1].end_byte))
+        starts = {node.start_byte for _, captures in matches for node in _statements(captures)}
+        ends = dict(sorted(inside))  # the last of those that begin alike
+        return [
+            *_around([Brackets(start, end) for start, end in ends.items()]),
+            *((start, start, b";") for start in starts),
+        ]
 
     def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
         """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
@@ -233,8 +240,9 @@ class Labels:
             except ParseError as wrong:
                 unbounded = wrong
                 continue
-            error = self._error(root, start, refused)
-            trees.append(_Tree(root, framed, start, start + len(data), error))
+            suspect = self._table.suspect is None or self._table.suspect.search(framed)
+            error = self._error(root, start, refused if suspect else None)
+            trees.append(_Tree(root, framed, start, start + len(data), error, refused))
             if error is None:
                 return trees[-1]
         if not trees:
@@ -255,14 +263,15 @@ class Labels:
             frame = root.descendant_for_byte_range(start - 1, root.end_byte)
             if frame is None or frame.start_byte != start - 1:
                 return root
-        found = tree_sitter.QueryCursor(refused).captures(root).get("refused", ()) if refused else ()
+        captures = tree_sitter.QueryCursor(refused).captures(root) if refused else {}
+        found = [*captures.get("refused", ()), *_statements(captures)]
         return min(found, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: _Tree, interpolated: bool = False) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
-        signs, strings = self._table.signs, self._strings if interpolated else frozenset()
+        strings = self._strings if interpolated else frozenset()
         operators, inserted = self._table.operators, frozenset(tree.inserted)
         competing = operators.nodes if operators and tree.error is None else frozenset()
         walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
@@ -303,18 +312,18 @@ class Labels:
                 if groups:
                     opening.add(start)
                     walk.closing.add(end)
-                if kind in signs and above == begin and parent in signs[kind]:
-                    opening.add(start)
                 if kind not in flat and not groups and node.is_named:
                     if 0 <= above < begin:
                         related.append((above, node, begin))
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
-                if operators is not None and kind in competing:
-                    if operators.competes(node):
+                if operators is not None and kind in competing and node.children:
+                    first, last = node.children[0].type, node.children[-1].type
+                    asked = (kind, first) in operators.pairs or (kind, last) in operators.pairs
+                    if asked and operators.competes(node):
                         walk.competing.append(node)
-                    if (place := operators.line_break(node, tree.data)) is not None:
+                    if kind in operators.continued and (place := operators.line_break(node, tree.data)) is not None:
                         walk.breaks.append(place)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])
@@ -399,10 +408,16 @@ class Labels:
         return nodes
 
 
-def _brackets(spans: Collection[_Span]) -> list[_Edit]:
-    """Brackets around each span, those that close before those that open, or in an empty one."""
-    closing = [(end, end, b")") for start, end in spans if start < end]
-    return closing + [(start, start, b"(" if start < end else b"()") for start, end in spans]
+def _around(places: Collection[Brackets]) -> list[_Edit]:
+    """These brackets, those that close before those that open; where nothing is between, as one."""
+    closing = [(end, end, sign) for start, end, sign in places if start < end]
+    return closing + [(start, start, b"(" if start < end else b"()") for start, end, _ in places]
+
+
+def _statements(captures: Mapping[str, Nodes]) -> Nodes:
+    """Captured nodes that begin a statement, because they begin a line."""
+    nodes = captures.get("statement", ())
+    return [node for node in nodes if node.prev_sibling and node.prev_sibling.end_point.row < node.start_point.row]
 
 
 def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:

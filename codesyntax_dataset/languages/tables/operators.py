@@ -25,18 +25,34 @@ class Level(NamedTuple):
     `group`: how those beside each other group; "none" if they cannot stand so. Those that are only before or behind an
     operand are `prefix` or `postfix`; a `function` is a prefix, but with a bracket right behind it that is its operand.
     A `range` is between two operands, or lacks either. A `target` is a name before an operator such as `=`, which goes
-    to nobody else.
+    to nobody else. `unpacking` is a prefix that has brackets around it only as an element, with a comma.
     """
 
-    group: Literal["left", "right", "none", "range", "prefix", "function", "postfix", "target"]
+    group: Literal["left", "right", "none", "range", "prefix", "function", "postfix", "target", "unpacking"]
     nodes: str
     signs: str = ""
+
+
+class Brackets(NamedTuple):
+    """Where brackets would stand, in bytes, and the one that closes."""
+
+    start: int
+    end: int
+    closing: bytes = b")"
 
 
 class _Power(NamedTuple):
     left: int | None  # None where no operand is
     right: int | None
     sign: str
+    closing: bytes
+
+    def asks(self, inner: _Power) -> bool:
+        """Whether an operator at an end of this one, or one further inside, may lose an operand to this one."""
+        left = -1 if self.left is None else self.left
+        right = -1 if self.right is None else self.right
+        before = inner.left is not None and max(left, right) > inner.left
+        return before or (inner.right is not None and (left >= inner.right or right > inner.right))
 
 
 class _Item(NamedTuple):
@@ -69,13 +85,14 @@ class Operators:
         self._prefixes: dict[str, _Power] = {}
         self._functions: set[str] = set()
         self._openings, self._wrappers = frozenset(openings), frozenset(wrappers)
-        self._labels, self._continued = frozenset(labels), continued
+        self._labels, self.continued = frozenset(labels), continued
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
-            left = {"prefix": None, "function": None, "target": 2 * len(levels)}.get(group, power)
+            left = {"prefix": None, "function": None, "unpacking": None, "target": 2 * len(levels)}.get(group, power)
+            closing = b",)" if group == "unpacking" else b")"
             right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(group, power)
             for sign in signs.split() or [""]:
-                found = _Power(left, right, sign)
+                found = _Power(left, right, sign, closing)
                 for node in nodes.split():
                     self._powers.setdefault(node, {})[sign] = found
                 if group in ("prefix", "range") and sign:
@@ -83,6 +100,10 @@ class Operators:
                 if group == "function":
                     self._functions.add(sign)
         self.nodes = frozenset(self._powers)
+        powers = [(node, one) for node, signs in self._powers.items() for one in signs.values()]
+        inside = {(outer, inner) for outer, power in powers for inner, other in powers if power.asks(other)}
+        wrapped = {(node, wrapper) for node, one in powers for wrapper in self._wrappers}
+        self.pairs = frozenset(inside | wrapped)
 
     def competes(self, node: tree_sitter.Node) -> bool:
         """Whether an operand of this operator may belong to another one that is inside of it."""
@@ -104,16 +125,18 @@ class Operators:
 
     def line_break(self, node: tree_sitter.Node, data: bytes) -> int | None:
         """The byte of the line break between an operator and its operand, which the grammar takes for its end."""
-        continued = self._continued.get(node.type)
+        continued = self.continued.get(node.type)
         following = continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
         return following.start("break") if following else None
 
-    def brackets(self, node: tree_sitter.Node) -> set[_Span]:
+    def brackets(self, node: tree_sitter.Node) -> set[Brackets]:
         """Where the expression around an operator lacks brackets that its language does not need: with all or none."""
         outermost = self._outermost(node)
         items, nodes = self._flat(outermost)
-        spans = set(self._grouped(items))
-        return set() if spans <= nodes else spans - {(outermost.start_byte, outermost.end_byte)}
+        grouped = set(self._grouped(items))
+        if {(one.start, one.end) for one in grouped} <= nodes:
+            return set()
+        return grouped - {Brackets(outermost.start_byte, outermost.end_byte)}
 
     def _power(self, node: tree_sitter.Node) -> _Power | None:
         powers, children = self._powers.get(node.type), node.children
@@ -166,34 +189,35 @@ class Operators:
                     waiting.append(node.children[0])
         return items, nodes
 
-    def _grouped(self, items: list[_Item]) -> Iterator[_Span]:
+    def _grouped(self, items: list[_Item]) -> Iterator[Brackets]:
         """Where each operator begins and ends with its operands."""
-        waiting: list[tuple[int, int]] = []  # the power on the right of an operator, and where it begins
+        waiting: list[tuple[int, int, bytes]] = []  # the power on the right of an operator, where it begins
         start = end = -1  # of the operand before
         for item, following in zip(items, [*items[1:], None]):
             power = item.power
             if start < 0 and power and power.left is not None:  # no operand is before
                 if power.sign in self._openings:
-                    yield item.start, item.end
+                    yield Brackets(item.start, item.end)
                 power = self._prefixes.get(power.sign)
             if power is None:
                 start, end = item.start, item.end
                 continue
             if power.left is not None:
                 while waiting and power.left < waiting[-1][0]:
-                    start = waiting.pop()[1]
-                    yield start, end
+                    _, start, closing = waiting.pop()
+                    yield Brackets(start, end, closing)
             else:
                 start = item.start
             if power.right is None or (item.lacking and not self._begins(following)):
                 end = item.end
                 if start != item.start:
-                    yield start, end
+                    yield Brackets(start, end)
             else:
-                waiting.append((power.right, start))
+                waiting.append((power.right, start, power.closing))
                 start = -1
         while waiting:
-            yield waiting.pop()[1], end
+            _, start, closing = waiting.pop()
+            yield Brackets(start, end, closing)
 
     def _begins(self, item: _Item | None) -> bool:
         """Whether an operand begins with it, of an operator that the grammar leaves without one."""

@@ -44,11 +44,13 @@ class Table:
     outside of functions that the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that
     the grammar may take for keywords. `chains`: nodes of operators that the grammar nests otherwise than the
     language, from left to right, each with its construct and with the nodes inside that are parts of the chain.
-    `signs`: nodes whose sign the grammar gives to what begins a longer expression, of one of these types: no head.
     `operators`: in which order the language groups them, where the grammar has another.
     `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes
     whose children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for
-    nodes (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions
+    nodes (`@refused`) that the grammar reads but no function in this frame has; code with such nodes is read again with
+    brackets around those that are `@bracketed` (from the first to the last of a match), and `;` before each
+    `@statement` that begins a line, without which it is refused; `suspect`: matches, in bytes, what
+    is in all code that has such nodes. `functions`: nodes of functions
     that a source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`:
     further ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those
     of functions inside, or of the function that they are; `file_grammar`: the grammar of whole files, where that is
@@ -62,7 +64,6 @@ class Table:
     examples: Mapping[str, str]
     frames: tuple[tuple[str, str], ...] = (("", ""),)
     brackets: frozenset[str] = frozenset()
-    signs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chains: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
     operators: Operators | None = None
     whole: frozenset[str] = frozenset()
@@ -71,10 +72,10 @@ class Table:
     text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     refused: str = ""
+    suspect: re.Pattern[bytes] | None = None
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
     enclosed: tuple[re.Pattern[bytes], ...] = ()
-    bracketed: str = ""
     soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False

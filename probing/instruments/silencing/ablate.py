@@ -33,7 +33,7 @@ from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
-from probing.stats.intervals import ALPHA, FEW_CLUSTERS, holm, paired_p
+from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, 
         below, reached = (np.searchsorted(ordered, sought[edges], side) for side in ("left", "right"))
         gained = np.bincount(place, hit[edges] - (reached - below) / len(ordered))
         p[name] = paired_p(gained) / 2 if gained.sum() > 0 else 1.0
-    return {name for name, of in zip(p, holm(np.array([*p.values()], float))) if of <= ALPHA}
+    return {name for name, beats in zip(p, rejected(np.array([*p.values()], float))) if beats}
 
 
 def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -14,11 +14,8 @@ from probing.report.report import make
 FIRST_SCREEN = "first screen"
 
 SENTENCES = {
-    "more than baselines": r"more than (the|their) [\d.]+ %|significantly more than the best baseline in [1-9]",
-    "masking": r"(?<!never )costs more than masking|costs less|contradict each other for|Only some outcomes separate",
-    "heads serve": r"^In [1-9]\d* of \d+ relations in at least",
-    "heads together serve": r"cost more than as many others in [1-9]",
-    "emergence": r"(?<!never )(pass|rise)\w*[^.]* from step \d",
+    "more than baselines": r"more than (the|their) [\d.]+ %",
+    "emergence": r"from step [\d,]+ on, they pass",
 }
 """What sentences say where something was found."""
 
@@ -30,9 +27,13 @@ def claims(results: Path, data: Any) -> Counter[str]:
     found = Counter({FIRST_SCREEN: sum(map(_claimed, first.parts))})
     for section in (*first.sections, *rest):
         for part in section.all_parts():
-            kind = f"table: {part.title.partition(',')[0]}" if isinstance(part, Table) else _said(part)
+            kind = _kind(part) if isinstance(part, Table) else _said(part)
             found[kind] += _claimed(part)
     return +found
+
+
+def _kind(table: Table) -> str:
+    return "heads serve" if table.name == "heads-verdicts" else f"table: {table.title.partition(',')[0]}"
 
 
 def _said(part: object) -> str:
@@ -44,6 +45,10 @@ def _claimed(part: object) -> int:
     """The number of green cells of a table, and of orange ones among effects of masking; 1 for a sentence that claims."""
     if not isinstance(part, Table):
         return bool(_said(part))
+    if part.name == "heads-verdicts":
+        return sum(row[1] for row in part.rows)
+    if part.name.endswith("-verdicts"):
+        return sum(cell in ("lower", "higher") for row in part.rows for cell in row)
     of_effects = part.name.startswith("masking") and not part.name.endswith("floors")
     return sum(
         separated(cell[3]) and AS_FILLED not in cell[4:] and (cell[0] > 0 or of_effects)

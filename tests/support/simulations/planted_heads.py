@@ -12,7 +12,7 @@ from support.models.copying_models import BYTES, HEADS, planted
 from probing import ablate, probe
 from probing.instruments.silencing.hits import silencing_effects
 from probing.report.findings import read_findings
-from probing.report.scored import difference_on, gains
+from probing.report.scored import difference_on
 from probing.report.silencing import MOST, verdict
 
 RELATION = "If:if->test"
@@ -64,10 +64,11 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
     silenced = ablate(model, data, output=folder)
     (findings,) = read_findings([path for path in folder.glob("*.json") if ".silencing." not in path.name], data)
     (subject,) = findings.subjects
-    (gain,), beyond, effects = gains(subject), subject.beyond[1], silencing_effects(silenced)
+    beyond, effects = subject.beyond[1], silencing_effects(silenced)
+    gain = difference_on(subject.comparisons["held-out"], RELATION)
     over_next = difference_on(subject.beyond_compared[1], RELATION)
     return {
-        "probe": gain.difference > 0 and gain.p < 0.05 and _head(subject.scores) == (0, copier),
+        "probe": gain[0] > 0 and gain[3] < 0.05 and _head(subject.scores) == (0, copier),
         "beyond": bool(beyond and over_next and over_next[0] > 0 and over_next[3] < 0.05)
         and beyond.chosen.choice[RELATION][0, 0].tolist() == [0, copier],
         "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),

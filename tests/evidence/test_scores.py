@@ -1,0 +1,114 @@
+"""The frame of scores: its columns, and its numbers against plain sums over ledgers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas
+import pytest
+from click.testing import CliRunner
+from conftest import ROOT
+from support.evidence.masked_entries import masked
+
+import probing
+from probing.cli.group import main
+from probing.evidence.scores import COLUMNS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def frame(evidence, few_functions):
+    probed = evidence.probed
+    return probing.scores([probed.test, probed.validation], few_functions)
+
+
+def only(frame, **cells):
+    for name, value in cells.items():
+        frame = frame[frame[name] == value]
+    return frame
+
+
+def test_the_readme_says_what_each_column_means(frame):
+    text = (ROOT / "probing/README.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| column \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", text)
+    assert dict(re.findall(r"\| `(\w+)` \| (.*) \|", table)) == COLUMNS
+    assert list(frame.columns) == list(COLUMNS)
+    named = " ".join(probing.scores.__doc__.split()).partition("says what each means: ")[2]
+    assert named.partition(".")[0].split(", ") == list(COLUMNS)
+
+
+def test_a_row_is_one_number(frame):
+    key = [name for name in COLUMNS if name not in ("value", "low", "high", "p", "n", "items", "chosen")]
+    assert not frame.duplicated(key).any()
+    assert frame["value"].notna().all() and set(frame["instrument"]) == {"attention"}
+    assert frame[frame["against"] == ""]["p"].isna().all()
+    assert (frame["low"] <= frame["value"]).sum() == frame["low"].notna().sum()
+
+
+def test_attention_is_what_plain_sums_over_ranks_give(frame, evidence):
+    """Held-out, of two rules and k: the head with most hits on validation, the first of equals, on test."""
+    checked = 0
+    for rule, number, k in (("first", 0, 1), ("any", 1, 3)):
+        ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
+        ranks = [np.concatenate([part for _, part in ledger.parts()], axis=1)[number] for ledger in ledgers]
+        cells = only(frame, protocol="held-out", system="model", against="", rule=rule, k=k)
+        cells = cells.set_index("group")
+        for name in ledgers[1].relations:
+            if name not in cells.index:
+                continue
+            of_name = [ledger.relation == ledger.relations.index(name) for ledger in ledgers]
+            found = [(part[edges] < k).reshape(edges.sum(), -1) for part, edges in zip(ranks, of_name)]
+            head = found[0].sum(axis=0).argmax()
+            assert cells.loc[name, "value"] == pytest.approx(100 * found[1][:, head].mean())
+            assert cells.loc[name, "items"] == of_name[1].sum()
+            checked += 1
+    assert checked > 20
+
+
+def test_the_mean_and_its_difference_are_over_relations(frame):
+    cells = only(frame, protocol="published", rule="first", k=1)
+    model, best = (only(cells, system=name, against="").set_index("group")["value"] for name in ("model", "combined"))
+    difference = only(cells, system="model", against="combined").set_index("group")
+    assert difference.loc["mean", "value"] == pytest.approx(model["mean"] - best["mean"])
+    for name in difference.index:
+        assert difference.loc[name, "value"] == pytest.approx(model[name] - best[name])
+    assert difference["p"].between(0, 1).all()
+
+
+def test_masking_is_the_mean_over_functions():
+    result = masked()
+    frame = probing.scores(result)
+    rows = result.ledger.rows
+    for number, name in enumerate(result.ledger.node_types):
+        of_type = rows[rows["node_type"] == number]
+        functions = np.unique(of_type["function"])
+        plain = {
+            "T1": np.mean(
+                [of_type[(of_type["function"] == one) & (of_type["copy"] == 0)]["jaccard"] for one in functions]
+            ),
+            "T0": np.mean(
+                [of_type[(of_type["function"] == one) & (of_type["copy"] > 0)]["jaccard"].mean() for one in functions]
+            ),
+        }
+        cells = only(frame, group=name, measure="jaccard")
+        for arm, value in plain.items():
+            (row,) = only(cells, system=arm, against="").itertuples()
+            assert (row.value, row.n) == (pytest.approx(value), len(functions))
+        (effect,) = only(cells, system="T1", against="T0").itertuples()
+        assert effect.value == pytest.approx(plain["T1"] - plain["T0"])
+        (gain,) = only(cells, system="T1", against="T1 filled").itertuples()
+        best = max(of_type[of_type["copy"] == 0][f"{filler}_jaccard"].mean() for filler in ("letter", "deleted"))
+        assert gain.value == pytest.approx(plain["T1"] - best) and gain.chosen in ("letter", "deleted")
+
+
+def test_score_writes_it(tmp_path):
+    result = masked()
+    file = result.save(tmp_path)
+    done = CliRunner().invoke(main, ["score", str(tmp_path), "--csv", str(tmp_path / "scores.csv")])
+    assert done.exit_code == 0, done.output
+    written = pandas.read_csv(tmp_path / "scores.csv")
+    frame = probing.scores(file)
+    assert list(written.columns) == list(COLUMNS) and len(written) == len(frame)
+    assert written["value"].tolist() == pytest.approx(frame["value"].tolist())
