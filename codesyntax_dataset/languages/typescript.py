@@ -26,6 +26,9 @@ _TAGGED = re.compile(  # sql<T>`...`, which is read with brackets around the tem
 )
 _MISREAD = """
     (call_expression function: (non_null_expression (new_expression) @refused))
+    (non_null_expression (binary_expression right: (new_expression !arguments)) @refused) ; `a || new B!(c)`
+    (non_null_expression (unary_expression (new_expression !arguments)) @refused)
+    (non_null_expression (await_expression (new_expression !arguments)) @refused)
     (member_expression object: (as_expression (nested_type_identifier) @bracketed) property: (_) @bracketed)
     (member_expression object: (as_expression) @refused) ; `a as B.C.D`
     (instantiation_expression

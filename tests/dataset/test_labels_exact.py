@@ -256,6 +256,8 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("typescript", "if (a.b[i + 2]! - c[1]! === (d)!) f[0]!(g)"),
         ("typescript", "x = !b!.c"),
         ("typescript", "y = new W!(u)"),
+        ("typescript", "x = a && b! || new C!(d!)"),
+        ("typescript", "async () => x + await new C!(d) || !new E!(f)"),
         ("typescript", "x = <T>y!"),
         ("typescript", "y = delete a!.b"),
         ("typescript", "if (!compare!(x, y)) return!x!.z === a.return!().b"),
