@@ -35,7 +35,7 @@ _NAMES = "hits"
 _PLACE = ("table", "group", "cluster")
 _KEYS = (*_PLACE, "n")
 _TYPES = {np.dtype(np.int32): "INT32", np.dtype(np.float64): "DOUBLE"}
-_CELLS = 100
+_CELLS = 20
 """The most numbers for each byte of a file. Of the sample, a file has 4."""
 
 _WRITTEN: Any = {
@@ -206,9 +206,9 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
     if not np.isfinite(sums).all() or sums[..., n == 0].any():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
-    groups = {}
-    for number in np.unique(group[n > 0]).tolist():
-        rows = np.flatnonzero((group == number) & (n > 0))
+    groups, present = {}, np.flatnonzero(n)
+    numbers, starts = np.unique(group[present], return_index=True)
+    for number, rows in zip(numbers.tolist(), np.split(present, starts[1:])):
         of_systems = {system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)}
         groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

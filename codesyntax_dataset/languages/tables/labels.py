@@ -273,7 +273,7 @@ class Labels:
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         strings = self._strings if interpolated else frozenset()
         operators, inserted = self._table.operators, frozenset(tree.inserted)
-        competing = operators.nodes if operators and tree.error is None else frozenset()
+        rivals = operators.rivals if operators and tree.error is None else {}
         walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
@@ -318,9 +318,11 @@ class Labels:
                     above = begin
                 if kind in rules:
                     related.extend([(rule, node, begin) for rule in rules[kind]])
-                if operators is not None and kind in competing and node.children:
-                    first, last = node.children[0].type, node.children[-1].type
-                    asked = (kind, first) in operators.pairs or (kind, last) in operators.pairs
+                if operators is not None and kind in rivals and children:
+                    before, behind = rivals[kind]
+                    asked = (before and node.children[0].type in before) or (
+                        behind and node.children[-1].type in behind
+                    )
                     if asked and operators.competes(node):
                         walk.competing.append(node)
                     if kind in operators.continued and (place := operators.line_break(node, tree.data)) is not None:

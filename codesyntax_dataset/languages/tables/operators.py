@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -41,18 +42,30 @@ class Brackets(NamedTuple):
     closing: bytes = b")"
 
 
+class Rivals(NamedTuple):
+    """Types of nodes with which another may begin or end and compete for an operand: nodes of others never do."""
+
+    before: frozenset[str]
+    behind: frozenset[str]
+
+
 class _Power(NamedTuple):
     left: int | None  # None where no operand is
     right: int | None
     sign: str
     closing: bytes
 
-    def asks(self, inner: _Power) -> bool:
-        """Whether an operator at an end of this one, or one further inside, may lose an operand to this one."""
-        left = -1 if self.left is None else self.left
-        right = -1 if self.right is None else self.right
-        before = inner.left is not None and max(left, right) > inner.left
-        return before or (inner.right is not None and (left >= inner.right or right > inner.right))
+    def asks_before(self, inner: _Power) -> bool:
+        """Whether it may ask for an operand of one that it begins with, or of one inside of that."""
+        if self.left is None:
+            return False
+        ends = self.left > inner.left if inner.left is not None else False
+        return ends or (inner.right is not None and self.left >= inner.right)
+
+    def asks_behind(self, inner: _Power) -> bool:
+        """Whether it may ask for an operand of one that it ends with, or of one inside of that."""
+        right = self.right
+        return right is not None and any(end is not None and right > end for end in (inner.left, inner.right))
 
 
 class _Item(NamedTuple):
@@ -99,11 +112,18 @@ class Operators:
                     self._prefixes[sign] = found._replace(left=None)
                 if group == "function":
                     self._functions.add(sign)
-        self.nodes = frozenset(self._powers)
-        powers = [(node, one) for node, signs in self._powers.items() for one in signs.values()]
-        inside = {(outer, inner) for outer, power in powers for inner, other in powers if power.asks(other)}
-        wrapped = {(node, wrapper) for node, one in powers for wrapper in self._wrappers}
-        self.pairs = frozenset(inside | wrapped)
+        self.rivals = {node: self._rivals(node) for node in self._powers}
+
+    def _rivals(self, node: str) -> Rivals:
+        """What may compete with a node of this type for operands."""
+        before: set[str] = set()
+        behind = set(self._wrappers)
+        for power, (inner, signs) in product(self._powers[node].values(), self._powers.items()):
+            if any(power.asks_before(other) for other in signs.values()):
+                before.add(inner)
+            if any(power.asks_behind(other) for other in signs.values()):
+                behind.add(inner)
+        return Rivals(frozenset(before), frozenset(behind))
 
     def competes(self, node: tree_sitter.Node) -> bool:
         """Whether an operand of this operator may belong to another one that is inside of it."""
