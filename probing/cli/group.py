@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
 
+SECTIONS = {
+    "Measure": ("probe", "mask", "ablate", "inform", "prefer", "surprise"),
+    "Read": ("score", "compare", "report", "show", "errors", "baseline"),
+    "Data": ("build", "stats", "compare-labels"),
+    "Publish": ("push", "submit", "board", "export", "verify"),
+    "More": ("demo", "doctor", "merge", "reproduce", "convert-cubert", "new-language"),
+}
+"""The commands, as the help lists them."""
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 
 
@@ -84,6 +93,12 @@ class _Group(click.Group):
 
     command_class = _Command
     group_class = type
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                limit = formatter.width - 4 - max(map(len, self.commands))
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
 
     def invoke(self, context: click.Context) -> Any:
         try:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
+from probing.cli.group import note
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -131,6 +133,17 @@ def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str
         from probing.runs.data import check_id
 
         check_id(data_)
+
+
+def sample_if_none(data: str, configs: Sequence[str]) -> None:
+    """Build the embedded sample where commands read by default, if nothing is there and no data are named."""
+    source = click.get_current_context().get_parameter_source("data")
+    if source is not ParameterSource.DEFAULT or Path(data).exists():
+        return
+    from codesyntax_dataset.build import build
+
+    note(f"no --data, and no dataset in the folder {data}: building the embedded sample there")
+    build("sample", list(dict.fromkeys(configs)), data)
 
 
 def every(

@@ -57,8 +57,13 @@ class Encoder(LoadedModel):
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
     to a later one; `weights`, `factors`: of its rows, as of `weigh` and `factors_of`; `path`: `captured` if
     attention is read in our attention function, `eager` if that differs from what the model computes, for the reason in
-    `why`; `numbers`: as of `SelfCheck`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by
-    `accept`. Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
+    `why`; `numbers`: as of `SelfCheck`; `begin`: the id of the token that is put before the text of a decoder, None if
+    none is; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an
+    encoder-decoder, `model` is the encoder; of a model with a head, the body.
+
+    Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section 3.1). Where the
+    tokenizer puts none in front, that token would be code, and what heads know of it, and of all tokens that it hides,
+    would not show. So the model reads after a token that is never counted, as it does with other tokenizers.
     """
 
     layers: int
@@ -76,6 +81,7 @@ class Encoder(LoadedModel):
         self._options = without_cache(self.model)
         self.weights = ATTENTION
         self.factors: list[torch.Tensor] = []
+        self.begin: int | None = None
 
     @property
     def path(self) -> str:
@@ -86,6 +92,17 @@ class Encoder(LoadedModel):
         self.layers, self.heads, self.causal, self.checks, self.why, self.numbers = outcome
         if self.why:
             logger.warning("%s is probed with eager attention maps: %s", self.name, self.why)
+        token = subtokens.begin_token(self.tokenizer) if self.causal else None
+        if token is not None and token < self.vocabulary:
+            self.begin = token
+
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As of `LoadedModel`, with `begin` in front, a special token."""
+        for ids, offsets, special in super().encode(texts):
+            if self.begin is not None:
+                ids, special = np.append(np.int32(self.begin), ids), np.append(True, special)
+                offsets = np.concatenate([np.zeros((1, 2), np.int32), offsets])
+            yield ids, offsets, special
 
     def weigh(self, weights: str) -> Self:
         """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of` does."""

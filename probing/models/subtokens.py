@@ -51,6 +51,15 @@ def encode(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, n
         yield np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), np.asarray(special, bool)
 
 
+def begin_token(tokenizer: Any) -> int | None:
+    """The token that stands before the text of a decoder whose `tokenizer` puts none there: the beginning of text, or
+    its end, which separates texts in training, if there is no other; None if the tokenizer puts one there, or has none.
+    """
+    first = next((special[:1].any() for _, _, special in encode(tokenizer, ["a"])), False)
+    candidates = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    return None if first else next((token for token in candidates if token is not None), None)
+
+
 def positions(config: PreTrainedConfig) -> int | None:
     """The number of positions in a configuration; None: any number of sub-tokens."""
     config = config.get_text_config()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ from probing.evidence.protocols import TABLE_MEASURES
 from probing.report import beyond, figures, means
 from probing.report.document import SIGNIFICANT, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
-from probing.report.findings import Findings, Subject
+from probing.report.findings import Findings, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
 from probing.report.scored import RULE, K
@@ -48,6 +49,11 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
     """True if all models are steps of one training."""
     models = {findings.trainings[0].model for findings in all_findings if len(findings.trainings) == 1}
     return len(models) == 1 and all(len(findings.models) == len(findings.trainings) == 1 for findings in all_findings)
+
+
+def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
+    """The answer to results in files, as text and tables."""
+    return [part for part in section(read_findings(files, data), {}).parts if not isinstance(part, Figure)]
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:

@@ -53,6 +53,7 @@ def extent(limit: Limit, units: str = "functions") -> str:
 
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
 BY_SUM: Any = Field(default=SUM, exclude_if=lambda pool: pool == SUM)
+NO_TOKEN: Any = Field(default=None, exclude_if=lambda token: token is None)
 
 
 class RunSettings(Record):
@@ -91,6 +92,7 @@ class RankingSettings(RunSettings):
     """Everything that determines a run that ranks by weights."""
 
     weights: str = BY_ATTENTION  # one of WEIGHTS
+    begin: Number | None = NO_TOKEN  # the token before the text of a decoder whose tokenizer puts none there
 
     @property
     def other_weights(self) -> str | None:
@@ -102,7 +104,7 @@ class RankingSettings(RunSettings):
         return [] if self.other_weights is None else [self.other_weights]
 
     def signed(self) -> dict[str, Any]:
-        return {**super().signed(), "weights": self.other_weights}
+        return {**super().signed(), "weights": self.other_weights, "begin": self.begin}
 
 
 class ControlledSettings(RankingSettings):

@@ -24,6 +24,7 @@ from probing.stats.intervals import (
     Estimate,
     agreeing,
     hall_p,
+    influence_of,
     mean_estimate,
     sign_p,
     wilson,
@@ -253,7 +254,8 @@ class Hits:
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
-        return mean_estimate(*self._of_mean(system, against), tested=against is not None)
+        value, added, influence, share = self._of_mean(system, against)
+        return mean_estimate(value, influence, share, None if against is None else added)
 
     def by_group(self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None) -> Estimate:
         """The score of each group, (M, G), or the difference to that of another system, with p, which is not corrected.
@@ -291,7 +293,7 @@ class Hits:
         value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)
         influence = per * (gained_influence - value * whole_influence)
-        return mean_estimate(100 * value[..., 0], per * gained, influence, share, tested=False)
+        return mean_estimate(100 * value[..., 0], influence, share)
 
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
@@ -310,7 +312,7 @@ class Hits:
             part, total = group.n / group.total, sums.sum(axis=1, keepdims=True)
             value += self.scale * total[:, 0] / group.total
             contribution[:, group.places] += weight * sums
-            influence[:, group.places] += weight * (sums - total * part)
+            influence[:, group.places] += influence_of(weight * sums, part)
             share[group.places] += part
         return value / max(1, len(counted)), contribution, influence, share
 
@@ -329,9 +331,9 @@ class Hits:
             sums = self._gained(group, system, against)
             part = group.n / group.total
             contribution = sums / group.total
-            influence = contribution - contribution.sum(axis=1, keepdims=True) * part
+            influence = influence_of(contribution, part)
             value = sums.sum(axis=1) / group.total
-            estimate = mean_estimate(value, contribution, influence, part, tested=False)
+            estimate = mean_estimate(value, influence, part)
             return np.stack([estimate.value, estimate.low, estimate.high])
         columns = group.sums[system]
         if against is None:

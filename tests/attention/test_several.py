@@ -63,7 +63,7 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
     """By what was there before, and why a model failed, with status 1; after it is mended, 0."""
 
     def run(*names):
-        arguments = [*names, "--data", str(dataset_folder), "--limit", "3", "--output", "results"]
+        arguments = [*names, "--data", str(dataset_folder), "--split", "test", "--limit", "3", "--output", "results"]
         return CliRunner().invoke(main, ["probe", *arguments])
 
     assert "done before" not in run("one").stdout  # one model has no list

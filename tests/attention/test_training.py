@@ -175,7 +175,18 @@ def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, t
 @pytest.mark.slow
 def test_the_command_line(training, dataset_folder, tmp_path):
     """Several revisions, each once; --json prints one."""
-    arguments = ["probe", str(training), "--data", str(dataset_folder), "--limit", "3", "--output", str(tmp_path)]
+    arguments = [
+        "probe",
+        str(training),
+        "--data",
+        str(dataset_folder),
+        "--split",
+        "test",
+        "--limit",
+        "3",
+        "--output",
+        str(tmp_path),
+    ]
     some = ["--revision", "step-000008", "--revision", "step-000000", "--revision", "step-000008"]
     done = CliRunner().invoke(main, arguments + some)
     assert done.exit_code == 0, done.output

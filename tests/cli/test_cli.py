@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import probing
 from probing.cli import main
+from probing.cli.group import SECTIONS
 from probing.evidence.beyond import beyond
 from probing.instruments.attention.ledger import RankLedger
 from probing.models.location import EMBEDDED
@@ -65,6 +66,34 @@ def test_every_command_has_help_and_a_place_in_the_readmes(request):
                 assert parameter.help, f"{name} {parameter.name}"
 
 
+def test_help_lists_every_command_once_in_its_section():
+    lines = run("--help").stdout.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in main.commands]
+    assert sorted(listed) == sorted(main.commands)
+    sections = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert sections == ["Options", *SECTIONS]
+
+
+def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
+    """Without data, the sample is built, both splits are probed, and the held-out score comes first."""
+    monkeypatch.chdir(tmp_path)
+    done = run("probe", tiny_model, "--limit", 20)
+    assert done.exit_code == 0, done.output
+    assert "no --data, and no dataset in the folder codesyntax: building the embedded sample there" in done.stderr
+    assert (tmp_path / "codesyntax/python/test.parquet").exists() and "/validation: " not in done.stdout
+    first, *_ = (line for line in done.stdout.splitlines() if line.strip())
+    assert "heads of tiny find" in first and "with one guess" in first
+    headline, of_split = (done.stdout.index(text) for text in ("all edges, held-out", "published top-k UAS"))
+    assert headline < of_split
+    again = run("probe", tiny_model, "--limit", 20)
+    assert "no --data" not in again.stderr and again.stdout == done.stdout
+
+
+def test_data_that_were_named_are_not_built(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("probe", tiny_model, "--data", "codesyntax").exit_code == 1 and left_in(tmp_path) == []
+
+
 def test_probe_prints_json_alone(tiny_model, dataset_folder):
     result = run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--json")
     assert result.exit_code == 0
@@ -72,7 +101,7 @@ def test_probe_prints_json_alone(tiny_model, dataset_folder):
 
 
 def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_folder, tmp_path):
-    probed = run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--output", tmp_path)
+    probed = run("probe", tiny_model, "--data", dataset_folder, "--split", "test", "--limit", 4, "--output", tmp_path)
     (ledger,) = tmp_path.glob("*.parquet")
     assert probed.exit_code == 0
     for words in ("If:if->test", "mean of", "PARTIAL: first 4 functions", "partial:4"):
@@ -87,7 +116,20 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
 def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder, tmp_path):
     data = ("--data", dataset_folder)
     probed = run(
-        "probe", tiny_model, *data, "--config", "java", "--config", "python", "--limit", 3, "--output", tmp_path, "-q"
+        "probe",
+        tiny_model,
+        *data,
+        "--config",
+        "java",
+        "--config",
+        "python",
+        "--split",
+        "test",
+        "--limit",
+        3,
+        "--output",
+        tmp_path,
+        "-q",
     )
     ledgers, results = sorted(tmp_path.glob("*.parquet")), sorted(tmp_path.glob("*.json"))
     assert [probed.stdout.count(f", {config}/test (PARTIAL") for config in ("java", "python")] == [1, 1]
@@ -102,7 +144,7 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
 def test_score_of_both_splits_ends_with_what_lies_beyond_offsets(tiny_model, dataset_folder, tmp_path):
     """As the evidence has it; ledgers of one split have none."""
     data = ("--data", dataset_folder, "--split", "test", "--split", "validation")
-    run("probe", tiny_model, *data, "--limit", 25, "--output", tmp_path, "-q")
+    run("probe", tiny_model, *data, "--split", "test", "--limit", 25, "--output", tmp_path, "-q")
     ledgers = {path.name.split(".")[2]: path for path in tmp_path.glob("*.parquet")}
     both = run("score", *ledgers.values()).stdout
     found = beyond(RankLedger.load(ledgers["validation"]), RankLedger.load(ledgers["test"]), 1)
@@ -115,7 +157,7 @@ def test_score_of_both_splits_ends_with_what_lies_beyond_offsets(tiny_model, dat
 
 
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
-    run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--output", tmp_path)
+    run("probe", tiny_model, "--data", dataset_folder, "--split", "test", "--limit", 4, "--output", tmp_path)
     (path,) = tmp_path.glob("*.json")
     accepted = run("verify", path, "--model", tiny_model, "--data", dataset_folder)
     assert accepted.exit_code == 0

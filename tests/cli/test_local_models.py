@@ -31,7 +31,12 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
         done = run("probe", "models/one", "models/two", *SPLITS, "--limit", 12, "--output", "results", "-q")
         assert done.exit_code == 0, done.output
         for shard in ("1/2", "2/2"):
-            assert run("probe", "models/one", "--limit", 99, "--output", "shards", "--shard", shard).exit_code == 0
+            assert (
+                run(
+                    "probe", "models/one", "--split", "test", "--limit", 99, "--output", "shards", "--shard", shard
+                ).exit_code
+                == 0
+            )
     return folder
 
 
@@ -93,7 +98,9 @@ def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, m
     shutil.copytree(tiny_model, home / "models/tiny")
     monkeypatch.setenv("HOME", str(home))
     made = tmp_path / "disk/results"
-    probed = run("probe", home / "models/tiny", "--data", dataset_folder, "--limit", 9, "--output", made)
+    probed = run(
+        "probe", home / "models/tiny", "--data", dataset_folder, "--split", "test", "--limit", 9, "--output", made
+    )
     assert probed.exit_code == 0, probed.output
     (file,) = made.rename(tmp_path / "results").glob("*.json")
     assert json.loads(file.read_text())["model_path"] == "~/models/tiny"

@@ -58,7 +58,7 @@ MISTAKES = [
     (f"{PROBE} --limit 2 --sample 3", 1, "limit is 2 and sample is 3, expected one"),
     (f"{PROBE} --sample 0", 2, "0 is not in the range"),
     # choices
-    (f"{PROBE} --dtype float16", 2, "'float16' is not one of"),
+    (f"{PROBE} --dtype float64", 2, "'float64' is not one of"),
     (f"{PROBE} --device gpu", 1, "device 'gpu' cannot be used"),
     (f"{PROBE} --direction up", 2, "'up' is not one of"),
     (f"{PROBE} --revision v2", 1, "which has no revision 'v2'"),

@@ -436,7 +436,7 @@ def test_what_is_not_there(tiny_model, dataset_folder, tmp_path):
         probing.show(model, "def f(x):\n    return x +\n")
     assert caught.value.line == 2
     (tmp_path / "latin.py").write_bytes(b"def f(x):\n    return 'caf\xe9'\n")
-    with pytest.raises(CodeSyntaxError, match="latin.py, line 2"):
+    with pytest.raises(CodeSyntaxError, match="latin.py is no text in UTF-8 or the encoding that it declares"):
         probing.show(model, tmp_path / "latin.py")
     with pytest.raises(CodeSyntaxError, match="cannot write"):
         probing.show(model, CODE).save(tmp_path / "latin.py" / "page.html")

@@ -119,7 +119,9 @@ def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
 
 
 def test_the_result_of_a_probe_shows_the_score_beside_that_of_an_offset(in_terminal):
-    printed = in_terminal("probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "4")
+    printed = in_terminal(
+        "probe", "tiny", "--data", "codesyntax", "--config", "java", "--split", "test", "--limit", "4"
+    )
     (heading,) = (line for line in printed.splitlines() if "relation " in line and "best head" in line)
     assert {"k=1", "k=20", "offset"} <= {*heading.split()}
 
@@ -152,7 +154,20 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     monkeypatch.setattr(Runner, "run", stops)
     monkeypatch.setattr(Probing, "PART", 4)
     monkeypatch.chdir(folder)
-    command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
+    command = [
+        "probe",
+        "tiny",
+        "--data",
+        "codesyntax",
+        "--config",
+        "java",
+        "--split",
+        "test",
+        "--limit",
+        "12",
+        "--output",
+        str(tmp_path),
+    ]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == status
     goes_on = ": run the same command again to continue"

@@ -69,7 +69,7 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
 def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
     """What makes it quick; the time itself is not a test's to measure."""
     probe(str(tiny_model), dataset_folder, **SOME)
-    arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
+    arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), "--split", "test", "--limit", "6"]
     code = (
         "import sys\nfrom probing.cli import main\n"
         f"main({arguments}, standalone_mode=False)\n"

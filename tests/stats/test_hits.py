@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from support.references import plain_intervals
@@ -84,10 +86,9 @@ def test_the_mean_of_amounts_is_that_of_plain_loops():
         n[row, group.places], sums[row, group.places] = group.n, group.sums["model"].sums[0]
     influence, shares = [], []
     for cluster in range(12):
-        parts = [
-            (sums[row, cluster] - sums[row].sum() / n[row].sum() * n[row, cluster]) / n[row].sum() for row in range(3)
-        ]
-        influence.append(sum(parts) / 3)
+        parts = [n[row, cluster] / n[row].sum() for row in range(3)]
+        residuals = [(sums[row, cluster] - sums[row].sum() * parts[row]) / n[row].sum() for row in range(3)]
+        influence.append(sum(of / math.sqrt(1 - part) for of, part in zip(residuals, parts)) / 3)
         shares.append(sum(n[row, cluster] / n[row].sum() for row in range(3)) / 3)
     value = float(np.mean([sums[row].sum() / n[row].sum() for row in range(3)]))
     expected = plain_intervals.hall_interval(value, influence, plain_intervals.degrees(shares))

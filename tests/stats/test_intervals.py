@@ -8,7 +8,6 @@ from scipy import stats
 from support.references import plain_intervals
 from support.simulations.coverage import AMOUNTS, SHARES, covered
 
-from probing.stats import intervals
 from probing.stats.hits import PERCENT
 from probing.stats.intervals import (
     ALPHA,
@@ -19,6 +18,7 @@ from probing.stats.intervals import (
     detectable,
     hall_p,
     holm,
+    influence_of,
     influence_p,
     interval,
     mean_estimate,
@@ -34,7 +34,14 @@ def equal_shares(values):
     """The arguments of `mean_estimate` of a plain mean of values (F,)."""
     values = np.asarray(values, float)
     contribution = values / len(values)
-    return contribution.sum(), contribution, contribution - contribution.mean(), np.full(len(values), 1 / len(values))
+    residuals = (contribution - contribution.mean()) * np.sqrt(len(values) / (len(values) - 1))
+    return contribution.sum(), contribution, residuals, np.full(len(values), 1 / len(values))
+
+
+def of_values(values):
+    """The estimate of the mean of differences (F,)."""
+    value, contribution, influence, share = equal_shares(values)
+    return mean_estimate(value, influence, share, contribution)
 
 
 # One procedure for interval and p
@@ -85,21 +92,42 @@ def test_differences_that_are_zero_say_nothing_of_the_mean_of_others_and_two_are
 
 def test_fewer_than_three_clusters_have_no_interval():
     for values, known in (([5.0, 6.0], False), ([5.0, 6.0, 7.0], True)):
-        estimate = mean_estimate(*equal_shares(values), tested=True)
+        estimate = of_values(values)
         assert estimate.value == pytest.approx(np.mean(values)) and estimate.n == len(values)
         assert np.isfinite([estimate.low, estimate.high]).all() == known
 
 
 def test_clusters_without_a_share_change_nothing():
     value, *parts = equal_shares([1.0, 2, 4, 3, 7, 1])
-    more = [np.append(part, [0, 0]) for part in parts]
-    one, other = (mean_estimate(value, *of, tested=False) for of in (parts, more))
-    assert other[:3] == pytest.approx(one[:3]) and other.n == one.n == 6
+    contribution, influence, share = (np.append(part, [0, 0]) for part in parts)
+    more = mean_estimate(value, influence, share, contribution)
+    fewer = of_values([1.0, 2, 4, 3, 7, 1])
+    assert [*map(float, more)] == pytest.approx([*map(float, fewer)])
+
+
+def test_a_leverage_is_the_part_of_a_cluster_and_makes_residuals_right():
+    """By what they vary: of equal clusters, residuals have (f - 1) / f of the variance, and are enlarged to all."""
+    drawn = np.random.default_rng(0).normal(size=(40_000, 3))
+    assert influence_of(drawn, np.full(3, 1 / 3)).var(axis=0) == pytest.approx([1, 1, 1], rel=0.03)
+    assert influence_of(np.array([5.0]), np.array([1.0])) == [0]
+
+
+def test_clusters_that_do_not_differ_give_no_degrees_of_freedom():
+    """By hand: of 12 clusters, 4 differ."""
+    values = np.array([1.0, 2, 1.5, 0.5, *[0] * 8])
+    value, contribution, influence, share = equal_shares(values)
+    estimate = mean_estimate(value, influence, share, contribution)
+    assert estimate.p == pytest.approx(plain_intervals.influence_p(value, influence, 3))
+    assert estimate.p > 2 * plain_intervals.influence_p(value, influence, 11)
+
+
+def test_no_p_is_below_that_of_exchanging_all_clusters():
+    assert of_values([1.0] * 6).p == 2 * 0.5**6 and of_values([1.0] * 5).p > ALPHA
 
 
 def test_a_mean_that_is_not_tested_has_no_p():
-    estimate = mean_estimate(*equal_shares([1.0, 2, 4, 3]), tested=False)
-    assert np.isnan(estimate.p)
+    value, _, influence, share = equal_shares([1.0, 2, 4, 3])
+    assert np.isnan(mean_estimate(value, influence, share).p)
 
 
 def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it_where_it_does():
@@ -135,22 +163,22 @@ def test_parts_have_the_same_exchanges_whatever_is_beside_them():
 def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom():
     share = np.array([0.3, 0.3, *[0.04] * 10])
     contribution = np.array([0.1, 0.12, 0.1, 0.06, 0.05, 0.04, 0.05, 0.06, 0.03, 0.07, 0.01, 0.06])
-    influence = contribution - contribution.sum() * share
+    influence = (contribution - contribution.sum() * share) / np.sqrt(1 - share)
+    assert influence_of(contribution, share) == pytest.approx(influence)
     expected = plain_intervals.influence_p(contribution.sum(), influence, degrees_of(share))
-    estimate = mean_estimate(contribution.sum(), contribution, influence, share, tested=True)
+    estimate = mean_estimate(contribution.sum(), influence, share, contribution)
     by_others = max(plain_intervals.signs_p(contribution), plain_intervals.hall_p(contribution))
     assert estimate.p == pytest.approx(expected) and estimate.p > 20 * by_others
 
 
-def test_paired_p_is_the_larger_of_both_tests():
+def test_paired_p_is_students_without_skewness_and_agrees_with_the_interval():
     rng = np.random.default_rng(1)
+    symmetric = np.array([-3.0, -1, 0.5, 2.5, 4.5, 7, 8, -4]) - 1.8125
+    assert paired_p(symmetric + 1) == pytest.approx(stats.ttest_1samp(symmetric + 1, 0).pvalue, rel=0.05)
     for values in (rng.normal(0.4, 1, 12), rng.exponential(size=12) - 0.3):
-        expected = max(plain_intervals.signs_p(values), plain_intervals.hall_p(values))
-        assert float(paired_p(values)) == pytest.approx(expected, abs=0.015)
-
-
-def test_the_smallest_p_is_that_of_the_exchanges():
-    assert paired_p(1 + np.arange(40) / 100) == 1 / (1 + intervals.PERMUTATIONS)
+        estimate = of_values(values)
+        assert paired_p(values) == pytest.approx(estimate.p)
+        assert (estimate.p > ALPHA) == (estimate.low <= 0 <= estimate.high)
 
 
 # Hits of single groups

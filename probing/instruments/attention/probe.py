@@ -187,6 +187,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 "direction": direction,
                 "also_fits": tuple(sorted(self.also_fits)),
                 "weights": encoder.weights,
+                "begin": encoder.begin,
                 "pool": self.session.pool,
             },
             run={"attention": encoder.path, "attention_why": encoder.why, "step": self.session.step},
@@ -228,12 +229,15 @@ def default_direction(encoder: Encoder, config: str) -> str:
 
 def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
     """For each text, the first of the other models for which it is too long, or an empty string."""
+    from probing.models.subtokens import begin_token
+
     models = [""] * len(texts)
     for name, (tokenizer, longest) in others.items():
+        in_front = begin_token(tokenizer) is not None  # if it is that of a decoder
         with no_panic():
             encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
         for number, ids in enumerate(encoded):
-            if len(ids) > longest:
+            if in_front + len(ids) > longest:
                 models[number] = models[number] or name
     return models
 

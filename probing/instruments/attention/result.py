@@ -62,7 +62,7 @@ class ProbeProvenance(Provenance):
     VERSIONED = "scoring"
     SIGNED = (
         "uas",
-        ("direction", "pool", "max_length", "also_fits", "dtype", "functions", "edges", "scoring", "weights")
+        ("direction", "pool", "max_length", "also_fits", "dtype", "functions", "edges", "scoring", "weights", "begin")
         + ("control", "not_predicted"),
     )
 

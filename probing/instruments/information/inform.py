@@ -174,6 +174,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             settings={
                 "learned_on": self.validation.data.labels,
                 "weights": encoder.weights,
+                "begin": encoder.begin,
                 "pool": self.session.pool,
             },
             run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},

@@ -140,7 +140,7 @@ class InformationProvenance(Provenance):
     VERSION = VERSION
     SIGNED = (
         "bits",
-        ("learned_on", "max_length", "dtype", "drawn", "edges", "version", "weights", "pool", "of", "control"),
+        ("learned_on", "max_length", "dtype", "drawn", "edges", "version", "weights", "begin", "pool", "of", "control"),
     )
 
     settings: InformationSettings

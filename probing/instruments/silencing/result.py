@@ -152,7 +152,7 @@ class SilencingProvenance(Provenance):
     SIGNED = (
         "silence",
         ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
-        + ("weights", "max_length", "functions", "edges", "version"),
+        + ("weights", "begin", "max_length", "functions", "edges", "version"),
     )
 
     settings: SilencingSettings

@@ -123,6 +123,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         settings = {
             "revision": model.with_head,
             "weights": model.weights,
+            "begin": model.begin,
             "chosen_on": self.validation.data.labels,
             "direction": direction,
             "restored": restored,

@@ -15,13 +15,13 @@ def degrees(shares: Sequence[float]) -> float:
 
 
 def moments(influence: Sequence[float]) -> tuple[float, float]:
-    """The standard error and the skewness of a sum of independent terms."""
+    """The standard error and the skewness of a sum of independent terms, from their residuals."""
     size = len(influence)
     second = sum(of**2 for of in influence)
     if second == 0:
         return 0.0, 0.0
     skewness = sum(of**3 for of in influence) / second**1.5 * math.sqrt(size * (size - 1)) / (size - 2)
-    return math.sqrt(second * size / (size - 1)), skewness
+    return math.sqrt(second), skewness
 
 
 def hall_transformed(value: float, skewness: float) -> float:
@@ -36,7 +36,7 @@ def hall_p(differences: Sequence[float]) -> float:
     if size < 3:
         return 1.0
     mean = sum(known) / size
-    error, skewness = moments([(of - mean) / size for of in known])
+    error, skewness = moments([(of - mean) / size * math.sqrt(size / (size - 1)) for of in known])
     return float(2 * t.sf(abs(hall_transformed(mean / error, skewness)), size - 1))
 
 
