@@ -158,7 +158,9 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
 
     _send(push_dataset(folder, repo), **given)
     if not given["dry_run"]:
-        note("the Hub shows leaderboards of its tasks once it lists the dataset as a benchmark: see probing/README.md")
+        note(
+            "the Hub shows leaderboards of its tasks once it lists the dataset as a benchmark: see probing/docs/hub.md"
+        )
 
 
 @push.command()

@@ -8,11 +8,11 @@ function or, where asked, a repository. Attention heads are not chosen again: an
 (`influence_of`). The 95 % interval is that of Student's t of the influences after Hall's transformation, which removes
 their skewness (1992, Journal of the Royal Statistical Society B 54), with Satterthwaite's degrees of freedom
 (`degrees_of`) of the clusters in which two systems differ. The p of a difference is that of the same t, so the two
-agree. It is never below SMALLEST_P, or the smallest that exchanging two systems in so many clusters can give. Nothing is drawn; how
-often intervals hold and tests reject is measured by tests/benchmarks/intervals.py. A BCa bootstrap with Student's
-levels, which this replaced, held less often in few clusters: 91.8 % for normal and 91.6 % for exponential scores of 8.
-Random exchanges of whole means took what differs between groups for noise: they hardly ever told a model apart that is
-better in some relations and worse in others.
+agree. It is never below SMALLEST_P, or the smallest that exchanging two systems in so many clusters can give. Nothing
+is drawn; how often intervals hold and tests reject is measured by tests/benchmarks/intervals.py. A BCa bootstrap with
+Student's levels, which this replaced, held less often in few clusters: 91.8 % for normal and 91.6 % for exponential
+scores of 8. Random exchanges of whole means took what differs between groups for noise: they hardly ever told a model
+apart that is better in some relations and worse in others.
 
 *Tests of a single group.* If neither of two systems is better, they are exchangeable in each cluster: the share of
 random exchanges (sign changes of differences) that give a sum as far from 0 (Noreen 1989), equal sums counted half

@@ -54,9 +54,11 @@ def test_help_imports_nothing_heavy():
 
 
 def test_every_command_has_help_and_a_place_in_the_readmes(request):
-    """In the table of README.md by its name, and in a command of one of the three."""
-    files = ("README.md", "codesyntax_dataset/README.md", "probing/README.md")
-    readme, *guides = ((request.config.rootpath / file).read_text(encoding="utf-8") for file in files)
+    """In the table of commands by its name, and in a command of one of the guides."""
+    docs = request.config.rootpath / "probing/docs"
+    others = (request.config.rootpath / name for name in ("README.md", "codesyntax_dataset/README.md"))
+    files = (docs / "commands.md", *docs.glob("*.md"), *others)
+    readme, *guides = (file.read_text(encoding="utf-8") for file in files)
     for name, command in main.commands.items():
         assert command.help, name
         assert f"`{name}`" in readme, name

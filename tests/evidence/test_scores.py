@@ -31,7 +31,7 @@ def only(frame, **cells):
 
 
 def test_the_readme_says_what_each_column_means(frame):
-    text = (ROOT / "probing/README.md").read_text(encoding="utf-8")
+    text = (ROOT / "probing/docs/scores.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"\| column \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", text)
     assert dict(re.findall(r"\| `(\w+)` \| (.*) \|", table)) == COLUMNS
     assert list(frame.columns) == list(COLUMNS)

