@@ -76,19 +76,22 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.sample_if_none(given["data"], given["configs"])
-    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], given["configs"])
+    options.check([name for name, _ in named] if len(named) == 1 else (), configs=given["configs"])
+    if given["shard"] is None:
+        options.sample_if_none(given["data"], given["configs"])
+    options.check((), given["data"])
     from probing.report.document import print_parts
     from probing.report.headline import answer
     from probing.report.results import mean_row, summary
 
-    everything, means, single = [], [], []
+    everything, means, single, failure = [], [], [], None
     held_out = {*SPLITS} <= {*given["splits"]} and not given["control"]
     with tempfile.TemporaryDirectory() as scratch:
         folder, files = given["output"] or Path(scratch), []
         for done in probing.probe_models(names, **given):
             if done.error is not None and len(named) == 1:
-                raise done.error
+                failure = done.error
+                break
             everything.append(done._replace(result=None))  # of fifty models they would fill the memory
             if done.result is None:
                 continue
@@ -99,12 +102,14 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
                 note_saved(done.result, given["output"])
             elif not held_out or done.split != "validation":
                 single.append(done.result)
-        if files:
+        if files and failure is None:
             print_parts(answer(files, given["data"]), wide)
     for result in single:
         print_saved(result, given["output"], wide, as_json)
-    if means and not files:
+    if means and (failure is not None or not files):
         print_parts([summary(means)], wide)
+    if failure is not None:
+        raise failure
     note_shard(given["shard"], given["output"])
     if len(named) > 1:
         print_done(everything)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -136,9 +137,12 @@ def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str
 
 
 def sample_if_none(data: str, configs: Sequence[str]) -> None:
-    """Build the embedded sample where commands read by default, if nothing is there and no data are named."""
+    """Build the embedded sample where commands read by default, if nothing is there and no data are named.
+
+    Of several processes, each would build it.
+    """
     source = click.get_current_context().get_parameter_source("data")
-    if source is not ParameterSource.DEFAULT or Path(data).exists():
+    if source is not ParameterSource.DEFAULT or Path(data).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
         return
     from codesyntax_dataset.build import build
 

@@ -236,6 +236,10 @@ class RanksVerifier(Verifier[Probing]):
         """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads of the model."""
         ledger, encoder = self.ledger, self.experiment.encoder
         ours = stacked([function.edges for function in self.experiment.functions])
+        if encoder.begin != (begin := self.made.settings.begin):
+            return Criterion(
+                "edges", False, f"the token in front is {begin}, but the model reads after {encoder.begin}"
+            )
         if len(ledger) != len(ours):
             return Criterion("edges", False, f"the ledger has {len(ledger)} edges, the data {len(ours)}")
         if ledger.ranks.shape[2:] != (encoder.layers, encoder.heads):

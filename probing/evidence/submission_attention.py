@@ -59,6 +59,7 @@ the scores were."""
 
 _MOST_EDGES = 10**6  # of a relation in a function
 _BY_K = (len(RULES), len(TABLE_KS), -1)
+_OF_MODEL = ("model", "also-fits", "begin")  # parts of a signature that models of one table need not share
 
 Size = Annotated[int, Field(ge=1, le=1000)]
 Places = Annotated[tuple[records.Number, ...], FailFast(), listed, Field(max_length=10**5)]
@@ -178,7 +179,7 @@ class AttentionSubmission(Submission):
         unread = published.where(clusters=np.array(self.unread, np.int64))
         counts = {"functions": self.functions, "edges": edges - int(unread.n.sum())}
         signature = ProbeProvenance.signature_of(self.settings, counts)
-        parts = {name: text for name, text in signature.parts.items() if name not in ("model", "also-fits")}
+        parts = {name: text for name, text in signature.parts.items() if name not in _OF_MODEL}
         scored = len(published.clusters)
         shared = {
             "functions": str(scored),

@@ -512,7 +512,7 @@ def verify_each(
     def session_of(file: Path, settings: Any) -> Session:
         session = Session.again(file, settings, model, device)
         of_model = session.model, session.revision, session.dtype, session.max_length
-        return sessions.setdefault((*of_model, session.weights, session.pool), session)
+        return sessions.setdefault((*of_model, session.weights, session.pool, session.begin), session)
 
     def again(verifier: Verifier) -> tuple[Criterion, Draw]:
         rng = rng_of(verifier.ledger.digest(), seed)

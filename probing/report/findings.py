@@ -56,7 +56,7 @@ from probing.runs.settings import Settings, extent
 from probing.stats.cache import cached
 from probing.stats.intervals import Estimate
 
-DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
+DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
 
 MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)

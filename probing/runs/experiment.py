@@ -291,7 +291,7 @@ def _slot(experiment: Experiment) -> Slot | None:
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
         "control": data.control and [data.control, data.seed],
         "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
-        "session": [session.step, session.dtype, session.max_length, session.weights, session.pool],
+        "session": [session.step, session.dtype, session.max_length, session.weights, session.pool, session.begin],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
         "asked": {**experiment.asked},
     }

@@ -27,7 +27,8 @@ class Session:
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
     `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of `probing.probe`; `step`: that of a
-    checkpoint; `alone`: not to share the work with other processes; `named`: True unless the model was found by what a
+    checkpoint; `begin`: whether a decoder reads after a token in front (`probing.models.encoder`), as results of before
+    do not; `alone`: not to share the work with other processes; `named`: True unless the model was found by what a
     result says.
     """
 
@@ -42,6 +43,7 @@ class Session:
         max_length: int = PAPER_LENGTH,
         weights: str = ATTENTION,
         pool: str = SUM,
+        begin: bool = True,
         alone: bool = False,
     ):
         if pool not in POOLS:
@@ -49,7 +51,7 @@ class Session:
         self.processes, self.named = Processes(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length, self.weights = revision, step, max_length, weights
-        self.pool = pool
+        self.pool, self.begin = pool, begin
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[tuple[str, int | None], Any] = {}
@@ -73,6 +75,7 @@ class Session:
             max_length=settings.max_length,
             weights=getattr(settings, "weights", ATTENTION),
             pool=getattr(settings, "pool", SUM),
+            begin=getattr(settings, "begin", None) is not None,
         )
         session.named = model is not None
         return session
@@ -89,7 +92,7 @@ class Session:
         if random_weights is None and ("load_language_model", None) in self._forms:
             return self.language_model()
         encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
-        return encoder.weigh(self.weights)
+        return encoder.weigh(self.weights).begun(self.begin)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
@@ -103,7 +106,7 @@ class Session:
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""
         model: LanguageModel = self._form("load_language_model")
-        return model.weigh(self.weights)
+        return model.weigh(self.weights).begun(self.begin)
 
     def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
         """What a function of `probing.models.load` makes of the model, once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import probing
+from codesyntax_dataset.errors import ModelError
 from probing.cli import main
 from probing.cli.group import SECTIONS
 from probing.evidence.beyond import beyond
@@ -89,6 +91,23 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     assert headline < of_split
     again = run("probe", tiny_model, "--limit", 20)
     assert "no --data" not in again.stderr and again.stdout == done.stdout
+
+
+def test_what_ran_before_an_error_is_printed(tiny_model, dataset_folder, monkeypatch):
+    """The second of two configs fails."""
+    module = importlib.import_module("probing.instruments.attention.probe")
+    ran = module.run
+
+    def fail_in_java(experiment, *others):
+        if experiment.data.config == "java":
+            raise ModelError("no java")
+        return ran(experiment, *others)
+
+    monkeypatch.setattr(module, "run", fail_in_java)
+    configs = ("--config", "python", "--config", "java")
+    done = run("probe", tiny_model, "--data", dataset_folder, *configs, "--limit", 4)
+    assert done.exit_code == 1 and "no java" in done.stderr
+    assert "/test (PARTIAL" in done.stdout and "published top-k UAS" in done.stdout
 
 
 def test_data_that_were_named_are_not_built(tiny_model, tmp_path, monkeypatch):

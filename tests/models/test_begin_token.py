@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,10 @@ from support.models.byte_tokenizer import byte_tokenizer
 from tokenizers import processors
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from probing import probe
+from probing import load, probe
+from probing.evidence.verify import verify
+from probing.models import subtokens
+from probing.report.findings import read_findings
 
 LONGEST = 400
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -78,3 +83,42 @@ def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(decode
         assert np.array_equal(np.unique(other.ledger.function), np.unique(own.ledger.function))
         read.append(own.functions)
     assert read[1] > read[0]
+
+
+@pytest.fixture
+def before_and_now(decoder, dataset_folder, tmp_path, monkeypatch):
+    """Results on both splits of a model that read with nothing in front, and that reads after a token."""
+    decoder.save_pretrained(tmp_path / "model")
+    reading("").save_pretrained(tmp_path / "model")
+
+    def both():
+        for split in ("test", "validation"):
+            given = {"max_length": LONGEST, "limit": 20, "output": tmp_path / "results"}
+            probe(str(tmp_path / "model"), dataset_folder, split=split, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subtokens, "begin_token", lambda tokenizer: None)
+        both()
+    both()
+    return sorted((tmp_path / "results").glob("*.json"))
+
+
+def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_name(before_and_now):
+    assert len(before_and_now) == 4
+    begins = set()
+    for file in before_and_now:
+        assert verify(file).accepted
+        begins.add(json.loads(file.read_text())["settings"].get("begin"))
+    assert begins == {None, 0}
+    (findings,) = read_findings(before_and_now)
+    assert sorted(model.name for model in findings.models) == ["model, begin 0", "model, begin None"]
+
+
+def test_another_token_than_that_of_the_model_is_not_accepted(before_and_now):
+    file = next(file for file in before_and_now if "begin" in json.loads(file.read_text())["settings"])
+    ledger = load(file).ledger
+    ledger.settings["settings"]["begin"] = 1
+    folder = file.parent
+    lying = type(load(file)).from_ledger(ledger, load(file).data_folder).of_model_at(folder.parent / "model")
+    (said,) = [check for check in verify(lying.save(folder.parent / "lying")).checks if not check.passed]
+    assert said.name == "edges" and "1" in str(said) and "0" in str(said)

@@ -434,7 +434,11 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
 def unchecked(entry: Submission, name: str, family: str) -> Submission:
     """The entry of another model, whatever its name."""
     settings = entry.settings.model_copy(update={"model": name, "revision": hashlib.sha1(name.encode()).hexdigest()})
-    return entry.model_copy(update={"settings": settings, "run": entry.run.model_copy(update={"family": family})})
+    other = entry.model_copy(update={"settings": settings, "run": entry.run.model_copy(update={"family": family})})
+    kind, _, rest = entry.signature.split("|", 2)
+    signature = f"{kind}|model:{name}@{settings.revision[:12]}|{rest}"
+    other._facts = entry._facts._replace(signature=signature)
+    return other
 
 
 @pytest.fixture(scope="module")
@@ -644,7 +648,7 @@ def test_the_page_of_a_model_by_keyboard(large, page):
     assert differences == sorted(differences, reverse=True)
     origin = page.locator("[id$=-origin]").text_content()
     signature = made_of(name).submission().signature.split("|data")[1]
-    assert signature in origin and origin.count("SHA-256") == 2  # of what was copied under another name
+    assert f"model:{name}@" in origin and signature in origin and origin.count("SHA-256") == 2
     choose(page, k="20")
     found = published[next(iter(rows))]["first"]["20"]["score"][0]
     assert f"{found:.1f}" in page.locator("table").first.locator("tbody:visible").text_content()
