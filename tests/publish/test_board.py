@@ -136,6 +136,7 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
         "fits": settled(python, "user/fits", also_fits=["user/base"]),  # the same functions, said in another way
+        "begins": settled(python, "user/begins", begin=7),  # each decoder has a token of its own in front
         "config": settled(python, "user/base", config="python_with_new_lines"),
         "dtype": settled(python, "user/base", dtype="bfloat16"),
         "length": settled(python, "user/base", max_length=510),
@@ -145,10 +146,10 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     found = read([write(tmp_path, entries)])
     assert found.left_out == []
     tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
-    assert tables == [["base", "baseline", "fits", "other"], ["config"], ["direction"], ["dtype"], ["length"]]
-    (table,) = (table for table in found.tables if len(table.rows) == 4)
-    others = {row.model: OTHER_BASELINES in row.remarks for row in table.rows}
-    assert others == {"user/base": False, "user/baseline": True, "user/fits": False, "user/other": False}
+    assert tables == [["base", "baseline", "begins", "fits", "other"], ["config"], ["direction"], ["dtype"], ["length"]]
+    (table,) = (table for table in found.tables if len(table.rows) == 5)
+    others = {row.model for row in table.rows if OTHER_BASELINES in row.remarks}
+    assert others == {"user/baseline"}
     references = {repr(row.entry.estimates(row.entry.means(row.tables), "combined")) for row in table.rows}
     assert len(references) == 1  # whatever one of them claims
     assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row.values())
