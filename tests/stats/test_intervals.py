@@ -113,16 +113,19 @@ def test_a_leverage_is_the_part_of_a_cluster_and_makes_residuals_right():
 
 
 def test_clusters_that_do_not_differ_give_no_degrees_of_freedom():
-    """By hand: of 12 clusters, 4 differ."""
-    values = np.array([1.0, 2, 1.5, 0.5, *[0] * 8])
+    """Of 20 clusters, 7 differ."""
+    values = np.array([1.0, 2, -1, 0.5, 1.5, 0.3, 1.2, *[0] * 13])
     value, contribution, influence, share = equal_shares(values)
     estimate = mean_estimate(value, influence, share, contribution)
-    assert estimate.p == pytest.approx(plain_intervals.influence_p(value, influence, 3))
-    assert estimate.p > 2 * plain_intervals.influence_p(value, influence, 11)
+    assert estimate.p == pytest.approx(plain_intervals.influence_p(value, influence, 6))
+    assert estimate.p > 1.3 * plain_intervals.influence_p(value, influence, 19)
 
 
-def test_no_p_is_below_that_of_exchanging_all_clusters():
-    assert of_values([1.0] * 6).p == 2 * 0.5**6 and of_values([1.0] * 5).p > ALPHA
+def test_no_p_is_below_that_of_exchanging_the_clusters_that_differ():
+    for equal in (0, 3, 95):  # of which none says that the others are no chance
+        assert of_values([1.0] * 6 + [0.0] * equal).p >= 2 * 0.5**6
+        assert of_values([1.0] * 5 + [0.0] * equal).p >= 2 * 0.5**5 > ALPHA
+    assert of_values([1.0] * 6).p == 2 * 0.5**6
 
 
 def test_a_mean_that_is_not_tested_has_no_p():
