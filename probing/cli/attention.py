@@ -139,8 +139,10 @@ def print_done(everything: Sequence[Done]) -> None:
 @click.option(
     "--data", help="The dataset, for the baselines in the CSV file, if it is no longer where results found it."
 )
-@options.shared("wide as_json")
-def score(ledgers: tuple[Path, ...], csv: Path | None, data: str | None, wide: bool, as_json: bool) -> None:
+@options.shared("cluster wide as_json")
+def score(
+    ledgers: tuple[Path, ...], csv: Path | None, data: str | None, cluster: str, wide: bool, as_json: bool
+) -> None:
     """Recompute all scores from ledgers.
 
     LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, the result beside
@@ -153,21 +155,23 @@ def score(ledgers: tuple[Path, ...], csv: Path | None, data: str | None, wide: b
     from probing.report.document import in_csv, print_parts
     from probing.report.results import beyond_offsets, parts
     from probing.runs.ledger_file import instrument_of
+    from probing.runs.repositories import clustered_by
     from probing.runs.saved import result_path
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
     probed: list[ProbeResult] = []
-    for ledger in ledgers:
-        instrument = INSTRUMENTS.get(instrument_of(ledger) or "")
-        result = (instrument.result if instrument else ProbeResult).scored(ledger)
-        print_made(result, parts, wide, as_json)
-        if isinstance(result, ProbeResult):
-            probed.append(result)
-    if len(probed) > 1:
-        print_parts(beyond_offsets(probed), wide)
+    with clustered_by(cluster, data):
+        for ledger in ledgers:
+            instrument = INSTRUMENTS.get(instrument_of(ledger) or "")
+            result = (instrument.result if instrument else ProbeResult).scored(ledger)
+            print_made(result, parts, wide, as_json)
+            if isinstance(result, ProbeResult):
+                probed.append(result)
+        if len(probed) > 1:
+            print_parts(beyond_offsets(probed), wide)
     if csv is not None:
-        frame = probing.scores([result_path(ledger) for ledger in ledgers], data)
+        frame = probing.scores([result_path(ledger) for ledger in ledgers], data, cluster)
         note(f"wrote {write(csv, frame.map(in_csv, na_action='ignore').to_csv(index=False))}")
 
 

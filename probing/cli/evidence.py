@@ -69,8 +69,8 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
     type=options.PATH,
     help="Results, or folders of results, of the models that A and B name.",
 )
-@options.wide
-def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None:
+@options.shared("cluster wide")
+def compare(one: str, other: str, results: tuple[Path, ...], cluster: str, wide: bool) -> None:
     """Compare two models on the functions that both can read.
 
     The command prints the paired held-out difference with its interval, overall and by relation. A and B are folders
@@ -78,9 +78,11 @@ def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None
     """
     quiet_libraries()
     from probing.report.results import parts
+    from probing.runs.repositories import clustered_by
 
-    for compared in probing.compare(one, other, results):
-        print_made(compared, parts, wide)
+    with clustered_by(cluster):
+        for compared in probing.compare(one, other, results, cluster):
+            print_made(compared, parts, wide)
 
 
 @main.command()

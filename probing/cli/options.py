@@ -91,6 +91,12 @@ pool = click.option(
     type=click.Choice(POOLS),
     help="Pool the weights of a token's sub-tokens so; first, last: read and rank only this one.",
 )
+cluster = click.option(
+    "--cluster",
+    default="function",
+    type=click.Choice(["function", "repository"]),
+    help="What intervals and tests are over: functions, or the repositories that these are from.",
+)
 shard = click.option(
     "--shard",
     metavar="I/N",

@@ -37,7 +37,8 @@ DRAWS = 1
     type=click.Choice(["html", "latex", "png"]),
     help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
 )
-def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
+@options.cluster
+def report(results: tuple[Path, ...], output: Path, data: str | None, format: str, cluster: str) -> None:
     """Write a report with all tables and figures.
 
     RESULT is a file or folder that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. A
@@ -47,7 +48,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     quiet_libraries()
     from probing.report.report import report as write
 
-    click.echo(write(results, output, data, format, tell=note))
+    click.echo(write(results, output, data, format, tell=note, cluster=cluster))
 
 
 @main.command()

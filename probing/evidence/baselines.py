@@ -100,7 +100,8 @@ class Edges(EdgeTable):
     def content(self) -> Iterator[bytes]:
         """All that statistics of these edges depend on."""
         yield repr([self.relations, self.language, self.further_keywords]).encode()
-        for column in (*self.columns.values(), self.begin, self.keyword, self.left_out):
+        repositories = [] if self.repositories is None else [self.repositories[self.function]]
+        for column in (*self.columns.values(), self.begin, self.keyword, self.left_out, *repositories):
             yield np.ascontiguousarray(column, np.int64).tobytes()
 
     def take(self, kept: np.ndarray) -> Edges:

@@ -31,7 +31,9 @@ from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import at_step
 from probing.models.location import step_of as step_in
+from probing.runs.clusters import FUNCTION
 from probing.runs.data import find_data
+from probing.runs.repositories import clustered_by
 from probing.stats.cache import caching
 from probing.stats.intervals import family
 
@@ -95,18 +97,22 @@ class ModelsCompared(Sides):
 
 @checked
 def compare(
-    one: str | os.PathLike, other: str | os.PathLike, results: Sequence[str | os.PathLike] = ()
+    one: str | os.PathLike,
+    other: str | os.PathLike,
+    results: Sequence[str | os.PathLike] = (),
+    cluster: str = FUNCTION,
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
 
     `one`, `other`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
     wrote, the name of a model, or of a checkpoint, such as `NAME at step 100` or the path of its folder. Heads are
-    chosen on validation (held-out).
+    chosen on validation (held-out). `cluster`: what intervals and tests are over, function or repository.
 
     Raises LedgerError for what is no result, for several models where one is expected, and for two that share neither
     data nor functions; UnknownName for a name that is not among `results`.
     """
-    sides = [_by_place(side, results) for side in (one, other)]
+    with clustered_by(cluster):
+        sides = [_by_place(side, results) for side in (one, other)]
     shared = [place for place in sides[0] if place in sides[1]]
     if not shared:
         there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
@@ -226,6 +232,7 @@ def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) 
         baselines.read_edges(place, settings.config, split, functions)
         for split, functions in (("validation", validation), (settings.split, test))
     )
+    scored.repositories = probed.test.ledger.repositories
     _, rivals = baselines.chosen_on(chosen_on, scored, settings.direction)
     heads = held_out(probed.validation.ledger, probed.test.ledger)
     chosen = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}

@@ -493,7 +493,10 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
     functions = {part: _common([getattr(one, part).ledger for one in probed]) for part in ("validation", "test")}
     data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
-        part: baselines.read_edges(data, first.config, split, functions[part])
+        part: replace(
+            baselines.read_edges(data, first.config, split, functions[part]),
+            repositories=getattr(probed[0], part).ledger.repositories,
+        )
         for part, split in (("validation", "validation"), ("test", first.split))
     }
     for part, part_edges in edges.items():

@@ -102,7 +102,7 @@ class Masked:
 
     def counted(self, node_type: str) -> int:
         """The functions with a node type, which all models that have it share."""
-        return int(self.effects[SIMILARITIES[0]][node_type].n)
+        return len(self.hits[COMPARED].of(node_type))
 
     def arms(self, node_type: str, outcome: str) -> np.ndarray:
         """An outcome of the functions with a node type, in T1 and in T0: (2, F)."""
@@ -110,7 +110,8 @@ class Masked:
 
     def detectable(self, node_type: str, outcome: str) -> float:
         """The effect that the corrected test finds with the probability POWER."""
-        t1, t0 = self.arms(node_type, outcome)
+        drawn = self.hits[outcome].drawn
+        t1, t0 = (drawn.of_cluster(node_type, arm)[0] for arm in ARMS)
         return detectable(t1 - t0, TESTED * len(self.node_types))
 
     def restores(self, node_type: str) -> bool:

@@ -132,7 +132,7 @@ def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, i
         return {"mean": np.array(mean[:4]), "n": np.array([mean.n]), "relations": np.array(by_relation[:4])}
 
     known = cached(f"comparison {tested}", hits.content(), compute)
-    of_relations = np.array([len(group.places) for group in hits.groups.values()], np.intp)
+    of_relations = np.array([len(group.places) for group in hits.drawn.groups.values()], np.intp)
     value, low, high, p = known["mean"]
     mean = Estimate(value, low, high, p, int(known["n"][0]))
     value, low, high, p = known["relations"]
@@ -237,7 +237,8 @@ def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) 
                 within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
                 hits[rule, which == guess] = within.T[_PLACES[which == guess]]
         groups[name] = Group(places, edges, {system: Columns.of(hits.reshape(len(MEASURES), -1))})
-    return ChosenHits(system, Hits(functions, groups, MEASURES, left_out=NOT_IN_MEAN), choice, unchosen)
+    chosen_hits = Hits(functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories)
+    return ChosenHits(system, chosen_hits, choice, unchosen)
 
 
 def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:

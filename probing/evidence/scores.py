@@ -30,8 +30,10 @@ from probing.instruments.masking.masking import SUB_TOKENS
 from probing.instruments.masking.result import FLOORS
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.result import SilencingResult
+from probing.runs.clusters import FUNCTION, REPOSITORY, cluster_unit
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL
 from probing.runs.records import Record
+from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
 from probing.stats.cache import caching
 from probing.stats.hits import Hits, Measure
@@ -57,7 +59,8 @@ COLUMNS = {
     "low": "the lower bound of its 95 % interval",
     "high": "the upper bound",
     "p": "of a difference, corrected (Holm) for its family of tests, such as all relations",
-    "n": "the number of clusters: functions, or repositories of minimal pairs",
+    "n": "the number of clusters that the interval and p are over",
+    "cluster": "what a cluster is: a function or a repository; of minimal pairs always a repository",
     "items": "the number of things that are scored in these: edges, functions, pairs or nodes",
     "chosen": "the attention head (layer-head), offsets, keywords or filler that were chosen",
 }
@@ -73,24 +76,29 @@ _TEXTS = dict.fromkeys(("model", "revision", "control", "direction", "protocol",
 
 
 @checked
-def scores(results: Sequence[str | os.PathLike | Record] | str | os.PathLike | Record, data: Any = None) -> Any:
+def scores(
+    results: Sequence[str | os.PathLike | Record] | str | os.PathLike | Record,
+    data: Any = None,
+    cluster: str = FUNCTION,
+) -> Any:
     """Every score and difference of results as a tidy pandas.DataFrame: a row is one number, with its interval and p.
 
     `results`: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, or results that
     these returned, or one of them. Attention needs results on the splits test and validation, and its dataset, for the
     baselines. Models that are probed on the same config are scored on the functions that all of them read, as in a
-    report. `data`: the location of the dataset, if not the one in the results.
+    report. `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals and tests are
+    over, function or repository.
 
     The columns are those of `probing.evidence.scores.COLUMNS`, which says what each means: model, revision, step,
     control, config, split, direction, instrument, measure, protocol, rule, k, group, system, against, value, low, high,
-    p, n, items, chosen. Texts that do not apply are empty, numbers are NaN.
+    p, n, cluster, items, chosen. Texts that do not apply are empty, numbers are NaN.
 
     Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data are not found.
     """
     import pandas
 
     given: list[Any] = [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
-    with tempfile.TemporaryDirectory() as folder, caching():
+    with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
         paths = [one.save(folder) if isinstance(one, Result) else one for one in given]
         files = by_instrument(paths)
         rows = list(_attention(files.pop(ATTENTION), data))
@@ -165,6 +173,7 @@ def _about(result: Any, instrument: str, **cells: Any) -> Row:
         "split": settings.split,
         "direction": getattr(settings, "direction", ""),
         "instrument": instrument,
+        "cluster": REPOSITORY if instrument == PREFERENCE else cluster_unit(),
         **cells,
     }
 

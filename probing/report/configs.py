@@ -35,6 +35,7 @@ from probing.report.scored import (
     with_marks,
 )
 from probing.report.words import file_names, method, numbered
+from probing.runs.clusters import clusters_in_words
 from probing.stats.intervals import FEW_CLUSTERS, family
 
 # ---------------------------------------------------------------------------------------------------------- ablations
@@ -459,8 +460,9 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
             Column("verdict", NAME, of=lambda one, who: verdict(one.change(who))),
         ],
         [(one, who) for one in edited for who in WHO],
-        "Percent with 95 % intervals over functions, on the functions that both configs have. Lost: functions that "
-        "the edited config lacks, because the edit would change their labels or make them too long for the model. "
+        f"Percent with 95 % intervals over {clusters_in_words()}, on the functions that both configs have. Lost: "
+        "functions that the edited config lacks, because the edit would change their labels or make them too long for "
+        "the model. "
         f"Baselines are on the functions of the model. p: corrected (Holm) over {len(edited)} changes of models, and "
         f"uncorrected for baselines. {COLOURED} {meanings}.",
     )

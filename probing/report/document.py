@@ -24,6 +24,7 @@ from rich import box
 from probing.report import figures
 from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
 from probing.report.pages import SHOWN
+from probing.runs.clusters import clusters_in_words, over_repositories
 from probing.stats.intervals import ALPHA, Estimate
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ COLOURED = (
     "the corrected p does not separate the difference from 0."
 )
 """The same in full, for the notes of tables."""
+
+
+OVER_REPOSITORIES = "; intervals and p over repositories"
+"""Ends the title of every table with intervals that are not over functions."""
 
 
 def separated(p: float) -> bool:
@@ -175,6 +180,8 @@ class Table:
     totals: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
+        if over_repositories() and any(len(column.kind.parts) > 2 for column in self.columns):
+            self.title += OVER_REPOSITORIES
         self.rows, self.totals = (
             [one if isinstance(one, list) else [column.cell(one) for column in self.columns] for one in given]
             for given in (self.rows, self.totals)
@@ -379,6 +386,10 @@ class Figure:
     alt: str
     table: str
     draw: Callable[[], MatplotlibFigure]
+
+    def __post_init__(self) -> None:
+        if over_repositories() and "interval" in self.title:
+            self.title += f" Intervals and p are over {clusters_in_words()}."
 
     @cached_property
     def svg(self) -> str:

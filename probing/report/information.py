@@ -29,6 +29,7 @@ from probing.instruments.likelihood.result import (
 from probing.report.document import Column, Section, Table, bounded
 from probing.report.kinds import COST, COUNT, NAME, PERCENT, ROUNDED, SCORE, SIGNED, SIMILARITY
 from probing.report.words import file_names, left_out, method, starred
+from probing.runs.clusters import clusters_in_words
 from probing.runs.settings import Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -114,7 +115,7 @@ def _together(informed: Sequence[InformedModel]) -> Table:
     finders = zip(FINDERS, ("best head", "all heads", "words and positions", "both"))
     return Table(
         "information-models",
-        "Means over relations, with 95 % intervals over functions",
+        f"Means over relations, with 95 % intervals over {clusters_in_words()}",
         [
             Column("model", NAME, of=lambda one: one.result.title),
             Column("relations", COUNT, of=lambda one: one.result.mean.relations),

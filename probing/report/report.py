@@ -28,7 +28,7 @@ from probing.report import (
     silencing,
     syntaxeval,
 )
-from probing.report.document import Column, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Column, Section, Table
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
@@ -37,7 +37,9 @@ from probing.report.results import parts
 from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import MaskedModels, read_groups
 from probing.report.words import method
+from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
+from probing.runs.repositories import clustered_by
 from probing.stats.cache import caching
 from probing.stats.intervals import FEW_CLUSTERS
 
@@ -62,13 +64,15 @@ def report(
     data: Any = None,
     format: str = FORMATS[0],
     tell: Any = logger.info,
+    cluster: str = FUNCTION,
 ) -> Path:
     """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
     wrote, into `output`.
 
     Returns the path of its page.
 
-    `data`: the location of the dataset, if not the one in the results. `format`: "latex" adds `report.tex`,
+    `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals and
+    tests are over, function or repository. `format`: "latex" adds `report.tex`,
     `tables/*.tex` (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
     folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and `entries/*.hits.parquet`; with many
     models also `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing
@@ -81,9 +85,10 @@ def report(
     check_ours(output, COMMAND)
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
-    made = replace(make(results, data, tell), format=format)
-    tell(f"drawing and writing {output}")
-    return save(made, output)
+    with clustered_by(cluster, data):
+        made = replace(make(results, data, tell), format=format)
+        tell(f"drawing and writing {output}")
+        return save(made, output)
 
 
 def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
@@ -108,7 +113,8 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     return Report(
         command=COMMAND,
         source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
-        title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
+        title=(BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE)
+        + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, files[MASKING], data),

@@ -22,12 +22,13 @@ from probing.instruments.attention.result import ProbeResult, at_step, head_name
 from probing.instruments.masking.hits import T0, T1, hits
 from probing.instruments.masking.result import MaskResult
 from probing.report import figures, information, silencing
-from probing.report.document import Column, Table, separated, tested
+from probing.report.document import OVER_REPOSITORIES, Column, Table, separated, tested
 from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import DIRECTIONS, counted, interval, starred
+from probing.runs.clusters import cluster_unit, clusters_in_words, over_repositories
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -162,7 +163,8 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     )
     excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
-    interval = f"95 % interval of the mean at k = 1: {means.low[0]:.1f} to {means.high[0]:.1f}"
+    bounds = f"{means.low[0]:.1f} to {means.high[0]:.1f}"
+    interval = f"95 % interval of the mean at k = 1: {bounds}{OVER_REPOSITORIES * over_repositories()}"
     return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
 
 
@@ -177,7 +179,7 @@ def masking(result: MaskResult) -> list[str | Table]:
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
         [
             Column("node type", NAME, of=lambda name: name),
-            Column("functions", COUNT, spare=(4,), of=lambda name: effects[name].n),
+            Column("functions", COUNT, spare=(4,), of=lambda name: len(measured.of(name))),
             Column("T1", SIMILARITY, of=lambda name: t1[name]),
             Column("T0", SIMILARITY, of=lambda name: t0[name]),
             Column("effect", EFFECT, of=lambda name: tested(effects[name])),
@@ -189,8 +191,8 @@ def masking(result: MaskResult) -> list[str | Table]:
         ],
         sorted(effects, key=lambda name: effects[name].value),
         f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
-        "over functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
-        "(Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
+        f"over functions, with its 95 % interval; p by the paired test over {clusters_in_words()}, corrected over the "
+        "types (Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
         "sub-token; corrected over both. Restored: the percentage of masked sub-tokens that the model predicts "
         "exactly.",
     )
@@ -228,8 +230,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
             Column("difference", DIFFERENCE, spare=(0, 0, 0)),
         ],
         sorted(rows, key=lambda row: (-row[-1][0], row[0])),
-        "Difference: first model minus second, in points, paired by function. p: corrected (Holm) over relations, "
-        "and uncorrected for the mean. *: not in the mean, as in the paper.",
+        f"Difference: first model minus second, in points, paired by {cluster_unit()}. p: corrected (Holm) over "
+        "relations, and uncorrected for the mean. *: not in the mean, as in the paper.",
         totals=[
             [f"mean of {sum(result.in_mean)} relations", int(result.edges[result.in_mean].sum()), *result.means, mean]
         ],

@@ -17,6 +17,7 @@ from probing.report.document import COLOURED, Column, Figure, Section, Table, bo
 from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
 from probing.report.kinds import COST, COUNT, EFFECT, NAME, PERCENT, SIGNED
 from probing.report.words import file_names, left_out, listed, method
+from probing.runs.clusters import clusters_in_words
 from probing.stats.intervals import FEW_CLUSTERS
 
 TITLE = "Heads that look and heads that serve"
@@ -190,9 +191,9 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
         "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
         "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
         f"the same for {matched_heads(result)}, mean; difference: of the two; all with 95 % intervals. p: by the "
-        f"paired test over functions, corrected (Holm) for {len(relations)} relations. Costlier: how many of the "
-        f"matched heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best heads "
-        f"silenced together, against sets of as many others. {COLOURED}",
+        f"paired test over {clusters_in_words()}, corrected (Holm) for {len(relations)} relations. Costlier: how many "
+        f"of the matched heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best "
+        f"heads silenced together, against sets of as many others. {COLOURED}",
     )
 
 

@@ -10,6 +10,7 @@ from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.beyond import LEAST_EDGES
 from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.report.kinds import Kind
+from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import FEW_CLUSTERS, PERMUTATIONS
 
 _VALUES = {
@@ -24,7 +25,8 @@ _VALUES = {
 
 def method(part: str) -> list[str]:
     """The paragraphs on how to read a part of a report, from `method.md`."""
-    text = Path(__file__).with_name("method.md").read_text(encoding="utf-8").format_map(_VALUES)
+    values = {**_VALUES, "CLUSTER": cluster_unit(), "CLUSTERS": clusters_in_words()}
+    text = Path(__file__).with_name("method.md").read_text(encoding="utf-8").format_map(values)
     (paragraphs,) = (rest for title, _, rest in (each.partition("\n") for each in text.split("# ")) if title == part)
     return paragraphs.strip().split("\n\n")
 

@@ -330,12 +330,11 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
     else:
         recorded = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
         places = [str(place) for place in (recorded, name) if place and os.path.isdir(place)]
-    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
     reason = ""
     for place in places:
         try:
             dataset, called = load_functions(place, made.config, made.split)
-            labels = label_digest(labels_of(dataset, control, seed), made.limit)
+            labels = labels_read(dataset, made)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
@@ -346,6 +345,12 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
         f"cannot find the data of {result}, {made.data}/{made.config}/{made.split} with the labels "
         f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
+
+
+def labels_read(dataset: datasets.Dataset, settings: Any) -> str:
+    """The digest of the labels that a run with these settings reads of a split."""
+    control, seed = (settings.control, settings.seed) if isinstance(settings, Settings) else (None, None)
+    return label_digest(labels_of(dataset, control, seed), settings.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
@@ -241,6 +241,7 @@ class RowLedger:
     `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
     asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
     CLUSTER: the column of what is drawn for intervals; BOUNDS: column -> its least and its largest value.
+    `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
@@ -255,6 +256,12 @@ class RowLedger:
     names: list[str]
     rows: np.ndarray
     settings: dict[str, Any]
+    repositories: np.ndarray | None = field(default=None, kw_only=True)
+
+    @property
+    def function(self) -> np.ndarray:
+        """The place in the split of the function of each row."""
+        return self.rows["function"]
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -284,7 +291,7 @@ class RowLedger:
 
     def only(self, functions: np.ndarray) -> Self:
         """The rows of some functions: places in the split, as in the column `function`."""
-        return type(self)(self.names, self.rows[np.isin(self.rows["function"], functions)], self.settings)
+        return replace(self, rows=self.rows[np.isin(self.function, functions)])
 
     @classmethod
     def concatenate(cls, parts: Iterable[Self]) -> Self:

@@ -11,11 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
 from pydantic import Field, PrivateAttr, ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
+from probing.runs.clusters import read_repositories
 from probing.runs.records import Count, Number, Record, explain, listed, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
@@ -36,6 +38,10 @@ class Ledger(Protocol):
     """The measurements, row by row; every number of a result follows from it. `settings`: how it was made, as JSON."""
 
     settings: dict[str, Any]
+    repositories: np.ndarray | None
+
+    @property
+    def function(self) -> np.ndarray: ...
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> Self:
@@ -273,7 +279,7 @@ class Result(Record, Generic[L]):
                 f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
                 "another version of codesyntax wrote them; `codesyntax score` recomputes them"
             )
-        return result
+        return result._clustered(Path(path))
 
     @classmethod
     def scored(cls, ledger: Path) -> Self:
@@ -289,7 +295,14 @@ class Result(Record, Generic[L]):
                     f"{ledger} is not the ledger of the result beside it: one of the two is damaged, or of another "
                     f"run. Run the command that wrote them again, or move {file.name} away to score this ledger alone"
                 )
-        return result
+        return result._clustered(file)
+
+    def _clustered(self, file: Path) -> Self:
+        """The same, with the repositories of its functions if `probing.runs.clusters` asks for these."""
+        read = read_repositories.get()
+        if read is not None and self.UNIT == "function":
+            self.ledger.repositories = read(file, self.settings, self.ledger.function)
+        return self
 
     @classmethod
     def finished(cls, file: Path, made: dict[str, Any], data_folder: Path | None) -> Self | None:

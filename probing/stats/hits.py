@@ -101,6 +101,9 @@ class Hits:
 
     `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`: PERCENT of things
     that are hit, or that of an amount that is summed over things, such as bits; `left_out`: groups that are in no mean.
+
+    `repositories`: the number of the repository of each function of the split, of which `clusters` are places, if
+    intervals and tests are over these; None: they are over the clusters themselves.
     """
 
     clusters: np.ndarray
@@ -108,6 +111,7 @@ class Hits:
     measures: tuple[Measure, ...]
     unit: str = PERCENT
     left_out: Collection[str] = field(default=frozenset())
+    repositories: np.ndarray | None = None
 
     @classmethod
     def of_rows(
@@ -245,7 +249,13 @@ class Hits:
             places, which = np.unique(place[group.places], return_inverse=True)
             sums = {system: Columns(_added(of.distinct, which), of.which) for system, of in group.sums.items()}
             groups[name] = Group(places, _added(group.n, which), sums)
-        return replace(self, clusters=clusters, groups=groups)
+        return replace(self, clusters=clusters, groups=groups, repositories=None)
+
+    @cached_property
+    def drawn(self) -> Hits:
+        """The same by the clusters that intervals and tests are over."""
+        repositories = self.repositories
+        return self if repositories is None else self.clustered(lambda functions: repositories[functions])
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
@@ -254,7 +264,7 @@ class Hits:
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
-        value, added, influence, share = self._of_mean(system, against)
+        value, added, influence, share = self.drawn._of_mean(system, against)
         return mean_estimate(value, influence, share, None if against is None else added)
 
     def by_group(self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None) -> Estimate:
@@ -262,13 +272,14 @@ class Hits:
 
         `tested`: the measures with a p-value, most of the work; by default all.
         """
-        cells = [self._of_group(group, system, against) for group in self.groups.values()]
+        groups = self.drawn.groups.values()
+        cells = [self._of_group(group, system, against) for group in groups]
         value, low, high = np.array(cells).reshape(len(cells), 3, len(self.measures)).transpose(1, 2, 0)
-        n = np.array([len(group.places) for group in self.groups.values()], np.intp)
+        n = np.array([len(group.places) for group in groups], np.intp)
         p = np.full(value.shape, np.nan)
         if against is not None:
             rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
-            p[rows] = self._group_p(system, against, rows)
+            p[rows] = self.drawn._group_p(system, against, rows)
             low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
         low[:, few] = high[:, few] = np.nan
@@ -287,8 +298,8 @@ class Hits:
 
     def portion(self, system: str, against: str, of: str) -> Estimate:
         """By how many percent of the mean of a system `of` the mean of one is above that of another: (M,)."""
-        _, gained, gained_influence, share = self._of_mean(system, against)
-        _, whole, whole_influence, _ = self._of_mean(of, None)
+        _, gained, gained_influence, share = self.drawn._of_mean(system, against)
+        _, whole, whole_influence, _ = self.drawn._of_mean(of, None)
         total = whole.sum(axis=-1, keepdims=True)
         value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)
@@ -360,6 +371,8 @@ class Hits:
         """All that the numbers follow from."""
         yield repr([self.measures, self.unit, sorted(self.left_out), len(self.clusters)]).encode()
         yield self.clusters.astype(np.int64).tobytes()
+        if self.repositories is not None:
+            yield self.repositories[self.clusters].astype(np.int64).tobytes()
         for name, group in self.groups.items():
             yield repr([name, len(group.n)]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()

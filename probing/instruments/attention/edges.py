@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ class EdgeTable:
 
     `function`: the position of the edge's function in its split; `relation`: an index into `relations`; `head`,
     `first`, `last`: token indices, `last` inclusive; `tokens`: the number of tokens of the function. Each int32 (E,).
+    `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     relations: list[str]
@@ -26,6 +27,7 @@ class EdgeTable:
     first: np.ndarray
     last: np.ndarray
     tokens: np.ndarray
+    repositories: np.ndarray | None = field(default=None, kw_only=True)
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[int, Mapping[str, Any]]], relations: list[str] | None = None) -> EdgeTable:

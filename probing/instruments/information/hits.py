@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from probing.instruments.information.result import ATTENTION, BOTH, WORDS, InformationResult
@@ -19,7 +21,8 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     left_out = frozenset(name for name, scores in result.relations.items() if not scores.in_mean)
     bits = {choice: rows[f"{choice}_bits"][None] for choice in (WORDS, BOTH)}
     found = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
+    shared: dict[str, Any] = {"left_out": left_out, "repositories": result.ledger.repositories}
     return {
-        "bits": Hits.of_rows(rows["function"], names, bits, ("bits",), unit="bits", left_out=left_out),
-        "uas": Hits.of_rows(rows["function"], names, found, ("uas",), left_out=left_out),
+        "bits": Hits.of_rows(rows["function"], names, bits, ("bits",), unit="bits", **shared),
+        "uas": Hits.of_rows(rows["function"], names, found, ("uas",), **shared),
     }

@@ -83,4 +83,5 @@ def _grouped(
         names[chosen] = name
     known = names != ""
     parts = {system: of[:, known] for system, of in sums.items()}
+    fields["repositories"] = ledger.repositories
     return Hits.of_rows(ledger.rows[ledger.CLUSTER][known], names[known], parts, measures, **fields)

@@ -10,6 +10,7 @@ controls.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -240,7 +241,7 @@ class SurprisalLedger(RowLedger):
 
     def of(self, role: str) -> SurprisalLedger:
         """The rows of a role."""
-        return SurprisalLedger(self.names, self.rows[self.rows["role"] == ROLES.index(role)], self.settings)
+        return replace(self, rows=self.rows[self.rows["role"] == ROLES.index(role)])
 
     def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
         """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,).

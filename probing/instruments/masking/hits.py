@@ -39,6 +39,7 @@ def hits(result: MaskResult) -> dict[str, Hits]:
             {system: values[None, known] for system, values in sums.items()},
             (outcome,),
             unit=UNITS[outcome],
+            repositories=result.ledger.repositories,
         )
     return measured
 

@@ -38,7 +38,9 @@ def hits(result: SilencingResult) -> dict[str, Hits]:
     for number, parts in sorted(cells.items()):
         functions, names, *predictions = map(np.concatenate, zip(*parts))
         sums = {system: column[None] for system, column in zip(SYSTEMS, predictions)}
-        measured[str(number)] = Hits.of_rows(functions, names, sums, ("log_probability",), unit="nats")
+        measured[str(number)] = Hits.of_rows(
+            functions, names, sums, ("log_probability",), unit="nats", repositories=ledger.repositories
+        )
     return measured
 
 

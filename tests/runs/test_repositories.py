@@ -1,0 +1,166 @@
+"""Intervals and tests over repositories: those of a table whose rows are summed over repositories by hand."""
+
+from __future__ import annotations
+
+import datasets
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from support.evidence.masked_entries import masked
+
+import probing
+from codesyntax_dataset.errors import DatasetError, LedgerError, UnknownName
+from probing.cli.group import main
+from probing.evidence.gather import find, gather
+from probing.instruments.masking import hits as masking
+from probing.runs.repositories import repositories_of
+from probing.stats.hits import PERCENT, Hits
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SYSTEMS = ("model", "rival")
+
+
+def table(unit: str, functions: int = 24) -> tuple[list[tuple[int, str, int, dict[str, list[float]]]], dict]:
+    """Rows of a function, a group, its things, and what each system gets right by two measures."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for function in range(functions):
+        for group in "ab":
+            n = int(rng.integers(1, 5))
+            draw = rng.binomial if unit == PERCENT else rng.normal
+            right = {name: [float(draw(n, share)) for _ in range(2)] for name, share in zip(SYSTEMS, (0.7, 0.5))}
+            rows.append((function, group, n, right))
+    return rows, {"unit": unit}
+
+
+def hits_of(rows, repositories=None, **fields) -> Hits:
+    function, group, n, right = zip(*rows)
+    sums = {name: np.array([cells[name] for cells in right]).T for name in SYSTEMS}
+    if fields["unit"] == PERCENT:
+        sums = {name: cells.astype(np.int64) for name, cells in sums.items()}
+    return Hits.of_rows(np.array(function), group, sums, ["first", "last"], n, repositories=repositories, **fields)
+
+
+def summed(rows, repositories):
+    """The same rows by repository, added up by hand."""
+    cells: dict[tuple[int, str], list] = {}
+    for function, group, n, right in rows:
+        cell = cells.setdefault((int(repositories[function]), group), [0, {name: [0.0, 0.0] for name in SYSTEMS}])
+        cell[0] += n
+        for name in SYSTEMS:
+            cell[1][name] = [one + other for one, other in zip(cell[1][name], right[name])]
+    return [(repository, group, n, right) for (repository, group), (n, right) in sorted(cells.items())]
+
+
+def equal(one, other):
+    return all(np.asarray(mine) == pytest.approx(np.asarray(theirs), nan_ok=True) for mine, theirs in zip(one, other))
+
+
+@pytest.mark.parametrize("unit", [PERCENT, "bits"])
+def test_they_are_those_of_rows_summed_over_repositories(unit):
+    rows, fields = table(unit)
+    repositories = np.random.default_rng(1).integers(0, 8, 24)
+    drawn, by_hand = hits_of(rows, repositories, **fields), hits_of(summed(rows, repositories), **fields)
+    plain = hits_of(rows, **fields)
+    for against in (None, "rival"):
+        assert equal(drawn.mean("model", against), by_hand.mean("model", against))
+        assert equal(drawn.by_group("model", against), by_hand.by_group("model", against))
+        assert drawn.by_group("model", against).value == pytest.approx(plain.by_group("model", against).value)
+    assert equal(drawn.portion("model", "rival", "model"), by_hand.portion("model", "rival", "model"))
+    assert drawn.mean("model").n == len(set(repositories.tolist())) and plain.mean("model").n == 24
+    assert drawn.mean("model").low != pytest.approx(plain.mean("model").low)
+
+
+@pytest.mark.parametrize("unit", [PERCENT, "bits"])
+def test_with_one_function_a_repository_they_are_the_same(unit):
+    rows, fields = table(unit)
+    drawn, plain = hits_of(rows, np.arange(24)[::-1], **fields), hits_of(rows, **fields)
+    for against in (None, "rival"):
+        assert equal(drawn.mean("model", against), plain.mean("model", against))
+        assert equal(drawn.by_group("model", against)[:3], plain.by_group("model", against)[:3])
+
+
+def test_parts_keep_their_repositories():
+    rows, fields = table(PERCENT)
+    repositories = np.arange(24) // 3
+    part = hits_of(rows, repositories, **fields).where(clusters=np.arange(3, 15), groups=["a"])
+    by_hand = summed([row for row in rows if 3 <= row[0] < 15 and row[1] == "a"], repositories)
+    assert equal(part.mean("model", "rival"), hits_of(by_hand, **fields).mean("model", "rival"))
+
+
+def test_those_of_masking():
+    result = masked()
+    plain = masking.hits(result)["jaccard"]
+    result.ledger.repositories = np.arange(20) // 2
+    drawn = masking.hits(result)["jaccard"]
+    assert equal(drawn.by_group("T1", "T0"), plain.clustered(lambda functions: functions // 2).by_group("T1", "T0"))
+
+
+# ------------------------------------------------------------------------------------------------- results and their data
+
+
+@pytest.fixture(scope="module")
+def results(evidence):
+    return [evidence.probed.files[split] for split in ("test", "validation")]
+
+
+def test_scores_of_attention(results, few_functions):
+    by_repository = probing.scores(results, few_functions, "repository")
+    by_function = probing.scores(results, few_functions)
+    assert set(by_repository["cluster"]) == {"repository"} and set(by_function["cluster"]) == {"function"}
+    assert by_repository["value"].to_numpy() == pytest.approx(by_function["value"].to_numpy())
+    names = datasets.load_dataset(str(few_functions), "python", split="test")["repo"][:]
+    numbers = np.array([sorted(set(names)).index(name) for name in names])
+    chosen = gather(find(results), few_functions)[0].hits["held-out"]
+    expected = chosen.hits.clustered(lambda functions: numbers[functions]).mean("model").at(0)
+    cells = by_repository.query("protocol == 'held-out' and system == 'model' and against == '' and group == 'mean'")
+    (mean,) = cells.query("rule == 'first' and k == 1").itertuples()
+    assert (mean.low, mean.high, mean.n) == (pytest.approx(expected.low), pytest.approx(expected.high), expected.n)
+    assert mean.n <= len(set(names)) < 40
+
+
+def test_tables_say_so(results, few_functions, tmp_path, unrendered):
+    folder = str(results[0].parent)
+    compared = CliRunner().invoke(main, ["compare", folder, folder, "--cluster", "repository"], catch_exceptions=False)
+    assert "; intervals and p over repositories" in compared.output and "paired by repository" in compared.output
+    plain = CliRunner().invoke(main, ["compare", folder, folder], catch_exceptions=False)
+    assert "repositor" not in plain.output and "paired by function" in plain.output
+    scored = CliRunner().invoke(main, ["score", folder, "--cluster", "repository"], catch_exceptions=False)
+    assert "intervals and p over repositories" in scored.output
+    probing.report(results, tmp_path / "report", few_functions, cluster="repository")
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    titles = [line for line in page.splitlines() if line.startswith(("# ", "**", "*"))]
+    assert "intervals and p over repositories" in titles[0]
+    assert "Intervals are 95 % intervals over repositories, because the edges of one repository" in page
+    assert "over functions" not in page
+
+
+def settings_of(results):
+    return probing.load(results[0]).settings
+
+
+def test_functions_of_one_repository_are_refused(results, few_functions):
+    settings = settings_of(results)
+    with pytest.raises(LedgerError) as raised:
+        repositories_of(few_functions, results[0], settings, np.array([0, 0]))
+    assert "intervals over repositories need at least 2" in str(raised.value)
+    assert "--cluster function" in str(raised.value)
+
+
+def test_data_without_repositories_are_refused(results, few_functions):
+    settings = settings_of(results)
+    rows = datasets.load_dataset(str(few_functions), "python", split="test").remove_columns("repo")
+    with pytest.raises(DatasetError) as raised:
+        repositories_of(datasets.DatasetDict(test=rows), results[0], settings, np.arange(2))
+    assert "expected a column `repo`" in str(raised.value)
+
+
+def test_other_data_are_refused(results, dataset_folder):
+    with pytest.raises(LedgerError, match="name its own --data"):
+        repositories_of(dataset_folder, results[0], settings_of(results), np.arange(2))
+
+
+def test_another_cluster_is_refused(results):
+    with pytest.raises(UnknownName, match="repository"):
+        probing.scores(results, cluster="project")
