@@ -52,7 +52,7 @@ COLOURED = (
 
 
 OVER_REPOSITORIES = "; intervals and p over repositories"
-"""Ends the title of every table with intervals that are not over functions."""
+"""Ends the title of every table with intervals or tests that are not over functions."""
 
 
 def separated(p: float) -> bool:
@@ -180,7 +180,8 @@ class Table:
     totals: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
-        if over_repositories() and any(len(column.kind.parts) > 2 for column in self.columns):
+        has_intervals = any(len(column.kind.parts) > 2 for column in self.columns)
+        if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
         self.rows, self.totals = (
             [one if isinstance(one, list) else [column.cell(one) for column in self.columns] for one in given]
