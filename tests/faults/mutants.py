@@ -1,10 +1,10 @@
-"""Mutants of the core: which small mistakes in it the tests do not notice.
+"""Mutants of the product: which small mistakes in it the tests do not notice.
 
-    python tests/faults/mutants.py --mutants 200 --seed 0
-    python tests/faults/mutants.py --mutants 30 --seed 1 --module probing/instruments/attention/align.py
+    python tests/faults/mutants.py --mutants 100 --seed 0
+    python tests/faults/mutants.py --mutants 30 --seed 1 --only probing/stats --tests stats --tests evidence --quick
 
-A mutant is the core with one edit of `tests/support/attacks/mutations.py`, drawn at random, in a private copy of the repository. It
-is killed if a test fails that passes without it, or does not end. Of TESTS, those that execute the edited statement are run,
+A mutant is the product with one edit of `tests/support/attacks/mutations.py`, drawn at random, in a private copy of the repository. It
+is killed if a test fails that passes without it, or does not end. Of the tests, those that execute the edited statement are run,
 the quickest first, each mutant in a process forked from one that has imported the libraries. A mutant that lives is printed
 as a diff: a test is missing, or nobody can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
 
@@ -50,26 +50,12 @@ from support.attacks.tests_by_line import Lines, Selection
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CORE = (
-    "codesyntax_metric/topk_uas.py",
-    "probing/instruments/attention/align.py",
-    "probing/instruments/attention/edges.py",
-    "probing/instruments/attention/ledger.py",
-    "probing/instruments/attention/ranking.py",
-    "probing/evidence/baselines.py",
-    "probing/evidence/beyond.py",
-    "probing/stats/hits.py",
-    "probing/stats/intervals.py",
-)
-"""From attention to the numbers of a report."""
+PACKAGES = ("codesyntax_metric", "codesyntax_dataset", "probing")
 
-TESTS = ("metric", "attention", "evidence", "stats")
-"""The rooms of tests that execute the core most; the others could only kill more."""
+ROOMS = "attention cli dataset evidence information likelihood masking metric models paper publish report runs silencing stats"
+"""Of tests. Those of `faults` and `project` take long, and execute everything."""
 
-SLOW_TESTS = ("tests/metric/test_metric", "tests/evidence/test_baselines", "tests/evidence/test_protocols")
-"""Of others, only the quick tests are run."""
-
-TIMES = 200
+TIMES = 100
 
 LIBRARIES = ("datasets", "hypothesis", "matplotlib.pyplot", "rich", "torch", "transformers.models.bert.modeling_bert")
 
@@ -93,7 +79,10 @@ class Mutant(NamedTuple):
 
 
 def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """So many of all mutants of the modules, in random order; of a line that does not change, the same ones are drawn."""
+    """So many of all mutants of the modules, of each kind as many, in random order.
+
+    Of a line that does not change, the same ones are drawn.
+    """
     sources = {module: (root / module).read_text(encoding="utf-8") for module in modules}
     every = [Mutant(module, source, edit) for module, source in sources.items() for edit in edits(source)]
 
@@ -101,7 +90,12 @@ def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Muta
         what = seed, mutant.module, mutant.edit.new, *mutant.edit.texts(mutant.source)
         return hashlib.sha256(repr(what).encode()).digest()
 
-    return sorted(every, key=number)[:count]
+    drawn: list[tuple[int, bytes, Mutant]] = []
+    place_in_kind: Counter[str] = Counter()
+    for mutant in sorted(every, key=number):
+        drawn.append((place_in_kind[mutant.edit.kind], number(mutant), mutant))
+        place_in_kind[mutant.edit.kind] += 1
+    return [mutant for *_, mutant in sorted(drawn)[:count]]
 
 
 class Repository:
@@ -233,14 +227,27 @@ def row(found: Sequence[Fate]) -> Row:
     counts = Counter(fate.name for fate in found)
     killed = f"{counts['killed'] + counts['does not end']} killed, {counts['does not end']} of them by a time limit"
     return Row(
-        "mutants of the core", len(found), f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live"
+        "mutants of the product", len(found), f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live"
     )
 
 
-def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
-    """Make so many mutants of the core, and run the tests against each."""
+def modules_of(prefixes: Sequence[str]) -> list[str]:
+    """The modules of the product whose paths begin with one of `prefixes`."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    names = [path.relative_to(ROOT).as_posix() for path in paths]
+    return [name for name in names if name.startswith(tuple(prefixes))]
+
+
+def measure(
+    count: int, seed: int, only: Sequence[str] = PACKAGES, rooms: Sequence[str] = ROOMS.split(), quick: bool = False
+) -> list[Fate]:
+    """Make so many mutants of the modules that begin with `only`, and run the tests of `rooms` against each.
+
+    `quick`: without the slow tests.
+    """
     sys.path.insert(0, str(ROOT / "tests"))
     importlib.import_module("conftest")  # sets what the libraries read when they are imported
+    modules = modules_of(only)
     with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
         folder = Path(name)
         os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
@@ -248,7 +255,9 @@ def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
         for library in LIBRARIES:
             importlib.import_module(library)
         gc.freeze()  # so that collections in each process are cheap
-        repository = Repository(ROOT, folder, CORE, [f"tests/{room}" for room in TESTS], SLOW_TESTS)
+        repository = Repository(
+            ROOT, folder, modules, [f"tests/{room}" for room in rooms], () if quick else ("tests/",)
+        )
         failed = [test for test, outcome in repository.known["not passed"].items() if outcome == "failed"]
         print(
             f"{len(repository.known['fixtures'])} tests pass; that fail without a mutant: {', '.join(failed) or 'none'}"
@@ -267,9 +276,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=TIMES)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--module", choices=CORE, action="append", help="only of these modules of the core")
+    parser.add_argument("--only", metavar="PREFIX", action="append", help="of modules, such as probing/stats")
+    parser.add_argument("--tests", metavar="ROOM", choices=ROOMS.split(), action="append", help="only tests of it")
+    parser.add_argument("--quick", action="store_true", help="without the slow tests")
     args = parser.parse_args()
-    found = measure(args.mutants, args.seed, args.module or CORE)
+    found = measure(args.mutants, args.seed, args.only or PACKAGES, args.tests or ROOMS.split(), args.quick)
     for fate in found:
         if fate.by is None or fate.mutant.reason:
             noticed = " although listed as equivalent" if fate.by else ""

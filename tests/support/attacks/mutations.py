@@ -33,6 +33,13 @@ _OPPOSITES = (
 )
 _NAMES = {one: other for pair in map(str.split, _OPPOSITES) for one, other in (pair, pair[::-1])}
 
+_SPLITS = {"test": "validation", "validation": "test"}
+
+_ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+_CONVERSIONS = {"dict", "float", "int", "list", "set", "sorted", "str", "tuple"}
+"""Functions without which an argument often is as good."""
+
 _SYMMETRIC = {"max", "min", "maximum", "minimum", "swapaxes", "array_equal", "intersect1d"}
 """Functions whose arguments may be swapped."""
 
@@ -140,6 +147,8 @@ class _Finder:
             self.replace(node.value, "None", "return value")
         if isinstance(node, (ast.If, ast.While)):
             self.negate(node.test)
+        if isinstance(node, ast.For):
+            self.items(node.iter)
         if isinstance(node, ast.AugAssign):
             text = _OPERATORS.get(type(node.op))
             if text:
@@ -160,6 +169,10 @@ class _Finder:
         if isinstance(node, ast.Compare):
             for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators):
                 self.operator(left, right, _OPERATORS[type(operator)], "comparison")
+                if isinstance(operator, _ORDERED) and not isinstance(right, ast.Constant):
+                    self.replace(right, f"10 * ({self.text(right)})", "bound moved")
+                if isinstance(operator, (ast.In, ast.NotIn)):
+                    self.items(right)
         elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             if not _is_string(node.left) and not _is_string(node.right):
                 self.operator(node.left, node.right, _OPERATORS[type(node.op)], "arithmetic")
@@ -175,6 +188,7 @@ class _Finder:
         elif isinstance(node, ast.IfExp):
             self.negate(node.test)
         elif isinstance(node, ast.comprehension):
+            self.items(node.iter)
             for condition in node.ifs:
                 self.negate(condition)
         elif isinstance(node, ast.Constant):
@@ -183,6 +197,8 @@ class _Finder:
             self.call(node)
         elif isinstance(node, ast.Slice):
             self.slice(node)
+        elif isinstance(node, ast.Attribute) and node.attr in _SPLITS:
+            self.add(self.end(node) - len(node.attr), self.end(node), _SPLITS[node.attr], "split exchanged")
         for child in ast.iter_child_nodes(node):
             self.expression(child)
 
@@ -199,6 +215,18 @@ class _Finder:
             self.number(node, value)
         elif isinstance(value, str) and value in _NAMES:
             self.replace(node, f'"{_NAMES[value]}"', "opposite")
+        elif isinstance(value, str) and value in _SPLITS:
+            self.replace(node, f'"{_SPLITS[value]}"', "split exchanged")
+
+    def items(self, node: ast.expr) -> None:
+        """Leave out one of the columns, names or cases that a loop or a guard goes through."""
+        if not isinstance(node, (ast.Tuple, ast.List, ast.Set)) or len(node.elts) < 2:
+            return
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            return
+        for item, following in zip(node.elts, node.elts[1:]):
+            self.add(self.begin(item), self.begin(following), "", "case dropped")
+        self.add(self.end(node.elts[-2]), self.end(node.elts[-1]), "," * isinstance(node, ast.Tuple), "case dropped")
 
     def number(self, node: ast.expr, value: float) -> None:
         for new in (value + 1, value - 1):
@@ -209,6 +237,14 @@ class _Finder:
         text = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
         if text in _NAMES:
             self.add(self.end(name) - len(text), self.end(name), _NAMES[text], "opposite")
+        alone = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+        if alone and text[:1].islower() and text not in _CONVERSIONS and not isinstance(node.args[0], ast.GeneratorExp):
+            self.replace(node, f"({self.text(node.args[0])})", "call dropped")
+        if len(node.args) > 1 and not isinstance(node.args[-1], ast.Starred):
+            self.add(self.end(node.args[-2]), self.end(node.args[-1]), "", "argument dropped")
+        for before, keyword in zip([*node.args, *node.keywords], [*node.args, *node.keywords][1:]):
+            if isinstance(keyword, ast.keyword) and keyword.arg:
+                self.add(self.end(before), self.end(keyword), "", "argument dropped")
         for one, other in zip(node.args, node.args[1:]) if text not in _SYMMETRIC else ():
             if type(one) is type(other) and not isinstance(one, ast.Starred) and self.text(one) != self.text(other):
                 between = self.data[self.end(one) : self.begin(other)].decode()
