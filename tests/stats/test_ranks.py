@@ -1,0 +1,40 @@
+"""Ranks of a board: equal models are not told apart, different ones are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probing.stats.intervals import ranks
+
+BOARDS, MODELS, FUNCTIONS = 100, 20, 40
+
+
+def test_equal_models_share_all_ranks():
+    """Of 190 pairs a board, without a correction, most boards would tell one apart; 5 % of them are allowed to."""
+    rng = np.random.default_rng(0)
+    apart = 0
+    for _ in range(BOARDS):
+        found = ranks(rng.binomial(1, 0.5, (MODELS, FUNCTIONS)).astype(float))
+        apart += any(of_model != (1, MODELS) for of_model in found)
+    assert apart <= 5
+
+
+def of_sets(*sizes: int) -> np.ndarray:
+    """Models each of which finds what no other does, so many functions: of two, z is (a - b) / sqrt(a + b)."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return (owner == np.arange(len(sizes))[:, None]).astype(float)
+
+
+def test_pairs_are_corrected_by_holm():
+    """By hand: z of 40 and 20 is 2.58, of which p is at most 3.178 * 2 * 0.0049 = 0.031."""
+    assert ranks(of_sets(40, 20)) == [(1, 1), (2, 2)]  # one test
+    assert ranks(of_sets(40, 20, 20)) == [(1, 3)] * 3  # the least p of three: 0.094
+    assert ranks(of_sets(400, 40, 20)) == [(1, 1), (2, 2), (3, 3)]  # the largest p of three: 0.031
+
+
+@pytest.mark.parametrize(("better", "separate"), [(4, False), (40, True)])
+def test_a_difference_needs_enough_functions(better, separate):
+    shares = np.zeros((2, better))
+    shares[0] = 1
+    assert (ranks(shares) == [(1, 1), (2, 2)]) is separate
