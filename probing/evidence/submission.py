@@ -108,7 +108,7 @@ Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
 Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
-Dtype = Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
+Dtype = Annotated[str, matching(r"(float32|bfloat16|float16)( of [A-Z0-9_]{1,10})?", "float32, bfloat16 or float16")]
 Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
 
 
@@ -141,11 +141,11 @@ class SubmittedRun(Circumstances):
 
 
 class Verified(Record):
-    """The number of functions, `of` so many, that `codesyntax submit` ran again before it sent the
-    submission, as this claims."""
+    """The number of `functions`, of so many in `total`, that `codesyntax submit` ran again before it
+    sent the submission, as this claims."""
 
     functions: Number
-    of: Number
+    total: Annotated[Number, Field(alias="of")]
 
 
 class Facts(NamedTuple):
@@ -230,7 +230,7 @@ class Submission(Record):
         shared = json.dumps(self._facts.shared)
         self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
         if self.verified:
-            again, total = self.verified.functions, self.verified.of
+            again, total = self.verified.functions, self.verified.total
             least, most = self._facts.verifiable
             known = str(most) if least == most else f"{least} to {most}"
             if not (again <= total and least <= total <= most):
@@ -332,20 +332,21 @@ class Submission(Record):
 
     def said(self) -> dict[str, Any]:
         """The fields of the record, as JSON."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
     def difference(self, other: Submission) -> str | None:
         """The table or field, other than `verified`, in which they differ first."""
-        mine, theirs = (
-            {name: digest_of([hits]) for name, hits in submission.tables.items()}
-            | submission.model_dump(mode="json", exclude={"verified"})
-            for submission in (self, other)
-        )
-        return next((name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)), None)
+        mine, theirs = self._parts(), other._parts()
+        return next((name for name in mine | theirs if mine.get(name) != theirs.get(name)), None)
+
+    def _parts(self) -> dict[str, Any]:
+        """The digest of each table, and the value of each field but `verified`."""
+        digests = {name: digest_of([hits]) for name, hits in self.tables.items()}
+        return digests | self.model_dump(mode="json", exclude={"verified"})
 
     def claiming(self, verified: Verified) -> Self:
         """The same, of which so much was run again."""
-        about = {**self.said(), "verified": verified.model_dump()}
+        about = {**self.said(), "verified": verified.model_dump(by_alias=True)}
         return self.read(HitsFile.open(save(self.tables, self.LAYOUT, about)))
 
     @property

@@ -98,11 +98,11 @@ class Upload:
 
     def commit(self, api: HfApi, message: str, stale: Iterable[str] = (), **more: Any) -> CommitInfo:
         """Commit the files, and delete `stale` ones; `more`: as of `create_commit`."""
-        contents = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
-        operations: list[CommitOperationAdd | CommitOperationDelete] = [
-            *(CommitOperationAdd(path, content) for path, content in contents.items()),
-            *map(CommitOperationDelete, sorted(stale)),
-        ]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = []
+        for path, content in self.files.items():
+            data = content.encode() if isinstance(content, str) else content
+            operations.append(CommitOperationAdd(path, data))
+        operations += map(CommitOperationDelete, sorted(stale))
         return retry_when_rate_limited(
             lambda: api.create_commit(self.repo, operations, commit_message=message, repo_type=self.kind, **more)
         )

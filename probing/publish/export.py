@@ -89,10 +89,10 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
 
 
 class Instance(NamedTuple):
-    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one function, at `place` in the
-    split; `number`: the id of the number that it belongs to."""
+    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one `function`, by its place in
+    the split; `number`: the id of the number that it belongs to."""
 
-    place: int
+    function: int
     number: str
     share: float
     asked: int
@@ -266,8 +266,11 @@ def for_store(entry: Submission, organization: str, relationship: str, now: int)
     shared = {"schema_version": SCHEMA, "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}"}
     measured = list(numbers(entry))
     called = {number.id: f"{benchmark}.{settings.config}.{number.id}" for number in measured}
-    lines = [_instance(entry, one, called[one.number]) | shared for one in instances(entry)]
-    samples = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+    lines = []
+    for instance in instances(entry):
+        record = _instance(entry, instance, called[instance.number]) | shared
+        lines.append(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+    samples = "".join(lines)
     record = {
         **shared,
         "retrieved_timestamp": str(now),
@@ -373,14 +376,14 @@ def _texts(values: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _instance(entry: Submission, one: Instance, name: str) -> dict[str, object]:
+def _instance(entry: Submission, instance: Instance, name: str) -> dict[str, object]:
     settings = entry.settings
-    sample = f"{settings.data}/{settings.config}/{settings.split}/{one.place}"
-    share = float(np.round(one.share, 6))
+    sample = f"{settings.data}/{settings.config}/{settings.split}/{instance.function}"
+    share = float(np.round(instance.share, 6))
     return {
         "model_id": settings.model,
         "evaluation_name": name,
-        "evaluation_result_id": one.number,
+        "evaluation_result_id": instance.number,
         "sample_id": sample,
         "sample_hash": hashlib.sha256(sample.encode()).hexdigest(),
         "interaction_type": "single_turn",
@@ -388,5 +391,5 @@ def _instance(entry: Submission, one: Instance, name: str) -> dict[str, object]:
         "output": {"raw": [str(share)]},
         "answer_attribution": [],
         "evaluation": {"score": share, "is_correct": share == 1},
-        "metadata": {"asked": str(one.asked)},
+        "metadata": {"asked": str(instance.asked)},
     }

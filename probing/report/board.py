@@ -214,8 +214,8 @@ def _status(row: BoardRow) -> list[str]:
     """
     verified = "claimed"
     if row.verified:
-        functions, of, reference = row.verified
-        verified = f"{functions:,} of {of:,}" + (f", {printable(reference)}" if reference else "")
+        functions, total, reference = row.verified
+        verified = f"{functions:,} of {total:,}" + (f", {printable(reference)}" if reference else "")
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
@@ -229,7 +229,7 @@ def _origin(
 ) -> Table:
     """A row's settings, digests and file."""
     entry, claimed = row.entry, row.entry.verified
-    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again"
+    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
     on_read = ", ".join(f"{name} {score:.1f}" for name, score in entry.on_read.items())
     facts = {
         "signature": entry.signature,
@@ -253,8 +253,8 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count) or "none"
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
+def _count(number: int, noun: str, plural: str) -> str:
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def _left_out(board: Board) -> Section:
@@ -449,8 +449,11 @@ def _on_hub(board: Board) -> Section:
     columns = [Column("rank", RANK), Column("model", NAME), Column("value", SCORE), Column("badge")]
     columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
     badges = {True: "verified by the Hub's jobs", False: "sent by somebody"}
-    rows = [[one.rank, one.model, one.value, badges[one.badge], _evidence(one), one.notes] for one in board.on_hub]
-    missing = sum(not one.agrees for one in board.on_hub)
+    rows = [
+        [result.rank, result.model, result.value, badges[result.badge], _evidence(result), result.notes]
+        for result in board.on_hub
+    ]
+    missing = sum(not result.agrees for result in board.on_hub)
     text = (
         f"The Hub lists {_count(len(rows), 'result', 'results')}. Nothing on this board supports {missing} of them: "
         "the model has no entry with that signature, or its entry has another number."

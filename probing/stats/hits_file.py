@@ -176,8 +176,8 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     if schema.names != list(columns) or len(schema) != len(columns):
         raise ValueError("other columns")
     chunks = [metadata.row_group(0).column(number) for number in range(len(schema))]
-    for place, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
-        column = schema.column(place)
+    for number, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
+        column = schema.column(number)
         plain = column.path == chunk.path_in_schema == name and column.logical_type.type == "NONE"
         plain &= column.max_definition_level == column.max_repetition_level == 0
         if not plain or column.physical_type != _TYPES[kind] or chunk.compression != "GZIP" or chunk.file_path:

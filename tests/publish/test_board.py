@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support.attacks import forgeries
-from support.attacks.forgeries import ENTRIES
+from support.attacks import entries as forgeries
 from support.evidence.entries import MODELS, of_model, other_model, settled
 from support.evidence.hits_files import written
 from support.hub.loopback_hub import LoopbackHub
@@ -50,8 +49,8 @@ from probing.stats.intervals import ALPHA, ranks
 pytestmark = pytest.mark.slow
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
-SOME = ("nan", "held_out_copied_from_published", "html_in_the_model_name", "cut_off", "link_out_of_the_folder")
-"""Forgeries that stand for those that are refused where submissions are read (`test_submission.py`)."""
+SOME = ("held out copied from published", "HTML in the model's name", "a file that is cut off")
+"""Attacks that stand for those that are refused where submissions are read (`test_submission.py`)."""
 
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 
@@ -242,9 +241,9 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     entries = folder / "entries"
     (entries / f"file<img src=x>\n\u202e|{SUFFIX}").write_text("{}")
     (entries / "old.json").write_text("{}")
-    told = [forgery for forgery in ENTRIES if forgery.name in SOME]
-    for forgery in told:
-        forgery.write(entries / f"{forgery.name}{SUFFIX}", python)
+    attacks = [attack for attack in forgeries.ENTRIES if attack.name in SOME]
+    for attack in attacks:
+        (entries / f"{attack.name}{SUFFIX}").write_bytes(forgeries.file_of(attack, python))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / f"inside{SUFFIX}").write_bytes(written(of_model(evidence, "user/elsewhere", 0.2)))
     (entries / "folder").symlink_to(tmp_path / "elsewhere")
@@ -255,13 +254,13 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     output = tmp_path / "board"
     result = CliRunner().invoke(main, ["board", str(folder), "--output", str(output)], catch_exceptions=False)
     assert result.exit_code == 0
-    assert f"entries: 1, tables: 1, files left out: {len(told) + 5}\n" in result.stderr
+    assert f"entries: 1, tables: 1, files left out: {len(attacks) + 5}\n" in result.stderr
     assert result.stdout.strip() == str(output / "index.html")
     lines = [line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]]
     reasons = dict(line.split(": ", 1) for line in lines)
-    assert len(reasons) == len(told) + 5
-    for forgery in told:
-        assert re.search(forgery.reason, reasons.pop(f"{forgery.name}{SUFFIX}")), forgery.name
+    assert len(reasons) == len(attacks) + 5
+    for attack in attacks:
+        assert re.search(attack.stopped_by, reasons.pop(f"{attack.name}{SUFFIX}")), attack.name
     assert reasons.pop(f"file<img src=x>\\n\\u202e|{SUFFIX}").startswith("the file is no hits file")
     assert reasons.pop("old.json").startswith("the file is JSON, as entries of an earlier format: make it again")
     assert "a link, a device or a folder" in reasons.pop("folder")

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.attacks import forgeries
+from support.attacks import entries
+from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
@@ -179,12 +180,12 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
 
 
 @only_regular
-@pytest.mark.parametrize("forgery", forgeries.RESULTS, ids=lambda forgery: forgery.name)
-def test_forged_results(forgery, hub, results):
-    forgery.write(results)
+@pytest.mark.parametrize("attack", RESULTS, ids=lambda attack: attack.name)
+def test_forged_results(attack, hub, results):
+    attack.forge(results)
     outcome = run(results, *WHERE, "--board", BOARD)
     assert (outcome.exit_code, outcome.stdout) == (1, "")
-    assert re.fullmatch(rf"Error: .*({forgery.reason}).*\n", outcome.stderr)
+    assert re.fullmatch(rf"Error: .*({attack.stopped_by}).*\n", outcome.stderr)
     assert written(hub) == []
 
 
@@ -193,8 +194,8 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
     options = {"dtype": "bfloat16", "direction": "dependent-to-head"}
     for split in ("test", "validation"):
         probe(str(tiny_model), data, "python", split, **options, output=tmp_path / "low")
-    claimed = forgeries.with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
-    forgeries.recomputed(tmp_path / "low", claimed)
+    claimed = with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
+    recomputed(tmp_path / "low", claimed)
     with pytest.raises(LedgerError, match="run again and gave other numbers .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 
@@ -203,7 +204,7 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
 def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path, monkeypatch):
     """Made up when they are read, and honest when they are probed again."""
     honest, check = shutil.copytree(results, tmp_path / "honest"), submit.verify
-    forgeries.ledger_altered_and_scored_again(results)
+    altered_again(results)
 
     def exchanged(file, **where):
         shutil.copytree(honest, results, dirs_exist_ok=True)
@@ -217,19 +218,19 @@ def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path,
 
 def of_other_precision(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
-    forgeries.recomputed(other, forgeries.with_settings(dtype="bfloat16", config="java"))
+    recomputed(other, with_settings(dtype="bfloat16", config="java"))
     return [results, other]
 
 
 def twice(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
-    forgeries.recomputed(other, forgeries.with_settings(dtype="bfloat16"))
+    recomputed(other, with_settings(dtype="bfloat16"))
     return [results, other]
 
 
 def on_the_hub(results, tmp_path):
     """As if the model had been probed under its name on the Hub, at a commit that is not there."""
-    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision="1" * 40))
+    recomputed(results, with_settings(model=MODEL, revision="1" * 40))
     return [results]
 
 
@@ -253,7 +254,7 @@ def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
     """The result names a commit; what is on main by now does not matter."""
     commit = hub.repositories["model", MODEL].sha("main")
     hub.add(MODEL, {"README.md": b"empty"}, type="model")
-    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision=commit))
+    recomputed(results, with_settings(model=MODEL, revision=commit))
     (request,) = submit.submission([results], MODEL, DATASET)
     assert f"{MODEL}@{commit[:12]}" in request.files[submit.FILE]
 
@@ -264,7 +265,7 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     """Its commit is in the repository, but anybody may have put it there."""
     hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
     commit = hub.repositories["model", MODEL].sha("refs/pr/1")
-    forgeries.recomputed(results, forgeries.with_settings(model=name, revision=commit))
+    recomputed(results, with_settings(model=name, revision=commit))
     with pytest.raises(CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"):
         submit.submission([results], MODEL, DATASET)
     assert written(hub) == []
@@ -419,11 +420,11 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
 
     def strange(ledger):
         ledger.settings = json.loads(json.dumps(ledger.settings))
-        forgeries.change(ledger.settings, data)
+        entries.change(ledger.settings, data)
         return ledger
 
     try:
-        forgeries.recomputed(folder, strange, ["test"])
+        recomputed(folder, strange, ["test"])
         submit._complete([folder], "user/tiny")
     except CodeSyntaxError as refused:
         assert str(refused)
