@@ -35,6 +35,17 @@ def test_the_limits_are_those_of_the_code():
         assert limit in SECURITY, limit
 
 
+def test_ten_sentences_each_with_its_test():
+    """Numbered, one sentence each, which ends with a file of tests."""
+    items = re.findall(r"^(\d+)\. (.*?)(?=\n\d+\. |\n\n)", SECURITY, flags=re.MULTILINE | re.DOTALL)
+    assert [int(number) for number, _ in items] == [*range(1, 11)]
+    for _, text in items:
+        sentence = " ".join(text.split())
+        (test,) = re.findall(r"\(`(test_\w+\.py)`\)\.$", sentence)
+        assert len([*(ROOT / "tests").rglob(test)]) == 1
+        assert not re.search(r"[a-z]\. [A-Z]", sentence)
+
+
 def test_the_lock_that_is_audited_pins_every_package():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if not line.startswith("#")]
