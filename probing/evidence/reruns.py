@@ -127,14 +127,21 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
-        """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
+    def added(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
+        """What each function adds to the means: its place (F,), and points (rules * k, F)."""
+        functions, points, names = self.points(ledger)
+        counted = [name not in NOT_IN_MEAN for name in names]
+        return functions, points[..., counted].sum(axis=-1)
+
+    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """What each function adds by its relations, as if all were in the means: its place (F,), points
+        (rules * k, F, R), and the relations."""
         chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
         groups = chosen.hits.groups
         points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(groups)), np.float32)
         for column, (name, group) in enumerate(groups.items()):
             points[:, group.places, column] = self.weight.get(name, 0.0) * group.sums[chosen.system].sums
-        return chosen.functions, points
+        return chosen.functions, points, list(groups)
 
 
 def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
@@ -159,10 +166,10 @@ def on_test(ledger: RankLedger, test: RankLedger, published: Sequence[Mean]) -> 
     """The influence of the functions of a `ledger` of the split that is scored on the published means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
-        functions, points = mean.points(test)
-        for cell, of_cell in zip(CELLS, points):
-            influence.add(f"{mean.protocol}: {cell}", functions, of_cell.sum(axis=1))
-        for of_relation in points[0].T:
+        functions, added = mean.added(test)
+        for cell, of_cell in zip(CELLS, added):
+            influence.add(f"{mean.protocol}: {cell}", functions, of_cell)
+        for of_relation in mean.points(test)[1][0].T:
             influence.add_part(f"{mean.protocol}: {PART}", functions, of_relation * mean.among)
     return influence
 
@@ -189,7 +196,8 @@ def on_validation(
                 for k, hits, head in zip(TABLE_KS, swing.hits, chosen.tolist()):
                     gain = _of_choice(swing.edges, hits, scored[:, int(k) - 1], head, lost)
                     points = mean.weight[swing.relation] * gain
-                    influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
+                    if swing.relation not in NOT_IN_MEAN:
+                        influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
                     if (rule, k) == (RULES[0], TABLE_KS[0]):
                         part = points * mean.among
                         influence.add_part(f"{mean.protocol}: {PART}", swing.functions, part)
@@ -368,9 +376,8 @@ def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Me
         theirs, ours = mean, mean
         if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
             theirs, ours = (mean._replace(choice=choose(ledger)) for ledger in (claimed, again))
-        places, points = theirs.points(claimed)
-        differences = (points - ours.points(again)[1]).sum(axis=-1)
-        for cell, of_cell in zip(CELLS, differences):
+        places, added = theirs.added(claimed)
+        for cell, of_cell in zip(CELLS, added - ours.added(again)[1]):
             of_functions = gained[f"{mean.protocol}: {cell}"] = np.zeros(len(functions))
             of_functions[np.searchsorted(functions, places)] = of_cell
     return gained

@@ -587,11 +587,12 @@ def _verified(
     """
     path = ledger_path(file)
     instrument = registry.instrument(instrument_of(path) or ATTENTION, path)
+    text = read_text(file)
     result = instrument.experiment.RESULT.from_file(path)
     provenance = result.PROVENANCE.of(result.ledger)
     settings = provenance.settings
     total = len(instrument.verifier.places(result.ledger))
-    verification = Verification([_check_scores(file, result)], total=total)
+    verification = Verification([_check_scores(result.difference(text))], total=total)
     checks = verification.checks
     try:
         location = find_data(file, settings) if data is None else data
@@ -622,9 +623,8 @@ def _verified(
     return verification
 
 
-def _check_scores(file: Path, result: Any) -> Criterion:
+def _check_scores(difference: str | None) -> Criterion:
     """Check that the numbers in a file follow from the ledger of a result."""
-    difference = result.difference(read_text(file))
     if difference:
         return Criterion("scores", False, f"numbers differ from the ledger's: {difference}")
     return Criterion("scores", True, "every number follows from the ledger")

@@ -21,6 +21,8 @@ import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.cli import main
+from probing.evidence.gather import Probed, gather
+from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.reruns import means, on_test, on_validation
 from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected, verify
 from probing.instruments.attention import ranking
@@ -484,3 +486,14 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
 def test_all_functions(tiny_model, dataset_folder, probed):
     verification = verify(probed(), model=str(tiny_model), data=dataset_folder, everything=True)
     assert (verification.verdict, verification.functions, verification.total) == (ACCEPTED, SOME, SOME)
+
+
+def test_what_functions_add_is_the_mean(ledgers, dataset_folder):
+    """To every published mean, as the report has it: relations that are in no mean add nothing."""
+    _, _, test, validation = ledgers
+    pair = Probed(ProbeResult.from_ledger(test), ProbeResult.from_ledger(validation), {})
+    (evidence,) = gather([pair], dataset_folder)
+    for mean in means(test, validation)[:2]:
+        hits = evidence.hits[mean.protocol]
+        expected = hits.at(TABLE_MEASURES).hits.mean(hits.system).value
+        np.testing.assert_allclose(mean.added(test)[1].sum(axis=1), expected, atol=1e-3)

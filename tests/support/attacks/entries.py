@@ -333,6 +333,83 @@ def verified_more_than_there_is(entry):
     entry["verified"] = {"functions": total + 1, "of": total}
 
 
+guarded = attacks(ENTRIES, 3, SCORE)
+
+
+def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
+    """A relation that no other protocol has, of which first tokens are hit at once; and all hits of *published*."""
+    hits, others = hits_of(entry, "published"), relations_of(entry, "held-out")
+    return next(name for name in hits if hits[name][0, 0].any() and name not in others), hits
+
+
+@guarded("chosen is of")
+def heads_of_another_protocol(entry):
+    entry["chosen"]["guessed"] = entry["chosen"]["published"]
+
+
+@guarded("3 were skipped but with edges")
+def skipped_functions_that_are_not_missed(entry):
+    entry["skips"] = {"more than 511 sub-tokens": 3}
+
+
+def unread(entry: Entry, functions: list[int]) -> None:
+    """Some functions are said to be unread."""
+    entry["functions"] -= len(functions)
+    entry |= {"skips": {"more than 511 sub-tokens": len(functions)}, "unread": functions}
+
+
+@guarded("unread is not among the functions, in order")
+def unread_functions_out_of_order(entry):
+    functions = np.unique(entry["tables"]["published"]["cluster"])
+    unread(entry, [int(functions[3]), int(functions[1])])
+
+
+@guarded("has hits in a function that the model could not read")
+def hits_in_an_unread_function(entry):
+    table = entry["tables"]["published"]
+    unread(entry, [int(table["cluster"][table["model"].any(axis=0)][0])])
+
+
+@guarded("published has a function with more than 1,000,000 edges")
+def more_edges_than_a_function_has(entry):
+    entry["tables"]["published"]["n"][0] = 10**7
+
+
+@guarded("without held-out hits")
+def hard_edges_of_a_relation_without_heads(entry):
+    """One that is not the only one of a function."""
+    for name in relations_of(entry, "beyond-offset"):
+        table, place = entry["tables"]["held-out"], relations_of(entry, "held-out").index(name)
+        others = table["group"] != name
+        if len(np.unique(table["cluster"][others])) == len(np.unique(table["cluster"])):
+            taken(entry, "held-out", others)
+            for field in ("heads", "better"):
+                entry["chosen"]["held-out"][field].pop(place)
+            return
+    raise AssertionError("each relation is the only one of a function")
+
+
+@guarded("published.model has fewer hits than by a stricter rule")
+def fewer_of_any_token_than_of_the_first(entry):
+    """By heads of their own, so that no head contradicts itself."""
+    name, hits = alone_in_published(entry)
+    entry["chosen"]["published"]["heads"][relations_of(entry, "published").index(name)][4:8] = [5] * 4
+    hits[name][1] = 0
+    put(entry, "published", hits)
+
+
+@guarded("any 1 lacks, which no head can do")
+def a_head_that_hits_first_tokens_but_not_any(entry):
+    """In one function, where it hits the first token of the dependent."""
+    name, hits = alone_in_published(entry)
+    heads = entry["chosen"]["published"]["heads"][relations_of(entry, "published").index(name)]
+    heads[4:8] = [heads[0]] * 4
+    place = int(np.flatnonzero(hits[name][0, 0])[0])
+    hits[name][1] = edges_of(entry)[name]
+    hits[name][1, 0, place] = 0
+    put(entry, "published", hits)
+
+
 # ------------------------------------------------------------------------------------------------------------- the fields
 
 

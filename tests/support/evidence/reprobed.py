@@ -123,7 +123,7 @@ def check_refused(honest: Rows, attack: Attack) -> None:
 
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
-    return np.concatenate([mean.points(test)[1].sum(axis=(1, 2)) for mean in reruns.means(test, validation)])
+    return np.concatenate([mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)])
 
 
 def again(
