@@ -168,7 +168,7 @@ def of_bounds(data: Path, draws: int = 2000) -> None:
             missed = (~np.logical_or.accumulate(drawn[:, order], axis=1)).mean(axis=0)
             passing = points[order].cumsum()[missed >= verify.MISSED]
             found.append((bounds[name], float(passing.max(initial=0))))
-        shares = max(passing / bound for bound, passing in found if bound)
+        shares = max((passing / bound for bound, passing in found if bound), default=0.0)
         most = np.max(found, axis=0)
         print(f"| {split} | {len(found)} | {most[0]:.3f} | {most[1]:.3f} | {shares:.2f} |", flush=True)
 
