@@ -606,7 +606,7 @@ class InformationVerifier(Verifier[Informing]):
         return {**points, "adds": words - both, "open": words}
 
 
-ROUNDED = 0.02
+TEXT_ROUNDING = 0.02
 """Nats by which the log-probability of a text may differ in other batches or on another machine, in float32."""
 
 SPREAD = 3.0
@@ -641,7 +641,9 @@ class _LogProbabilities(Verifier[S]):
 class PreferenceVerifier(_LogProbabilities[Preferring]):
     """Scores pairs again."""
 
-    TOLERANCE: ClassVar = dict.fromkeys((f"{text}_{score}" for text in ("good", "bad") for score in SCORES), ROUNDED)
+    TOLERANCE: ClassVar = dict.fromkeys(
+        (f"{text}_{score}" for text in ("good", "bad") for score in SCORES), TEXT_ROUNDING
+    )
 
     def published(self, ledger: PreferenceLedger) -> dict[str, np.ndarray]:
         """In percent: the means over phenomena, by pair."""
@@ -659,7 +661,9 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
 
     COUNTED = ("skips", "unmatched")
     TOLERANCE: ClassVar = {
-        f"{side}{name}": ROUNDED if name == BITS else _LAST_DIGIT for side in ("", "control_") for name in MEASURED
+        f"{side}{name}": TEXT_ROUNDING if name == BITS else _LAST_DIGIT
+        for side in ("", "control_")
+        for name in MEASURED
     }
 
     def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:

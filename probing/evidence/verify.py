@@ -84,7 +84,7 @@ _CERTAIN = 1e300
 
 _COMMIT = 40  # digits
 
-E = TypeVar("E", bound="Experiment")
+AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 
 
 # ------------------------------------------------------------------------------------------------------------ the draw
@@ -214,16 +214,13 @@ def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
     """
     if not signed:
         return None
-    deviations = {name: float(in_deviations(numbers)) for name, numbers in signed.items()}
+    deviations = {}
+    for name, differences in signed.items():
+        spread = float(np.sqrt((differences.astype(float) ** 2).sum()))
+        deviations[name] = float(differences.sum()) / (spread or 1.0)
     worst = max(deviations, key=lambda name: deviations[name])
     limit = math.sqrt(2 * math.log(len(signed) / BIAS))
     return (worst, deviations[worst]) if deviations[worst] > limit else None
-
-
-def in_deviations(differences: np.ndarray) -> np.ndarray:
-    """The sum of differences (f, ...) over functions, in standard deviations of sums with random signs."""
-    spread = np.sqrt((differences.astype(float) ** 2).sum(axis=0))
-    return differences.sum(axis=0) / np.where(spread > 0, spread, np.inf)
 
 
 def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
@@ -336,7 +333,7 @@ class Rerun(NamedTuple):
     undecided: str = ""
 
 
-class Verifier(Generic[E]):
+class Verifier(Generic[AnyExperiment]):
     """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
 
     An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes it; and by
@@ -348,7 +345,7 @@ class Verifier(Generic[E]):
     RERUN: ClassVar[str] = "rows again"
     TOLERANCE: ClassVar[Mapping[str, float]] = {}
 
-    def __init__(self, file: Path, result: Any, experiment: E):
+    def __init__(self, file: Path, result: Any, experiment: AnyExperiment):
         self.file, self.ledger, self.experiment = file, result.ledger, experiment
         self.provenance = result.PROVENANCE.of(result.ledger)
 

@@ -39,7 +39,7 @@ from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, H
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
-from probing.evidence.submission import EARLIER, LARGEST, Submission, Tables, load
+from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
 from probing.stats.hits_file import SUFFIX
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LONGEST = 1800  # seconds to read a repository
+_LONGEST_READ = 1800  # seconds to read a repository
 _MOST_ITEMS = 100_000  # files of a repository that are looked at
 
 LARGEST_LEDGER = 2 * 2**30
@@ -64,8 +64,8 @@ MOST_BYTES = 2 * 10**9
 MOST_LISTED = 10_000
 """The most results of the Hub's own list, and the most benchmarks, that are read."""
 
-_LONGEST_LIST = 300  # seconds
-_ROUNDED = 0.005
+_LONGEST_LISTING = 300  # seconds
+_SAME_VALUE = 0.005
 
 _SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 
@@ -186,7 +186,9 @@ class HubResult(NamedTuple):
     @property
     def agrees(self) -> bool:
         """True if the row sends this value as the result of a task."""
-        return self.row is not None and any(abs(value - self.value) < _ROUNDED for value in task_values(self.row.means))
+        return self.row is not None and any(
+            abs(value - self.value) < _SAME_VALUE for value in task_values(self.row.means)
+        )
 
 
 @dataclass
@@ -250,7 +252,7 @@ def read(
             left_out += refused
             try:
                 paths = list(_paths(folder))
-                size = sum(min(path.lstat().st_size, LARGEST) for path in paths)  # no more is read of one file
+                size = sum(min(path.lstat().st_size, LARGEST_ENTRY) for path in paths)  # no more is read of one file
             except OSError as error:
                 raise EntryError(f"{source} cannot be read: {error}") from error
             if not paths and not refused:
@@ -329,7 +331,7 @@ def _downloaded(source: str, folder: Path) -> _Source:
     from probing.publish.client import fetch
 
     repo, _, revision = source.partition("@")
-    with _reading(repo, _LONGEST) as api:
+    with _reading(repo, _LONGEST_READ) as api:
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
         sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
@@ -349,7 +351,7 @@ def _downloaded(source: str, folder: Path) -> _Source:
         name = ledger_file(digest)
         if sizes.get(name, LARGEST_LEDGER + 1) > LARGEST_LEDGER:
             return None
-        with _reading(repo, _LONGEST):
+        with _reading(repo, _LONGEST_READ):
             return write(folder / name, fetch(repo, name, commit, sizes[name]))
 
     return _Source(folder, source, refused, ledger)
@@ -376,7 +378,7 @@ def _refused(name: str, size: int) -> str | None:
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
     if name.endswith(_EARLIER):
         return EARLIER
-    return f"the file is larger than {LARGEST:,} bytes" if size > LARGEST else None
+    return f"the file is larger than {LARGEST_ENTRY:,} bytes" if size > LARGEST_ENTRY else None
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -414,7 +416,7 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
     Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot be reached.
     """
     known = {(row.model.lower(), row.entry.signature): row for row in rows}
-    with _reading(dataset, _LONGEST_LIST) as api:
+    with _reading(dataset, _LONGEST_LISTING) as api:
         benchmarks = {info.id for info in islice(api.list_datasets(benchmark=True), MOST_LISTED)}
         if dataset not in benchmarks:
             raise HubError(

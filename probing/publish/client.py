@@ -34,7 +34,7 @@ MOST_WAITING = 600
 
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
-_UNREADABLE = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
+_NOT_A_HUB = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
 """Exceptions of `huggingface_hub` for an answer that is not JSON, or not a Hub's JSON."""
 
 Answer = TypeVar("Answer")
@@ -153,7 +153,7 @@ def plain_errors(repo: str) -> Iterator[None]:
         yield
     except CodeSyntaxError:
         raise
-    except (hub_errors.HTTPError, OSError, RuntimeError, ValueError, *_UNREADABLE) as error:
+    except (hub_errors.HTTPError, OSError, RuntimeError, ValueError, *_NOT_A_HUB) as error:
         # RuntimeError: uploads of large files, and hf_xet
         message = _message(error, repo)
         token = get_token()
@@ -178,7 +178,7 @@ def _message(error: BaseException, repo: str) -> str:
             return _refusal(reason, repo)
         if isinstance(reason, hub_errors.HTTPError):
             return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
-    if isinstance(error, _UNREADABLE):
+    if isinstance(error, _NOT_A_HUB):
         return (
             f"{constants.ENDPOINT} does not answer like a Hub about {repo} ({type(error).__name__}: {error}): try "
             "again later, and check that HF_ENDPOINT is right and no proxy interferes"

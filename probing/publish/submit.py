@@ -52,7 +52,7 @@ from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.settings import Settings
 
-FILE = ".eval_results/codesyntax.yaml"
+RESULTS_FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
 
 _DESCRIPTION = (
@@ -145,7 +145,7 @@ def submission(
     Args:
         results: files or folders of attention probes, as in `find`, and of masking; of several models, `model` says
             which.
-        model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE.
+        model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in RESULTS_FILE.
         dataset: the dataset on the Hub with the labels of the results.
         source_url: a page with more about them; by default the board's.
         model_index: put them in the model's card in the older format, too.
@@ -215,7 +215,9 @@ def submission(
     requests = []
     if tasks:
         with plain_errors(model):
-            files: dict[str, str | bytes] = {FILE: _merged(_text(api, model, FILE), eval_result_entries_to_yaml(ours))}
+            files: dict[str, str | bytes] = {
+                RESULTS_FILE: _merged(_text(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours))
+            }
             if model_index:
                 card = _text(api, model, "README.md")
                 files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
@@ -549,7 +551,7 @@ def _text(api: HfApi | None, model: str, path: str) -> str | None:
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
-    """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are.
+    """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay as they are.
 
     What is there already, but for its date, keeps it: the same results are sent once.
     """
@@ -581,7 +583,7 @@ def _results(text: str | None) -> list[dict[str, Any]]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise HubError(
-            f"{FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
+            f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
         ) from error
     return results
 

@@ -16,7 +16,7 @@ from support.models.twins import twins
 from probing import mask
 from probing.cli import main
 from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, verify
-from probing.instruments.masking.result import ROW, MaskingLedger, MaskResult
+from probing.instruments.masking.result import ROW, SIMILARITIES, MaskingLedger, MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -100,6 +100,23 @@ def test_each_column_is_compared(column, rerun):
     rows[column][row : row + copies] += step
     check, _ = rerun.again(rows, 0, everything=True)
     assert (check.passed, f"{copies} of {len(rows)} rows" in check.finding) == (False, True), check
+
+
+def test_a_near_tie_explains_no_text_that_it_does_not_give(rerun, monkeypatch):
+    """One function is unsure: its similarities may be others, but not those of any text."""
+    rows, run = rerun.result.ledger.rows.copy(), rerun.experiment.rows
+    row = int(np.flatnonzero((rows["copy"] == 0) & (rows["jaccard"] < 0.9))[0])
+
+    def unsure(part, bar):
+        ledger, counts = run(part, bar)
+        return ledger, counts + (ledger.rows["function"] == rows["function"][row])
+
+    monkeypatch.setattr(rerun.experiment, "rows", unsure)
+    assert rerun.again(rows, 0, everything=True)[0].passed
+    for name in SIMILARITIES:
+        rows[name][row] = 1
+    check, _ = rerun.again(rows, 0, everything=True)
+    assert (check.passed, "1 of" in check.finding) == (False, True), check
 
 
 def test_a_forgery_on_disk_is_rejected(honest, where, tmp_path):

@@ -8,19 +8,18 @@ import shutil
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import cut
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import entries
 from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
-from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
+from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub, contents
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from codesyntax_dataset.metadata import sha256sums
 from probing import probe
 from probing.cli import main
 from probing.evidence import submission
@@ -40,15 +39,7 @@ WHERE = ("--model", MODEL, "--dataset", DATASET)
 @pytest.fixture(scope="module")
 def data(dataset_folder, tmp_path_factory):
     """The embedded sample cut to a few functions of each split."""
-    folder = tmp_path_factory.mktemp("few") / "codesyntax"
-    shutil.copytree(dataset_folder, folder)
-    for file in folder.glob("*/*.parquet"):
-        pq.write_table(pq.read_table(file).slice(0, 4), file)
-    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
-    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
-    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
-    (folder / "SHA256SUMS").write_text(sha256sums(folder))
-    return folder
+    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=4, validation=4)
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +84,6 @@ model-index:
 """
 
 
-def contents(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def run(*arguments):
     outcome = CliRunner().invoke(main, ["submit", *map(str, arguments)], catch_exceptions=False)
     assert TOKEN not in outcome.output
@@ -118,7 +105,7 @@ def test_from_result_to_merged_entries(hub, made):
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
     ]
-    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.FILE: yaml.safe_dump(others).encode()}, type="model")
+    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.RESULTS_FILE: yaml.safe_dump(others).encode()}, type="model")
     source = "https://a.org/b"
     requests = submit.submission(
         [made / "python", made / "java"], MODEL, DATASET, source_url=source, model_index=True, board=BOARD
@@ -133,7 +120,7 @@ def test_from_result_to_merged_entries(hub, made):
     api.merge_pull_request(MODEL, 1)
     api.merge_pull_request(BOARD, 1, repo_type="dataset")
     merged = hub.files(MODEL, "model")
-    raw = yaml.safe_load(merged[submit.FILE])
+    raw = yaml.safe_load(merged[submit.RESULTS_FILE])
     assert raw[0] == others[0]
     read = parse_eval_result_entries(raw)
     assert [one.task_id for one in read] == ["default", PYTHON, JAVA]
@@ -256,7 +243,7 @@ def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
     hub.add(MODEL, {"README.md": b"empty"}, type="model")
     recomputed(results, with_settings(model=MODEL, revision=commit))
     (request,) = submit.submission([results], MODEL, DATASET)
-    assert f"{MODEL}@{commit[:12]}" in request.files[submit.FILE]
+    assert f"{MODEL}@{commit[:12]}" in request.files[submit.RESULTS_FILE]
 
 
 @only_regular
@@ -329,7 +316,7 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
 
 
 @only_regular
-@pytest.mark.parametrize("file", [submit.FILE, "README.md"])
+@pytest.mark.parametrize("file", [submit.RESULTS_FILE, "README.md"])
 def test_files_in_the_model_repository_that_are_no_text(hub, results, file):
     hub.add(MODEL, {**hub.files(MODEL, "model"), file: b"\xff"}, type="model")
     outcome = run(results, *WHERE, "--model-index")
@@ -353,7 +340,7 @@ def test_the_same_results_of_another_day_are_there_already():
 @only_regular
 def test_the_board_is_the_source_of_results_without_one(hub, results):
     request, _ = submit.submission([results], MODEL, DATASET, board=BOARD)
-    (one,) = parse_eval_result_entries(yaml.safe_load(request.files[submit.FILE]))
+    (one,) = parse_eval_result_entries(yaml.safe_load(request.files[submit.RESULTS_FILE]))
     assert one.source_url == f"{hub.url}/datasets/{BOARD}"
 
 

@@ -15,7 +15,7 @@ from support.attacks.entries import SUBMITTED, settings
 from support.attacks.results import halved, recomputed, with_settings
 from support.evidence.entries import other_model, settled
 from support.evidence.hits_files import opened, written
-from support.hub.loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub, contents
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
@@ -31,10 +31,6 @@ from probing.runs.saved import ledger_path
 pytestmark = pytest.mark.slow
 
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
