@@ -245,7 +245,16 @@ def honest_ranks(data: Path, dtype: str, runs: int, functions: int) -> tuple[int
             if run % 8 == 7:
                 with tempfile.TemporaryDirectory() as folder:
                     command = [sys.executable, "-m", "probing", "probe", MODEL, "--data", str(data), "--dtype", dtype]
-                    options = ["--limit", str(functions), "--batch-tokens", str(tokens), "--device", "cpu"]
+                    options = [
+                        "--split",
+                        "test",
+                        "--limit",
+                        str(functions),
+                        "--batch-tokens",
+                        str(tokens),
+                        "--device",
+                        "cpu",
+                    ]
                     subprocess.run([*command, *options, "--output", folder], check=True, capture_output=True)
                     lazy = load(next(Path(folder).glob("*.json"))).ledger
                     claimed = dataclasses.replace(lazy, ranks=np.array(lazy.ranks))  # the folder goes

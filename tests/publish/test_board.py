@@ -192,6 +192,18 @@ def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 
+def test_baselines_of_verified_entries_count_and_not_those_of_most(python):
+    entries = {"honest": python}
+    for name in ("liar", "other"):
+        entries[name] = settled(python, f"user/{name}")
+        for protocol in forgeries.PROTOCOLS:
+            forgeries.nothing_hit(entries[name], protocol, "offset", "keyword")
+    read_entries = [(name, load(written(entry))) for name, entry in entries.items()]
+    for verified, lying in ({}, ["honest"]), ({"honest": RunAgain(60, 70, "main")}, ["liar", "other"]):
+        rows = rows_of(read_entries, verified)
+        assert [row.file for row in rows if OTHER_BASELINES in row.remarks] == lying
+
+
 def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(evidence, python, tmp_path):
     copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
     near = of_model(evidence, "us3r/ba_se", 0.2)
@@ -201,6 +213,29 @@ def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marke
         "copied": ("the ledger of user/base", "the numbers of user/base"),
         "near": ("a name like that of user/base",),
     }
+
+
+ALIKE = [
+    ("user/base", "base"),
+    ("user/base", "User/BA-SE"),
+    ("user/cloud", "user/doud"),
+    ("user/conn", "user/com"),
+    ("user/v8", "user/vb"),
+    ("user/rna", "user/ma"),
+    ("user/wide", "user/vvide"),
+    ("user/o1", "user/0l"),
+    ("user/three5", "user/thr33s"),
+    ("user/ai", "user/al"),
+]
+
+
+def test_names_that_look_alike_are_marked(python):
+    """Those of others, and no more: ba-se of another user is nobody's."""
+    for names in ALIKE:
+        for row in board.suspicious([row_of(settled(python, name)) for name in names]):
+            assert any(remark.startswith("a name like that of") for remark in row.remarks), names
+    for row in board.suspicious([row_of(settled(python, name)) for name in ("user/base", "other/base")]):
+        assert not any(remark.startswith("a name like that") for remark in row.remarks)
 
 
 def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few_functions, tmp_path):

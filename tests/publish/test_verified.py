@@ -141,6 +141,17 @@ def test_entries_that_are_not_those_of_their_ledgers(attack, submitted, monkeypa
     assert bool(reason) == bool(attack.stopped_by) and re.search(attack.stopped_by, reason), reason
 
 
+def test_whoever_replaces_a_ledger_refutes_nobody(submitted):
+    """A file with the content of another one under its digest: the entry stays claimed."""
+    honest, checker, ledger = submitted
+    entry = submission.load(written(honest))
+    exchanged = dict(zip(entry.digests.values(), [*entry.digests.values()][::-1]))
+    with pytest.raises(LedgerError, match="is another one"):
+        checker.again(entry, lambda digest: ledger(exchanged[digest]))
+    with pytest.raises(LedgerError, match="is missing beside the entry"):
+        checker.again(entry, lambda digest: None)
+
+
 def test_nothing_is_verified_without_data(tmp_path):
     done = CliRunner().invoke(main, ["board", str(tmp_path), "--verify", "--output", str(tmp_path / "board")])
     assert (done.exit_code, "--data" in done.stderr) == (1, True)
