@@ -21,8 +21,9 @@ claim may differ from the first by SPREAD times the most by which the two differ
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
@@ -45,7 +46,7 @@ from probing.evidence.verify import (
     RowComparison,
     Verifier,
 )
-from probing.instruments.attention.edges import stacked
+from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
 from probing.instruments.attention.probe import Probing, Runner
@@ -100,6 +101,23 @@ class Mean(NamedTuple):
     offsets: Offsets | None
     weight: dict[str, float]
 
+    @classmethod
+    def of_table(
+        cls,
+        protocol: str,
+        choice: Choice,
+        offsets: Offsets | None,
+        test: RankLedger,
+        relations: Iterable[str],
+    ) -> Mean:
+        """The means over those `relations` that have edges in `test`."""
+        counts = np.bincount(test.relation, minlength=len(test.relations))
+        edges = {name: int(count) for name, count in zip(test.relations, counts) if count}
+        weighed = [name for name in relations if name in edges]
+        mean = cls(protocol, choice, offsets, dict.fromkeys(weighed, 0.0))
+        mean.weight.update({name: 100 / mean.among / edges[name] for name in weighed})
+        return mean
+
     @property
     def among(self) -> int:
         """Over how many relations it is a mean."""
@@ -109,13 +127,21 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
-        """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
+    def added(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
+        """What each function adds to the means: its place (F,), and points (rules * k, F)."""
+        functions, points, names = self.points(ledger)
+        counted = [name not in NOT_IN_MEAN for name in names]
+        return functions, points[..., counted].sum(axis=-1)
+
+    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """What each function adds by its relations, as if all were in the means: its place (F,), points
+        (rules * k, F, R), and the relations."""
         chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
-        points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(chosen.relations)), np.float32)
-        for column, (name, group) in enumerate(chosen.hits.groups.items()):
+        groups = chosen.hits.groups
+        points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(groups)), np.float32)
+        for column, (name, group) in enumerate(groups.items()):
             points[:, group.places, column] = self.weight.get(name, 0.0) * group.sums[chosen.system].sums
-        return chosen.functions, points
+        return chosen.functions, points, list(groups)
 
 
 def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
@@ -123,33 +149,27 @@ def means(test: RankLedger, validation: RankLedger | None, unread: Collection[in
 
     `unread`: the functions of `validation` that the model could not read.
     """
-    found = [_mean(PUBLISHED, choose(test), None, test, test.relations)]
+    published = [Mean.of_table(PUBLISHED, choose(test), None, test, test.relations)]
     if validation is None:
-        return found
+        return published
     chosen = choose_least(validation, test, unread) if len(unread) else choose(validation)
-    found.append(_mean(HELD_OUT, chosen, None, test, [*chosen]))
+    published.append(Mean.of_table(HELD_OUT, chosen, None, test, chosen))
     hard = beyond(validation, test, AVOIDED[0], unread)
     if hard is not None and hard.in_mean:
-        left = test.take(is_hard(test, hard.offsets))
-        found.append(_mean(BEYOND_OFFSET, hard.chosen.choice, hard.offsets, left, hard.chosen.relations))
-    return found
-
-
-def _mean(protocol: str, choice: Choice, offsets: Offsets | None, test: RankLedger, relations: list[str]) -> Mean:
-    edges = dict(zip(test.relations, np.bincount(test.relation, minlength=len(test.relations)).tolist()))
-    counted = [name for name in relations if edges.get(name)]
-    among = max(1, sum(name not in NOT_IN_MEAN for name in counted))
-    return Mean(protocol, choice, offsets, {name: 100 / among / edges[name] for name in counted})
+        edges, offsets = test.take(is_hard(test, hard.offsets)), hard.offsets
+        choice, relations = hard.chosen.choice, hard.chosen.relations
+        published.append(Mean.of_table(BEYOND_OFFSET, choice, offsets, edges, relations))
+    return published
 
 
 def on_test(ledger: RankLedger, test: RankLedger, published: Sequence[Mean]) -> Influence:
     """The influence of the functions of a `ledger` of the split that is scored on the published means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
-        functions, points = mean.points(test)
-        for cell, of_cell in zip(CELLS, points):
-            influence.add(f"{mean.protocol}: {cell}", functions, of_cell.sum(axis=1))
-        for of_relation in points[0].T:
+        functions, added = mean.added(test)
+        for cell, of_cell in zip(CELLS, added):
+            influence.add(f"{mean.protocol}: {cell}", functions, of_cell)
+        for of_relation in mean.points(test)[1][0].T:
             influence.add_part(f"{mean.protocol}: {PART}", functions, of_relation * mean.among)
     return influence
 
@@ -165,20 +185,22 @@ def on_validation(
     that choose on `validation`."""
     influence = _without_means(ledger)
     for mean in published[1:]:
-        chosen_on, scored = mean.edges(validation), mean.edges(test)
-        totals = scored.counts()
-        for number, rule in enumerate(RULES):
-            for name, functions, edges, hits in _by_relation(chosen_on, rule):
-                if name not in mean.weight:
+        totals = mean.edges(test).counts()
+        for rule_number, rule in enumerate(RULES):
+            for swing in _by_relation(mean.edges(validation), rule):
+                if swing.relation not in mean.weight:
                     continue
-                found = totals.hits(name, rule).reshape(-1, WORST_RANK)  # (heads, k)
-                lost = int(edges[np.isin(functions, list(unread))].sum())
-                for k, of_k, (layer, head) in zip(TABLE_KS, hits, mean.choice[name][number, TABLE_PLACES].tolist()):
-                    best = layer * totals.heads + head
-                    points = mean.weight[name] * _of_choice(edges, of_k, found[:, int(k) - 1], best, lost)
-                    influence.add(f"{mean.protocol}: {rule}, k = {k}", functions, points)
+                scored = totals.hits(swing.relation, rule).reshape(-1, WORST_RANK)  # (heads, k)
+                lost = int(swing.edges[np.isin(swing.functions, list(unread))].sum())
+                chosen = mean.choice[swing.relation][rule_number, TABLE_PLACES] @ (totals.heads, 1)
+                for k, hits, head in zip(TABLE_KS, swing.hits, chosen.tolist()):
+                    gain = _of_choice(swing.edges, hits, scored[:, int(k) - 1], head, lost)
+                    points = mean.weight[swing.relation] * gain
+                    if swing.relation not in NOT_IN_MEAN:
+                        influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
                     if (rule, k) == (RULES[0], TABLE_KS[0]):
-                        influence.add_part(f"{mean.protocol}: {PART}", functions, points * mean.among)
+                        part = points * mean.among
+                        influence.add_part(f"{mean.protocol}: {PART}", swing.functions, part)
     return influence
 
 
@@ -197,29 +219,39 @@ def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: 
     return (np.minimum(swing / margin, 1) * (scored[chosen] - scored[worse])).max(axis=1)
 
 
-def _by_relation(ledger: RankLedger, rule: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-    """Each relation, its functions (f,), their edges (f,), and the hits of every head: integers (k, f, heads)."""
+class _Relation(NamedTuple):
+    """The f functions that have a relation, their edges (f,), and the hits of every head: integers (k, f, heads)."""
+
+    relation: str
+    functions: np.ndarray
+    edges: np.ndarray
+    hits: np.ndarray
+
+
+def _by_relation(ledger: RankLedger, rule: str) -> Iterator[_Relation]:
     key = ledger.relation.astype(np.int64) << 32 | ledger.function
     pairs, pair, edges = np.unique(key, return_inverse=True, return_counts=True)
-    hits = np.zeros((len(TABLE_KS), len(pairs), int(np.prod(ledger.ranks.shape[2:]))), np.int32)
+    heads = int(np.prod(ledger.ranks.shape[2:]))
+    hits = np.zeros((len(TABLE_KS), len(pairs), heads), np.int32)
     for part, ranks in ledger.parts():
         order = np.argsort(pair[part], kind="stable")
-        of_rule, here = ranks[RULES.index(rule)].reshape(len(order), -1)[order], pair[part][order]
+        of_rule = ranks[RULES.index(rule)].reshape(-1, heads)[order]
+        here = pair[part][order]
         starts = np.flatnonzero(np.diff(here, prepend=-1))
-        for place, k in enumerate(TABLE_KS):
-            hits[place, here[starts]] += np.add.reduceat(of_rule < int(k), starts, axis=0, dtype=np.int32)
+        for k, of_k in zip(TABLE_KS, hits):
+            of_k[here[starts]] += np.add.reduceat(of_rule < int(k), starts, axis=0, dtype=np.int32)
     relation, function = pairs >> 32, pairs & (2**32 - 1)
     for number in np.unique(relation).tolist():
-        of = relation == number
-        yield ledger.relations[number], function[of], edges[of], hits[:, of]
+        rows = relation == number
+        yield _Relation(ledger.relations[number], function[rows], edges[rows], hits[:, rows])
 
 
 def _without_means(ledger: RankLedger) -> Influence:
     """The influence of the functions of a ledger, with the points by which each is drawn at least."""
     edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
     places, row = np.unique(ledger.function, return_inverse=True)
-    weighs = 100 / np.count_nonzero(edges) / edges[ledger.relation]
-    return Influence(places, {}, {}, _LEAST * np.bincount(row, weights=weighs))
+    weights = 100 / np.count_nonzero(edges) / edges[ledger.relation]
+    return Influence(places, {}, {}, _LEAST * np.bincount(row, weights=weights))
 
 
 class RanksVerifier(Verifier[Probing]):
@@ -236,57 +268,59 @@ class RanksVerifier(Verifier[Probing]):
         """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads of the model."""
         ledger, encoder = self.ledger, self.experiment.encoder
         ours = stacked([function.edges for function in self.experiment.functions])
-        if encoder.begin != (begin := self.made.settings.begin):
-            return Criterion(
-                "edges", False, f"the token in front is {begin}, but the model reads after {encoder.begin}"
-            )
-        if len(ledger) != len(ours):
-            return Criterion("edges", False, f"the ledger has {len(ledger)} edges, the data {len(ours)}")
-        if ledger.ranks.shape[2:] != (encoder.layers, encoder.heads):
-            return Criterion("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
+        begin, heads = self.provenance.settings.begin, ledger.ranks.shape[2:]
+        wrong = ""
+        if encoder.begin != begin:
+            wrong = f"the token in front is {begin}, but the model reads after {encoder.begin}"
+        elif len(ledger) != len(ours):
+            wrong = f"the ledger has {len(ledger)} edges, the data {len(ours)}"
+        elif heads != (encoder.layers, encoder.heads):
+            wrong = f"the ledger has ranks of {heads} layers and heads"
+        if wrong:
+            return Criterion("edges", False, wrong)
         order = np.argsort(ours.function, kind="stable")
-        names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
-        differing = np.asarray(ledger.relations, dtype=object)[ledger.relation] != names
+        differing = _names(ledger) != _names(ours)[order]
         for column in ("function", "head", "first", "last", "tokens"):
             differing |= getattr(ledger, column) != getattr(ours, column)[order]
-        count = int(differing.sum())
+        count = np.count_nonzero(differing)
         return Criterion("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
     @cached_property
     def counterpart(self) -> RankLedger | None:
         """The ledger of the result on the other split with the same settings, if it is in the same folder."""
-        settings = self.made.settings
+        settings = self.provenance.settings
         split = "test" if settings.split == "validation" else "validation"
         pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
         alike = {"split": settings.split, "labels": settings.labels, "limit": settings.limit}
         for file in sorted(self.file.parent.glob(pattern)):
-            try:
+            with contextlib.suppress(CodeSyntaxError):
                 other = load(file)
-            except CodeSyntaxError:
-                continue
-            if other.settings.model_copy(update=alike) == settings:
-                return other.ledger
+                if other.settings.model_copy(update=alike) == settings:
+                    return other.ledger
         return None
 
     @cached_property
     def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
-        """As entries have them: the ledger of the split that is scored; if it is here, that of the one on which heads
-        are chosen; and the functions of the latter that were not read."""
-        settings, ledger, other, none = self.made.settings, self.ledger, self.counterpart, np.array([], int)
+        """As submissions have them: the ledger of the split that is scored; if it is here, that of the one on which
+        heads are chosen; and the functions of the latter that were not read."""
+        settings, ledger, other = self.provenance.settings, self.ledger, self.counterpart
+        nothing = np.array([], int)
         if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
-            return ledger, None, none
+            return ledger, None, nothing
         test, validation = (other, ledger) if settings.split == "validation" else (ledger, other)
-        alone = isinstance(self.experiment.data.location, datasets.Dataset)  # one split, without the other
+        location = self.experiment.data.location
+        alone = isinstance(location, datasets.Dataset)  # one split, without the other
         if alone or settings.limit is not None or settings.control is not None:
-            return test, validation, none
-        splits = WholeSplits(self.experiment.data.location, settings.config, settings.direction)
-        test, whole = splits.completed(test, "test"), splits.completed(validation, "validation")
-        return test, whole, np.setdiff1d(whole.function, validation.function)
+            return test, validation, nothing
+        splits = WholeSplits(location, settings.config, settings.direction)
+        whole = splits.completed(validation, "validation")
+        unread = np.setdiff1d(whole.function, validation.function)
+        return splits.completed(test, "test"), whole, unread
 
     @property
     def _chosen_on(self) -> bool:
         """True if heads are chosen on this ledger, for another one."""
-        return self._submitted[1] is not None and self.made.settings.split == "validation"
+        return self._submitted[1] is not None and self.provenance.settings.split == "validation"
 
     @cached_property
     def _published(self) -> list[Mean]:
@@ -305,26 +339,33 @@ class RanksVerifier(Verifier[Probing]):
         runner = Runner(self.experiment.encoder, settings.direction, None)
         listener = partial(RankBounds, slack=SLACK[settings.precision])
         for part, bounds in self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener)):
-            ends = np.searchsorted(claimed.function, [[function.index, function.index + 1] for function in part])
-            places = np.concatenate([np.arange(start, end) for start, end in ends])
-            again[:, places] = bounds[..., 0]
-            theirs = claimed.ranks[:, places]
-            outside[places] = ((theirs < bounds[..., 1]) | (theirs > bounds[..., 2])).any(axis=0)
-        if count := int(outside.sum()):
+            places = np.concatenate([_edges_of(claimed, function.index) for function in part])
+            again[:, places], least, most = np.moveaxis(bounds, -1, 0)
+            ranks = claimed.ranks[:, places]
+            outside[places] = ((ranks < least) | (ranks > most)).any(axis=0)
+        if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
-            relation, function = claimed.relations[claimed.relation[edge]], claimed.function[edge]
-            where = f"{relation} in function {function} by head {layer}-{head}"
-            return RowComparison(f"{count} of {outside.size} ranks differ by more than rounding, as of {where}", False)
+            where = f"{_names(claimed)[edge]} in function {claimed.function[edge]}"
+            many = f"{np.count_nonzero(outside)} of {outside.size} ranks differ by more than rounding"
+            return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
         reproduced, published = replace(claimed, ranks=again), self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             published = means(self.ledger, None)
         choices = [mean.choice for mean in published if mean.protocol != PUBLISHED]
-        return RowComparison(
-            f"{float((again != claimed.ranks).mean()):.3%} of {again.size} ranks differ, all of them by rounding",
-            True,
-            {**_better_ranks(claimed, reproduced), **_more_hits(claimed, reproduced, choices)},
-            _gained_means(claimed, reproduced, published),
-        )
+        signed = _better_ranks(claimed, reproduced) | _more_hits(claimed, reproduced, choices)
+        share = f"{float((again != claimed.ranks).mean()):.3%}"
+        finding = f"{share} of {again.size} ranks differ, all of them by rounding"
+        return RowComparison(finding, True, signed, _gained_means(claimed, reproduced, published))
+
+
+def _names(edges: EdgeTable) -> np.ndarray:
+    """The relation of each edge: objects (E,)."""
+    return np.asarray(edges.relations, dtype=object)[edges.relation]
+
+
+def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
+    """The places of a function's edges."""
+    return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
 def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Mean]) -> dict[str, np.ndarray]:
@@ -332,13 +373,13 @@ def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Me
     functions = np.unique(claimed.function)
     gained = {}
     for mean in published:
-        chosen = [mean, mean]
+        theirs, ours = mean, mean
         if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
-            chosen = [mean._replace(choice=choose(ledger)) for ledger in (claimed, again)]
-        (places, theirs), (_, ours) = chosen[0].points(claimed), chosen[1].points(again)
-        for cell, points in zip(CELLS, (theirs - ours).sum(axis=-1)):
-            gained[f"{mean.protocol}: {cell}"] = np.zeros(len(functions))
-            gained[f"{mean.protocol}: {cell}"][np.searchsorted(functions, places)] = points
+            theirs, ours = (mean._replace(choice=choose(ledger)) for ledger in (claimed, again))
+        places, added = theirs.added(claimed)
+        for cell, of_cell in zip(CELLS, added - ours.added(again)[1]):
+            of_functions = gained[f"{mean.protocol}: {cell}"] = np.zeros(len(functions))
+            of_functions[np.searchsorted(functions, places)] = of_cell
     return gained
 
 
@@ -357,12 +398,13 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
 def _more_hits(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
     """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a function: (F,)."""
     signed = {}
-    for number, choice in enumerate(choices):
+    for number, choice in enumerate(choices, 1):
         theirs, ours = (apply(ledger, choice).at(TABLE_MEASURES) for ledger in (claimed, again))
         for name, group in theirs.hits.groups.items():
-            gained = group.sums[theirs.system].sums.astype(np.int64) - ours.hits.groups[name].sums[ours.system].sums
-            for cell, of_cell in zip(CELLS, gained):
-                signed[f"the score of {name} ({cell}, choice {number + 1})"] = of_cell
+            hits = group.sums[theirs.system].sums.astype(np.int64)
+            differences = hits - ours.hits.groups[name].sums[ours.system].sums
+            for cell, of_cell in zip(CELLS, differences):
+                signed[f"the score of {name} ({cell}, choice {number})"] = of_cell
     return signed
 
 
@@ -390,58 +432,70 @@ class CopiesVerifier(Verifier[Masking]):
     def complete(self) -> Criterion:
         """Check that the ledger has as many copies of each function as there are to mask."""
         copies = {function.index: function.copies for function in self.experiment.functions}
-        claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))
-        return Criterion("copies", claimed == copies, f"{len(self.ledger)} copies of {len(claimed)} functions")
+        functions, counts = np.unique(self.ledger.rows["function"], return_counts=True)
+        same = dict(zip(functions.tolist(), counts.tolist())) == copies
+        return Criterion("copies", same, f"{len(self.ledger)} copies of {len(functions)} functions")
 
     def influence(self) -> Influence:
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have been the worst."""
-        pairs = _pairs(self.ledger)
-        places = self.places(self.ledger)
-        influence = Influence(places, {}, {}, _LEAST * pairs.added(np.ones(len(pairs.function))))
+        pairs, places = _pairs(self.ledger), self.places(self.ledger)
+        least = _LEAST * pairs.added(np.ones(len(pairs.function)))
+        influence = Influence(places, {}, {}, least)
         for name, (t1, t0) in pairs.arms.items():
             raised = np.nan_to_num(t1, nan=1)
             influence.add(f"{name}: T1", places, pairs.added(raised))
-            influence.add(f"{name}: T1 - T0", places, pairs.added(raised + 1 - np.nan_to_num(t0)))
+            both = raised + 1 - np.nan_to_num(t0)
+            influence.add(f"{name}: T1 - T0", places, pairs.added(both))
         restored = np.nan_to_num(pairs.arms[SIMILARITIES[0]][0], nan=1)
-        for name in self.ledger.named():
-            of_type = restored * (pairs.node_type == name)
-            points = len(self.ledger.named()) * pairs.added(of_type)
+        names = self.ledger.named()
+        for name in names:
+            points = len(names) * pairs.added(restored * (pairs.node_type == name))
             influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", places, points)
         return influence
 
     def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
         pairs, added = _pairs(ledger), {}
-        for name, (t1, t0) in pairs.arms.items():
-            added[f"{name}: T1"] = pairs.added(np.nan_to_num(t1))
-            added[f"{name}: T1 - T0"] = pairs.added(np.nan_to_num(t1) - np.nan_to_num(t0))
+        for name, arms in pairs.arms.items():
+            t1, t0 = np.nan_to_num(arms)
+            added[f"{name}: T1"] = pairs.added(t1)
+            added[f"{name}: T1 - T0"] = pairs.added(t1 - t0)
         return added
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
-        parts = [found for _, found in self.in_parts(functions, self.experiment.rows)]
+        parts = [copies for _, copies in self.in_parts(functions, self.experiment.rows)]
         again = np.concatenate([ledger.rows for ledger, _ in parts])
         order = np.lexsort((again["copy"], again["node_type"], again["function"]))
         rows, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
+        similar = np.where(unsure > 0, 1.0, _EXACT)
         tolerance = {**self.TOLERANCE, **dict.fromkeys(HITS, unsure)}
-        tolerance |= dict.fromkeys(SIMILARITIES, np.where(unsure > 0, 1.0, _EXACT))
+        tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
-        undecided = f"{share} of their predictions are near ties, which rounding decides, so they cannot be checked"
-        return Rerun(rows, tolerance, undecided if share > MOST_UNSURE else "")
+        if share <= MOST_UNSURE:
+            return Rerun(rows, tolerance)
+        ties = f"{share} of their predictions are near ties, which rounding decides"
+        return Rerun(rows, tolerance, f"{ties}, so they cannot be checked")
 
     def impossible(
-        self, functions: Sequence[MaskedFunction], theirs: np.ndarray, rerun: Rerun, asked: np.ndarray
+        self,
+        functions: Sequence[MaskedFunction],
+        claimed: np.ndarray,
+        rerun: Rerun,
+        asked: np.ndarray,
     ) -> np.ndarray:
         """Rows whose hits and similarities no text of near-tied predictions gives."""
-        other = theirs[HITS[0]] != rerun.rows[HITS[0]]
+        other = claimed[HITS[0]] != rerun.rows[HITS[0]]
         for name in SIMILARITIES:
-            other |= ~np.isclose(theirs[name], rerun.rows[name], 0, _EXACT, True)
-        impossible = np.zeros(len(theirs), bool)
+            other |= ~np.isclose(claimed[name], rerun.rows[name], 0, _EXACT, True)
+        impossible = np.zeros(len(claimed), bool)
         by_index = {function.index: function for function in functions}
-        for at in np.flatnonzero(other & asked):
-            impossible[at] = not _possible(self.experiment, by_index[int(theirs[at]["function"])], theirs[at])
+        for number in np.flatnonzero(other & asked):
+            row = claimed[number]
+            impossible[number] = not _possible(self.experiment, by_index[int(row["function"])], row)
         return impossible
 
     def row(self, row: np.ndarray) -> str:
-        return f"copy {row['copy']} of {self.ledger.node_types[row['node_type']]} in function {row['function']}"
+        node_type = self.ledger.node_types[row["node_type"]]
+        return f"copy {row['copy']} of {node_type} in function {row['function']}"
 
     def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         return {"in T1": rows["copy"] == 0, "in T0": rows["copy"] > 0}
@@ -456,8 +510,8 @@ class _Pairs(NamedTuple):
 
     def added(self, values: np.ndarray) -> np.ndarray:
         """What each function adds to the mean over node types of values (P,), in points."""
-        sums = {"": 100 * values[None]}
-        return Hits.of_rows(self.function, self.node_type.tolist(), sums, ("",), unit="points").contributions("")[0]
+        sums, names = {"": 100 * values[None]}, self.node_type.tolist()
+        return Hits.of_rows(self.function, names, sums, ("",), unit="points").contributions("")[0]
 
 
 def _pairs(ledger: RowLedger) -> _Pairs:
@@ -468,9 +522,10 @@ def _pairs(ledger: RowLedger) -> _Pairs:
     outcomes["restored"] = rows[HITS[0]] / rows["masked"]
     arms = {}
     for name, values in outcomes.items():
-        t0 = np.add.reduceat(np.where(rows["copy"] > 0, np.nan_to_num(values), 0), starts) / controls
-        arms[name] = np.stack([values[starts], t0])
-    return _Pairs(rows["function"][starts], np.asarray(ledger.names, object)[rows["node_type"][starts]], arms)
+        of_controls = np.where(rows["copy"] > 0, np.nan_to_num(values), 0)
+        arms[name] = np.stack([values[starts], np.add.reduceat(of_controls, starts) / controls])
+    first = rows[starts]
+    return _Pairs(first["function"], np.asarray(ledger.names, object)[first["node_type"]], arms)
 
 
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
@@ -485,18 +540,18 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
         return True
     (read,) = restoration.masker.read([function.code])
     copies, *_ = masking.copies(read, function.index)
-    positions = next(
-        copy.positions for copy in copies if copy.node_type == row["node_type"] and copy.number == row["copy"]
-    )
-    true = function.ids[positions]
-    columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
+    name, number = int(row["node_type"]), int(row["copy"])
+    (copy,) = (copy for copy in copies if (copy.node_type, copy.number) == (name, number))
+    true = function.ids[copy.positions]
+    columns = torch.as_tensor(copy.positions, dtype=torch.int64, device=model.device)
     ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
     if math.prod(map(len, ties)) > _MOST_TEXTS:
         return False
+    claimed = [row[name] for name in SIMILARITIES]
     for predicted in map(np.array, product(*ties)):
         if (predicted == true).sum() == row[HITS[0]]:
-            found = restoration.similarity(read, positions, predicted)
-            if np.allclose([row[name] for name in SIMILARITIES], found, 0, 1e-9, True):
+            similarities = restoration.similarity(read, copy.positions, predicted)
+            if np.allclose(claimed, similarities, 0, _EXACT, True):
                 return True
     return False
 
@@ -511,10 +566,12 @@ class HeadsVerifier(Verifier[Ablation]):
     TOLERANCE: ClassVar = {"log_probability": DECIMALS_APART}
 
     def counted(self) -> list[Criterion]:
-        theirs, ours = self.made.heads, self.experiment.provenance.heads
-        other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
-        differs = f"of other relations, or chosen otherwise, for {', '.join(other)}"
-        return [*super().counted(), Criterion("heads", not other, differs if other else f"all {len(ours)} again")]
+        theirs, ours = self.provenance.heads, self.experiment.provenance.heads
+        other = sorted(name for name in theirs | ours if theirs.get(name) != ours.get(name))
+        finding = f"all {len(ours)} again"
+        if other:
+            finding = f"of other relations, or chosen otherwise, for {', '.join(other)}"
+        return [*super().counted(), Criterion("heads", not other, finding)]
 
     def published(self, ledger: SilencingLedger) -> dict[str, np.ndarray]:
         """In hundredths of a nat: the mean cost over relations, and its difference to that of matched heads."""
@@ -545,19 +602,17 @@ class InformationVerifier(Verifier[Informing]):
         measured = information.hits(InformationResult.from_ledger(ledger))
         bits, uas = _counted(measured["bits"]), _counted(measured["uas"])
         words, both = (100 * bits.contributions(choice)[0] for choice in (WORDS, BOTH))
-        found = {finder: uas.contributions(finder)[0] for finder in information.FINDERS}
-        return {**found, "adds": words - both, "open": words}
+        points = {finder: uas.contributions(finder)[0] for finder in information.FINDERS}
+        return {**points, "adds": words - both, "open": words}
 
 
-ROUNDED = 0.02
+TEXT_ROUNDING = 0.02
 """Nats by which the log-probability of a text may differ in other batches or on another machine, in float32."""
 
 SPREAD = 3.0
 """Times the most by which two orders of batches differ in half precision, a claim may."""
 
-
 _LAST_DIGIT = 2e-6  # of numbers with six decimals
-
 
 S = TypeVar("S", bound=Scoring)
 
@@ -570,7 +625,8 @@ class _LogProbabilities(Verifier[S]):
         if self.experiment.settings.precision != "float32":
             other = self._alone(functions)
             for name in tolerance:
-                tolerance[name] += SPREAD * float(np.abs(rows[name] - other[name]).max())
+                apart = float(np.abs(rows[name] - other[name]).max())
+                tolerance[name] += SPREAD * apart
         return Rerun(rows, tolerance)
 
     def _alone(self, functions: Sequence[Any]) -> np.ndarray:
@@ -585,17 +641,19 @@ class _LogProbabilities(Verifier[S]):
 class PreferenceVerifier(_LogProbabilities[Preferring]):
     """Scores pairs again."""
 
-    TOLERANCE: ClassVar = dict.fromkeys((f"{text}_{of}" for text in ("good", "bad") for of in SCORES), ROUNDED)
+    TOLERANCE: ClassVar = dict.fromkeys(
+        (f"{text}_{score}" for text in ("good", "bad") for score in SCORES), TEXT_ROUNDING
+    )
 
     def published(self, ledger: PreferenceLedger) -> dict[str, np.ndarray]:
         """In percent: the means over phenomena, by pair."""
         rows = ledger.rows
-        names, pairs = np.unique(rows["phenomenon"], return_counts=True)
-        few = frozenset(ledger.names[name] for name in names[pairs < LEAST_PAIRS])
-        phenomena = [ledger.names[name] for name in rows["phenomenon"]]
+        numbers, pairs = np.unique(rows["phenomenon"], return_counts=True)
+        few = frozenset(ledger.names[number] for number in numbers[pairs < LEAST_PAIRS])
+        phenomena = [ledger.names[number] for number in rows["phenomenon"]]
         sums = {likelihood.MODEL: ledger.preferred().T}
-        hits = _counted(Hits.of_rows(rows["function"], phenomena, sums, SCORES, left_out=few))
-        return dict(zip(SCORES, hits.contributions(likelihood.MODEL)))
+        hits = Hits.of_rows(rows["function"], phenomena, sums, SCORES, left_out=few)
+        return dict(zip(SCORES, _counted(hits).contributions(likelihood.MODEL)))
 
 
 class SurprisalVerifier(_LogProbabilities[Surprising]):
@@ -603,21 +661,23 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
 
     COUNTED = ("skips", "unmatched")
     TOLERANCE: ClassVar = {
-        f"{of}{name}": ROUNDED if name == BITS else _LAST_DIGIT for of in ("", "control_") for name in MEASURED
+        f"{side}{name}": TEXT_ROUNDING if name == BITS else _LAST_DIGIT
+        for side in ("", "control_")
+        for name in MEASURED
     }
 
     def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
         """In hundredths of a bit: by how much nodes are foreseen better than their controls, and than by 5-grams."""
-        added = {}
-        for role, hits in likelihood.of_surprisal(SurprisalResult.from_ledger(ledger)).items():
+        added, places = {}, self.places(ledger)
+        of_roles = likelihood.of_surprisal(SurprisalResult.from_ledger(ledger))
+        for role, hits in of_roles.items():
             if role in ROLES and hits.names:
-                counted = _counted(hits)
-                here = np.searchsorted(self.places(ledger), hits.clusters)
-                gained = counted.contributions(likelihood.CONTROL) - counted.contributions(likelihood.NODE)
+                counted, here = _counted(hits), np.searchsorted(places, hits.clusters)
+                control = counted.contributions(likelihood.CONTROL)
+                gained = control - counted.contributions(likelihood.NODE)
                 for measure in (BITS, likelihood.OVER):
-                    points = np.zeros(len(self.places(ledger)))
+                    points = added[f"{role}: {measure}"] = np.zeros(len(places))
                     points[here] = 100 * gained[hits.measures.index(measure)]
-                    added[f"{role}: {measure}"] = points
         return added
 
 

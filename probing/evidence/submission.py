@@ -46,10 +46,10 @@ from probing.stats.intervals import Estimate
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 5
+ENTRY_FORMAT = 5
 """Changes whenever the fields of submissions, or their meanings, change."""
 
-LARGEST = 8 * 2**20
+LARGEST_ENTRY = 8 * 2**20
 """The most bytes of a submission, as many as of 20,000 functions."""
 
 SMALL = 60_000
@@ -58,10 +58,6 @@ SMALL = 60_000
 _BYTES_EACH = 425  # of each function in one on more
 
 Tables = Mapping[str, Hits]
-Measure = Any
-"""The quantity that a number measures: a protocol, rule and k, or the name of an outcome."""
-
-
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
@@ -74,24 +70,24 @@ def none(reason: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-_FEW = 10  # names in a message
+_NAMES_SHOWN = 10  # names in a message
 
 
 def one_of(names: Collection[str]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in names:  # looked up on each call: a language may be registered later
-            few = [*map(shown, names)][:_FEW]
-            further = [f"another of {len(names)}"] if len(names) > _FEW else []
+            few = [*map(shown, names)][:_NAMES_SHOWN]
+            further = [f"another of {len(names)}"] if len(names) > _NAMES_SHOWN else []
             raise ValueError(" or ".join(few + further))
         return name
 
     return AfterValidator(check)
 
 
-_NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
+_DATA_NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
 _PART = r"(?![-.])(?!.*(--|\.\.))[\w.-]{1,96}(?<![-.])"
 
-Number = Annotated[int, Field(ge=1, le=10**9)]
+Whole = Annotated[int, Field(ge=1, le=10**9)]
 Plain = Annotated[str, matching(PLAIN + "{1,200}", "plain text")]
 Model = Annotated[
     str,
@@ -103,12 +99,12 @@ Model = Annotated[
 Revision = Annotated[
     str, matching(r"[0-9a-f]{40}|[0-9a-f]{64}(\+[0-9a-f]{64})?", "a commit or a SHA-256, in hexadecimal digits")
 ]
-Data = Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
+Data = Annotated[str, matching(_DATA_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
 Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
 Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
-Dtype = Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
+Dtype = Annotated[str, matching(r"(float32|bfloat16|float16)( of [A-Z0-9_]{1,10})?", "float32, bfloat16 or float16")]
 Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
 
 
@@ -121,7 +117,7 @@ class CompleteRun(Record):
     labels: Labels
     config: Annotated[str, one_of(CONFIGS)]
     split: Annotated[str, one_of(["test"])]
-    max_length: Number
+    max_length: Whole
     limit: Annotated[Limit, none("a partial run is not published")]
 
 
@@ -141,11 +137,11 @@ class SubmittedRun(Circumstances):
 
 
 class Verified(Record):
-    """The number of functions, `of` so many, that `codesyntax submit` ran again before it sent the
-    submission, as this claims."""
+    """The number of `functions`, of so many in `total`, that `codesyntax submit` ran again before it
+    sent the submission, as this claims."""
 
-    functions: Number
-    of: Number
+    functions: Whole
+    total: Annotated[Whole, Field(alias="of")]
 
 
 class Facts(NamedTuple):
@@ -183,7 +179,7 @@ class Submission(Record):
     settings: Any
     run: Circumstances
     functions: Annotated[int, Field(ge=1, le=10**5)]
-    skips: dict[Plain, Number]
+    skips: dict[Plain, Whole]
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
     verified: Verified | None = None
 
@@ -198,7 +194,7 @@ class Submission(Record):
         Raises EntryError, with the reason, if it is not valid.
         """
         shared = {
-            "format": FORMAT,
+            "format": ENTRY_FORMAT,
             "instrument": result.instrument,
             "settings": result.settings.model_dump(mode="json"),
             "run": result.run.model_dump(mode="json", exclude_none=True),
@@ -230,7 +226,7 @@ class Submission(Record):
         shared = json.dumps(self._facts.shared)
         self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
         if self.verified:
-            again, total = self.verified.functions, self.verified.of
+            again, total = self.verified.functions, self.verified.total
             least, most = self._facts.verifiable
             known = str(most) if least == most else f"{least} to {most}"
             if not (again <= total and least <= total <= most):
@@ -254,7 +250,7 @@ class Submission(Record):
 
     @staticmethod
     @abstractmethod
-    def cell(mean: str, measure: Measure) -> Measure:
+    def cell(mean: str, measure: Any) -> Any:
         """The name of a number on boards."""
 
     @property
@@ -310,11 +306,11 @@ class Submission(Record):
         """The name of its table: equal for submissions that compare with each other."""
         return f"{self.settings.config}.{self.instrument}.{self._digests[''][:12]}"
 
-    def scores(self, system: str, against: str | None = None) -> dict[Measure, Estimate]:
+    def scores(self, system: str, against: str | None = None) -> dict[Any, Estimate]:
         """The means of a system, or the differences to those of another."""
         return self.estimates(self.means(self.tables), system, against)
 
-    def estimates(self, means: Tables, system: str, against: str | None = None) -> dict[Measure, Estimate]:
+    def estimates(self, means: Tables, system: str, against: str | None = None) -> dict[Any, Estimate]:
         """The same of some means; without those that have no number."""
         scores = {}
         for name, hits in means.items():
@@ -332,20 +328,21 @@ class Submission(Record):
 
     def said(self) -> dict[str, Any]:
         """The fields of the record, as JSON."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
     def difference(self, other: Submission) -> str | None:
         """The table or field, other than `verified`, in which they differ first."""
-        mine, theirs = (
-            {name: digest_of([hits]) for name, hits in submission.tables.items()}
-            | submission.model_dump(mode="json", exclude={"verified"})
-            for submission in (self, other)
-        )
-        return next((name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)), None)
+        mine, theirs = self._parts(), other._parts()
+        return next((name for name in mine | theirs if mine.get(name) != theirs.get(name)), None)
+
+    def _parts(self) -> dict[str, Any]:
+        """The digest of each table, and the value of each field but `verified`."""
+        digests = {name: digest_of([hits]) for name, hits in self.tables.items()}
+        return digests | self.model_dump(mode="json", exclude={"verified"})
 
     def claiming(self, verified: Verified) -> Self:
         """The same, of which so much was run again."""
-        about = {**self.said(), "verified": verified.model_dump()}
+        about = {**self.said(), "verified": verified.model_dump(by_alias=True)}
         return self.read(HitsFile.open(save(self.tables, self.LAYOUT, about)))
 
     @property
@@ -389,18 +386,21 @@ def for_boards(make: Callable[[], Submission]) -> Submission | None:
 def load(source: str | os.PathLike[str] | bytes) -> Submission:
     """Load a submission from a file or from bytes.
 
-    Raises EntryError, with the reason, if it is not a valid one.
+    Raises:
+        EntryError: with the reason, if it is not a valid one.
     """
     if not isinstance(source, bytes) and Path(source).suffix == ".json":
         raise EntryError(EARLIER)
-    data = source if isinstance(source, bytes) else read(Path(source), LARGEST)
-    if len(data) > LARGEST:
-        raise EntryError(f"the file is larger than {LARGEST:,} bytes")
+    data = source if isinstance(source, bytes) else read(Path(source), LARGEST_ENTRY)
+    if len(data) > LARGEST_ENTRY:
+        raise EntryError(f"the file is larger than {LARGEST_ENTRY:,} bytes")
     file = HitsFile.open(data)
     version, instrument, functions = map(file.about.get, ("format", "instrument", "functions"))
-    if type(version) is int and version != FORMAT:  # first: other formats have other fields
-        todo = "make the entry again from its results" if version < FORMAT else "upgrade codesyntax"
-        raise EntryError(f"format is {version}, which another version of codesyntax wrote, expected {FORMAT}: {todo}")
+    if type(version) is int and version != ENTRY_FORMAT:  # first: other formats have other fields
+        todo = "make the entry again from its results" if version < ENTRY_FORMAT else "upgrade codesyntax"
+        raise EntryError(
+            f"format is {version}, which another version of codesyntax wrote, expected {ENTRY_FORMAT}: {todo}"
+        )
     kinds = {name: known for name, known in INSTRUMENTS.items() if known.submits}
     if not isinstance(instrument, str) or instrument not in INSTRUMENTS:
         expected = " or ".join(map(repr, sorted(kinds)))

@@ -50,7 +50,7 @@ from probing.stats.intervals import FEW_CLUSTERS
 NO_RELATIONS = "no relations"
 """Why a function is skipped that has nothing to score; skipped for another reason, it is missed."""
 
-Cell = tuple[str, str, str]
+MeanCell = tuple[str, str, str]
 """A protocol or SAME_RELATIONS, a rule, and a k."""
 
 _MANY = 10
@@ -87,8 +87,8 @@ class ChosenOn(Record):
     """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
 
     labels: submission.Labels
-    functions: submission.Number
-    edges: submission.Number
+    functions: submission.Whole
+    edges: submission.Whole
 
 
 class Digests(Record):
@@ -197,7 +197,7 @@ class AttentionSubmission(Submission):
         return {**{name: tables[name] for name in PROTOCOLS}, SAME_RELATIONS: same, **hard}
 
     @staticmethod
-    def cell(mean: str, measure: Any) -> Cell:
+    def cell(mean: str, measure: Any) -> MeanCell:
         rule, k = measure
         return mean, rule, str(k)
 

@@ -39,7 +39,7 @@ from probing.stats.intervals import Estimate, corrected
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""
 
-MASKED = "masked"
+MASKED_COLUMN = "masked"
 
 TITLES = {
     "jaccard": "Jaccard similarity",
@@ -55,7 +55,7 @@ _MOST_PAIRS = 3 * 10**6
 """More than the largest published config has, all node types of its grammar masked."""
 
 _UNIT = 10**6
-_ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
+_ROUNDING = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2**31 - 1  # in millionths
 _MISSED = 20 * _UNIT  # the log-probability of sub-tokens that are missed: -20 nats
 
@@ -99,7 +99,7 @@ class MaskedSubmission(Submission):
     """
 
     SYSTEM, RIVAL = T1, T0
-    LAYOUT = Layout(ARMS, (*OUTCOMES, MASKED), unit="millionths")
+    LAYOUT = Layout(ARMS, (*OUTCOMES, MASKED_COLUMN), unit="millionths")
 
     instrument: Literal["masking"]
     version: Literal[2]
@@ -279,7 +279,7 @@ def _impossible(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.n
     jaccard, sorensen_dice, levenshtein, restored = (share / _UNIT for share in shares)
     count = sub_tokens[0]
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
-    unlike = (sorensen_dice < jaccard - _ROUNDED) | (sorensen_dice > most + _ROUNDED)
+    unlike = (sorensen_dice < jaccard - _ROUNDING) | (sorensen_dice > most + _ROUNDING)
     tokens = count * np.array([[1], [settings.draws]])
     broken = np.abs(restored * tokens - np.round(restored * tokens)) > tokens / _UNIT
     broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
@@ -293,9 +293,9 @@ def _impossible(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.n
     yield count > settings.max_length, "no function has so many masked sub-tokens"
     yield np.max(shares, axis=0) > _UNIT, "a share is above 1"
     yield broken, "the restored share is not one of its masked sub-tokens"
-    yield np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"
+    yield np.abs(sorensen_dice - most)[:1] > _ROUNDING, "Sorensen-Dice does not follow from Jaccard"
     yield unlike, "Jaccard allows no such Sorensen-Dice"
-    yield levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"
+    yield levenshtein > sorensen_dice + _ROUNDING, "more nodes are in order than in common"
     yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
     unchanged = current & (restored == 1) & (jaccard < 1)
     yield unchanged, "every sub-token is restored, but the tree is another"

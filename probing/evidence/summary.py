@@ -85,13 +85,11 @@ def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
     """The mean by MEASURES, NaN for k that are not among `ks`, which saves computing them."""
     wanted = set(ks)
     measures = [(rule, k) for rule, k in MEASURES if k in wanted]
-    found = hits.where(measures=measures).mean(system)
-    places = [MEASURES.index(measure) for measure in measures]
-
+    mean = hits.where(measures=measures).mean(system)
     parts = np.full((4, len(MEASURES)), np.nan)
-    parts[:, places] = found[:4]
+    parts[:, [MEASURES.index(measure) for measure in measures]] = mean[:4]
     value, low, high, p = parts
-    return Estimate(value, low, high, p, found.n)
+    return Estimate(value, low, high, p, mean.n)
 
 
 def each_bounded(estimates: Estimate) -> list[Any]:

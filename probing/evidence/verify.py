@@ -33,7 +33,14 @@ import numpy as np
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import (
+    CodeSyntaxError,
+    DatasetError,
+    HubError,
+    LedgerError,
+    ModelError,
+    UnknownName,
+)
 from probing.instruments import registry
 from probing.models.location import REQUEST, reference_of
 from probing.runs.data import find_data
@@ -72,9 +79,12 @@ REVISION = "revision"
 """The name of the check that the weights are those of a branch or tag."""
 
 _BUDGET = -math.log(MISSED)
+_CERTAIN = 1e300
+"""A rate at which every function with any influence is drawn."""
+
 _COMMIT = 40  # digits
 
-E = TypeVar("E", bound="Experiment")
+AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 
 
 # ------------------------------------------------------------------------------------------------------------ the draw
@@ -96,18 +106,18 @@ class Influence:
 
     def add(self, mean: str, functions: np.ndarray, points: np.ndarray) -> None:
         """Add the points (f,) by which functions, at these places (f,), may have raised a mean."""
-        self.means[mean] = self.means.get(mean, 0) + self._placed(functions, points)
+        self.means[mean] = self.means.get(mean, 0) + self._of_all(functions, points)
 
     def add_part(self, name: str, functions: np.ndarray, points: np.ndarray) -> None:
         """Add a number to `parts`, which functions may have raised by these points (f,)."""
-        self.parts.setdefault(name, []).append(self._placed(functions, points))
+        self.parts.setdefault(name, []).append(self._of_all(functions, points))
 
-    def _placed(self, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """The points (F,) of all functions; those of functions that are not among them are left out."""
-        placed = np.zeros(len(self.places))
+    def _of_all(self, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The points (F,); those of functions that are not among `places` are left out."""
+        of_all = np.zeros(len(self.places))
         _, here, there = np.intersect1d(self.places, functions, return_indices=True)
-        placed[here] = points[there]
-        return placed
+        of_all[here] = points[there]
+        return of_all
 
     @property
     def largest(self) -> np.ndarray:
@@ -125,18 +135,24 @@ class Draw(NamedTuple):
 
 
 def draw(influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False) -> Draw:
-    """Draw functions: about so many, by default as many as ENOUGH asks for, or all."""
+    """Draw functions to run again.
+
+    Args:
+        influence: of the functions to draw from.
+        number: about so many; by default as many as ENOUGH asks for.
+        everything: draw all functions.
+    """
     largest = influence.largest
-    rate = math.inf if everything else _rate(largest, number)
-    costs = np.multiply(rate, largest, out=np.zeros(len(largest)), where=largest > 0)
-    if everything or not costs.any():
-        costs[:] = np.inf  # where no function can have raised a number, all are looked at
-    drawn = rng.random(len(largest)) < -np.expm1(-costs)
+    costs = np.full(len(largest), np.inf)  # where no function can have raised a number, all are drawn
+    if largest.any() and not everything:
+        costs = _rate(largest, number) * largest
+    chance = -np.expm1(-costs)
+    drawn = rng.random(len(largest)) < chance
     drawn[largest.argmax()] = True
     bounds = {name: undetected(points, costs) for name, points in influence.means.items()}
-    for name, several in influence.parts.items():
-        bounds[name] = max(undetected(points, costs) for points in several)
-    return Draw(influence.places[drawn], -np.expm1(-costs[drawn]), bounds)
+    for name, parts in influence.parts.items():
+        bounds[name] = max(undetected(points, costs) for points in parts)
+    return Draw(influence.places[drawn], chance[drawn], bounds)
 
 
 def undetected(points: np.ndarray, costs: np.ndarray) -> float:
@@ -151,9 +167,9 @@ def undetected(points: np.ndarray, costs: np.ndarray) -> float:
     possible = (costs <= _BUDGET) & (points > 0)
     points, costs = points[possible], np.maximum(costs[possible], 1e-12)
     order = np.argsort(-points / costs, kind="stable")
-    spent = costs[order].cumsum()
-    kept = np.clip(1 - (spent - _BUDGET) / costs[order], 0, 1)
-    return float((points[order] * kept).sum())
+    points, costs = points[order], costs[order]
+    too_much = (costs.cumsum() - _BUDGET) / costs
+    return float(points @ np.clip(1 - too_much, 0, 1))
 
 
 def _rate(largest: np.ndarray, number: int | None) -> float:
@@ -161,11 +177,14 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
     if number is None:
         return _BUDGET / ENOUGH
     if number >= np.count_nonzero(largest):
-        return math.inf
+        return _CERTAIN
     low, high = 0.0, 1e9
     for _ in range(100):
         rate = (low + high) / 2
-        low, high = (rate, high) if -np.expm1(-rate * largest).sum() < number else (low, rate)
+        if -np.expm1(-rate * largest).sum() < number:
+            low = rate
+        else:
+            high = rate
     return high
 
 
@@ -195,43 +214,40 @@ def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
     """
     if not signed:
         return None
-    where = max(signed, key=lambda name: in_deviations(signed[name]))
-    deviations = float(in_deviations(signed[where]))
+    deviations = {}
+    for name, differences in signed.items():
+        spread = float(np.sqrt((differences.astype(float) ** 2).sum()))
+        deviations[name] = float(differences.sum()) / (spread or 1.0)
+    worst = max(deviations, key=lambda name: deviations[name])
     limit = math.sqrt(2 * math.log(len(signed) / BIAS))
-    return (where, deviations) if deviations > limit else None
+    return (worst, deviations[worst]) if deviations[worst] > limit else None
 
 
-def in_deviations(differences: np.ndarray) -> np.ndarray:
-    """The sum of differences (f, ...) over functions, in standard deviations of sums with random signs."""
-    spread = np.sqrt((differences.astype(float) ** 2).sum(axis=0))
-    return np.divide(differences.sum(axis=0), spread, out=np.zeros(spread.shape), where=spread > 0)
+def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
+    """By how many points differences to what was found again favour a number, and how many points are accepted.
 
-
-def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how many points (n,) differences to what was found again favour numbers, and how many are accepted (n,).
-
-    `gained` (f, n): of each function that was run again; `chance` (f,) with which it was drawn. Rounding takes no side:
+    `gained` (f,): of each function that was run again; `chance` (f,) with which it was drawn. Rounding takes no side:
     honest differences in favour are about as many as those against, so the latter say what is accepted.
     """
-    whole = gained / chance[:, None]
-    against = (np.minimum(whole, 0) ** 2).sum(axis=0)
-    return whole.sum(axis=0), ROUNDING + DEVIATIONS * np.sqrt(2 * against)
+    whole = gained / chance
+    against = (np.minimum(whole, 0) ** 2).sum()
+    return float(whole.sum()), float(ROUNDING + DEVIATIONS * np.sqrt(2 * against))
 
 
 # ---------------------------------------------------------------------------------------------------------- the verdict
 
 
 class Criterion(NamedTuple):
-    """One check: its name, whether it passed (None: it could not be made), and what was found."""
+    """One check: its name, whether it passed (None: it could not be made), and its finding."""
 
     name: str
     passed: bool | None
-    found: str
+    finding: str
 
 
 @dataclass
 class Verification:
-    """The checks of one result, and how many functions were run again: `functions` out of `of`.
+    """The checks of one result, and how many functions were run again: `functions` out of `total`.
 
     `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each published number -> the
     largest gain in points that a forger has with the probability MISSED, although all checks pass. `reference`: the
@@ -240,7 +256,7 @@ class Verification:
 
     checks: list[Criterion]
     functions: int = 0
-    of: int = 0
+    total: int = 0
     ledger: str = ""
     bounds: dict[str, float] = field(default_factory=dict)
     reference: str = ""
@@ -259,14 +275,22 @@ class Verification:
         return _verdict([check for check in self.checks if check.name != name]) == ACCEPTED
 
     @property
+    def checkable(self) -> bool:
+        """True if nothing is missing but, perhaps, the Hub's word on the revision."""
+        return all(check.passed is not None or check.name == REVISION for check in self.checks)
+
+    @property
     def reason(self) -> str:
-        """What was found by the checks that did not pass."""
-        return "; ".join(f"{check.name}: {check.found}" for check in self.checks if not check.passed)
+        """The findings of the checks that did not pass."""
+        failed = (check for check in self.checks if not check.passed)
+        return "; ".join(f"{check.name}: {check.finding}" for check in failed)
 
 
 def _verdict(checks: Sequence[Criterion]) -> str:
     passed = [check.passed for check in checks]
-    return REJECTED if False in passed else UNCHECKED if None in passed else ACCEPTED
+    if False in passed:
+        return REJECTED
+    return UNCHECKED if None in passed else ACCEPTED
 
 
 def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
@@ -282,15 +306,19 @@ def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
 def report(verification: Verification) -> Sequence[str]:
     """One line per check, and the verdict."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
-    lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
-    if verification.accepted and verification.bounds:
-        groups: dict[str, list[str]] = {}
-        for name, bound in verification.bounds.items():
-            protocol, _, cell = name.rpartition(": ")
-            groups.setdefault(protocol, []).append(f"{cell} {bound:.2f}")
-        lines.append(f"A forger whom this misses once in {1 / MISSED:.0f} times gains, in points, at most:")
-        lines += [f"     {protocol or 'mean'}: {', '.join(cells)}" for protocol, cells in groups.items()]
-    return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]
+    lines = [f"{mark[check.passed]} {check.name}: {check.finding}" for check in verification.checks]
+    verdict = verification.verdict
+    if verdict != ACCEPTED:
+        return [*lines, verdict.upper()]
+    groups: dict[str, list[str]] = {}
+    for name, bound in verification.bounds.items():
+        protocol, _, cell = name.rpartition(": ")
+        groups.setdefault(protocol or "mean", []).append(f"{cell} {bound:.2f}")
+    if groups:
+        often = f"{1 / MISSED:.0f}"
+        lines.append(f"A forger whom this misses once in {often} times gains, in points, at most:")
+    lines += [f"     {protocol}: {', '.join(cells)}" for protocol, cells in groups.items()]
+    return [*lines, verdict]
 
 
 # --------------------------------------------------------------------------------------------------- rows and functions
@@ -305,7 +333,7 @@ class Rerun(NamedTuple):
     undecided: str = ""
 
 
-class Verifier(Generic[E]):
+class Verifier(Generic[AnyExperiment]):
     """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
 
     An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes it; and by
@@ -317,9 +345,9 @@ class Verifier(Generic[E]):
     RERUN: ClassVar[str] = "rows again"
     TOLERANCE: ClassVar[Mapping[str, float]] = {}
 
-    def __init__(self, file: Path, result: Any, experiment: E):
+    def __init__(self, file: Path, result: Any, experiment: AnyExperiment):
         self.file, self.ledger, self.experiment = file, result.ledger, experiment
-        self.made = result.PROVENANCE.of(result.ledger)
+        self.provenance = result.PROVENANCE.of(result.ledger)
 
     @staticmethod
     def places(ledger: Any) -> np.ndarray:
@@ -328,24 +356,27 @@ class Verifier(Generic[E]):
 
     def unlike(self) -> list[Criterion]:
         """Criteria that cannot be checked here, which is nobody's fault."""
-        theirs, ours = (getattr(each.run, "parser", None) for each in (self.made, self.experiment.provenance))
+        theirs = getattr(self.provenance.run, "parser", None)
+        ours = getattr(self.experiment.provenance.run, "parser", None)
         if theirs == ours:
             return []
-        return [Criterion("parser", None, f"the trees are from {theirs}, but {ours} is installed: install the former")]
+        installed = f"the trees are from {theirs}, but {ours} is installed: install the former"
+        return [Criterion("parser", None, installed)]
 
     def counted(self) -> list[Criterion]:
         """Check that the ledger has the functions, and counts, that it should have."""
-        ours = self.experiment.provenance
-        checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
-        return [*checks, same("family", self.made.run.family, ours.run.family), self.complete()]
+        theirs, ours = self.provenance, self.experiment.provenance
+        checks = [same(name, getattr(theirs, name), getattr(ours, name)) for name in self.COUNTED]
+        return [*checks, same("family", theirs.run.family, ours.run.family), self.complete()]
 
     def complete(self) -> Criterion:
         """Check that the ledger has what there is to measure, and nothing else."""
         functions = sorted(function.index for function in self.experiment.functions)
         claimed = self.places(self.ledger)
-        unread = sum(self.made.skips.values())
-        found = f"{len(claimed)}, here {len(functions)}" + (f"; {unread} more were not read" if unread else "")
-        return Criterion("functions", claimed.tolist() == functions, found)
+        finding = f"{len(claimed)}, here {len(functions)}"
+        if unread := sum(self.provenance.skips.values()):
+            finding += f"; {unread} more were not read"
+        return Criterion("functions", claimed.tolist() == functions, finding)
 
     @property
     def tolerance(self) -> Mapping[str, float]:
@@ -363,67 +394,65 @@ class Verifier(Generic[E]):
         as much as functions differ."""
         places, published = self.places(self.ledger), self.published(self.ledger)
         if not published:
-            points = np.full(len(places), 100 / len(places))
-            return Influence(places, {"a mean over functions": points}, {}, points)
+            equal = np.full(len(places), 100 / len(places))
+            return Influence(places, {"a mean over functions": equal}, {}, equal)
         least = np.full(len(places), max(points.std() for points in published.values()))
-        return Influence(places, {name: np.maximum(of, 0) for name, of in published.items()}, {}, least)
+        raised = {name: np.maximum(points, 0) for name, points in published.items()}
+        return Influence(places, raised, {}, least)
 
     def again(self, number: int | None, everything: bool, rng: np.random.Generator) -> tuple[Criterion, Draw]:
         """Draw functions, run them again and compare; what rounding may favour a mean by is added to its bound."""
         drawn = draw(self.influence(), number, rng, everything)
         chosen = set(drawn.places.tolist())
         functions = [function for function in self.experiment.functions if function.index in chosen]
-        text, compared = f"{len(functions)} functions run again, ", self.compare(functions)
+        compared = self.compare(functions)
+        text = f"{len(functions)} functions run again, "
         if not compared.passed:
             return Criterion(self.RERUN, compared.passed, text + compared.report), drawn
         if bias := biased(compared.signed):
-            found = f"{text}differences favour {bias[0]} by {bias[1]:.1f} standard deviations"
-            return Criterion(self.RERUN, False, found), drawn
-        if compared.gained:
-            names = [*compared.gained]
-            favour, accepted = gained_by_rounding(np.stack([*compared.gained.values()], axis=1), drawn.chance)
-            worst = int((favour - accepted).argmax())
-            if favour[worst] > accepted[worst]:
-                points = f"by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f} at most"
-                return Criterion("rounding", False, f"{text}differences favour {names[worst]} {points}"), drawn
-            limits = dict(zip(names, accepted.tolist()))
-            bounds = {name: bound + limits.get(name, 0) for name, bound in drawn.bounds.items()}
-            drawn = drawn._replace(bounds=bounds)
-        return Criterion(self.RERUN, True, text + compared.report), drawn
+            favoured = f"differences favour {bias[0]} by {bias[1]:.1f} standard deviations"
+            return Criterion(self.RERUN, False, text + favoured), drawn
+        bounds = dict(drawn.bounds)
+        for name, points in compared.gained.items():
+            favour, accepted = gained_by_rounding(points, drawn.chance)
+            if favour > accepted:
+                favoured = f"differences favour {name} by {favour:.2f} points"
+                limit = f"rounding by {accepted:.2f} at most"
+                return Criterion("rounding", False, f"{text}{favoured}, {limit}"), drawn
+            if name in bounds:
+                bounds[name] += accepted
+        return Criterion(self.RERUN, True, text + compared.report), drawn._replace(bounds=bounds)
 
     def compare(self, functions: Sequence[Any]) -> RowComparison:
         """Compare the rows of functions with what they are again."""
         rerun = self.rerun(functions)
-        theirs = self.ledger.only(np.array([function.index for function in functions])).rows
-        if len(theirs) != len(rerun.rows):
-            return RowComparison(f"{len(theirs)} rows, here {len(rerun.rows)}", False)
-        outside = self.outside(theirs, rerun)
+        claimed = self.ledger.only(np.array([function.index for function in functions])).rows
+        count = len(claimed)
+        if count != len(rerun.rows):
+            return RowComparison(f"{count} rows, here {len(rerun.rows)}", False)
+        apart = {name: _apart(claimed[name], rerun.rows[name]) for name in claimed.dtype.names}
+        outside, differing = np.zeros((2, count), bool)
+        for name, distance in apart.items():
+            outside |= distance > rerun.tolerance.get(name, 0)
+            differing |= distance > 0
         if rerun.undecided and not outside.any():
             return RowComparison(rerun.undecided, None)
-        outside |= self.impossible(functions, theirs, rerun, ~outside)
+        outside |= self.impossible(functions, claimed, rerun, ~outside)
         if outside.any():
-            count, first = np.count_nonzero(outside), self.row(theirs[outside.argmax()])
-            return RowComparison(f"{count} of {len(theirs)} rows differ by more than rounding, as {first}", False)
-        other = np.any([_apart(theirs[name], rerun.rows[name]) > 0 for name in rerun.tolerance], axis=0)
-        found = f"{np.count_nonzero(other)} of {len(theirs)} rows differ, all of them by rounding"
-        return RowComparison(found, True, self.signed(theirs, rerun), self.gained(functions, rerun.rows))
+            many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
+            return RowComparison(f"{many}, as {self.row(claimed[outside.argmax()])}", False)
+        finding = f"{np.count_nonzero(differing)} of {count} rows differ, all of them by rounding"
+        signed, gained = self.signed(claimed, rerun), self.gained(functions, rerun.rows)
+        return RowComparison(finding, True, signed, gained)
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
         return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
 
-    @staticmethod
-    def outside(theirs: np.ndarray, rerun: Rerun) -> np.ndarray:
-        """Which rows differ by more than their tolerance: bool (N,)."""
-        outside = np.zeros(len(theirs), bool)
-        for name in theirs.dtype.names or ():
-            outside |= _apart(theirs[name], rerun.rows[name]) > rerun.tolerance.get(name, 0)
-        return outside
-
-    def impossible(self, functions: Sequence[Any], theirs: np.ndarray, rerun: Rerun, asked: np.ndarray) -> np.ndarray:
+    def impossible(self, functions: Sequence[Any], claimed: np.ndarray, rerun: Rerun, asked: np.ndarray) -> np.ndarray:
         """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool (N,)."""
-        return np.zeros(len(theirs), bool)
+        return np.zeros(len(claimed), bool)
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
@@ -433,32 +462,32 @@ class Verifier(Generic[E]):
         """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""
         return {"": np.ones(len(rows), bool)}
 
-    def signed(self, theirs: np.ndarray, rerun: Rerun) -> dict[str, np.ndarray]:
+    def signed(self, claimed: np.ndarray, rerun: Rerun) -> dict[str, np.ndarray]:
         """The differences in each column by function, either sign of which may favour the claim.
 
         Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all numbers to one side.
         """
         starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
-        found: dict[str, np.ndarray] = {}
+        arms, signed = self.arms(rerun.rows), {}
         for name, tolerance in rerun.tolerance.items():
-            differences = np.nan_to_num(theirs[name].astype(float) - rerun.rows[name])
+            differences = np.nan_to_num(claimed[name].astype(float) - rerun.rows[name])
             differences[np.abs(differences) <= NEGLIGIBLE * np.asarray(tolerance)] = 0
-            for arm, rows in self.arms(rerun.rows).items():
+            for arm, rows in arms.items():
                 sums = np.add.reduceat(np.where(rows, differences, 0.0), starts)
-                found |= {f"higher {name} {arm}".strip(): sums, f"lower {name} {arm}".strip(): -sums}
-        return found
+                signed[f"higher {name} {arm}".strip()] = sums
+                signed[f"lower {name} {arm}".strip()] = -sums
+        return signed
 
-    def gained(self, functions: Sequence[Any], ours: np.ndarray) -> dict[str, np.ndarray]:
+    def gained(self, functions: Sequence[Any], rows: np.ndarray) -> dict[str, np.ndarray]:
         """The points that each published number gains by the claim, in each of these functions, by place: the numbers
         of the ledger, less those of the ledger with the rows that were found again."""
         ledger, chosen = self.ledger, np.array(sorted(function.index for function in functions))
-        here = np.isin(ledger.rows["function"], chosen)
-        rows = ledger.rows.copy()
-        rows[here] = ours
-        reproduced = type(ledger)(ledger.names, rows, ledger.settings)
-        at = np.searchsorted(self.places(ledger), chosen)
-        claimed, found = self.published(ledger), self.published(reproduced)
-        return {name: points[at] - found[name][at] for name, points in claimed.items()}
+        both = ledger.rows.copy()
+        both[np.isin(both["function"], chosen)] = rows
+        reproduced = self.published(type(ledger)(ledger.names, both, ledger.settings))
+        here = np.searchsorted(self.places(ledger), chosen)
+        claimed = self.published(ledger)
+        return {name: points[here] - reproduced[name][here] for name, points in claimed.items()}
 
     def in_parts(
         self, functions: Sequence[Any], run: Callable[[Any, tqdm], Any]
@@ -469,12 +498,13 @@ class Verifier(Generic[E]):
             yield part, run(part, tqdm(disable=True))
 
 
-def _apart(claimed: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
     """By how much the numbers of a column differ (N,): not if both are unknown, without limit if one is."""
-    apart = np.abs(claimed.astype(float) - found)
-    if claimed.dtype.kind != "f":
-        return np.where(claimed == found, 0, np.maximum(apart, 1))  # a float does not hold all whole numbers
-    return np.where(np.isnan(claimed) & np.isnan(found), 0, np.nan_to_num(apart, nan=np.inf))
+    apart = np.abs(claimed.astype(float) - again)
+    if claimed.dtype.kind != "f":  # a float does not hold all whole numbers
+        return np.where(claimed == again, 0, np.maximum(apart, 1))
+    unknown = np.isnan(claimed) & np.isnan(again)
+    return np.where(unknown, 0, np.nan_to_num(apart, nan=np.inf))
 
 
 # -------------------------------------------------------------------------------------------------------------- results
@@ -482,7 +512,15 @@ def _apart(claimed: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 @checked
 def verify(result: str | os.PathLike, **options: Any) -> Verification:
-    """What `verify_each` yields for one result; raises LedgerError if there is no readable one."""
+    """Check one result.
+
+    Args:
+        result: the JSON file of a result, beside its ledger.
+        options: as of `verify_each`.
+
+    Raises:
+        LedgerError: if there is no readable result.
+    """
     (verification,) = verify_each([result], **options)
     if isinstance(verification, LedgerError):
         raise verification
@@ -500,19 +538,28 @@ def verify_each(
     everything: bool = False,
     seed: Natural | None = None,
 ) -> Iterator[Verification | LedgerError]:
-    """Check result files and the ledgers beside them: scores, labels, model and, by running them again, some functions.
+    """Check results: their scores, labels and model and, by running them again, some functions.
 
-    Yields the checks of each result, or the error if there is no readable one; results of one model share one that is
-    loaded. `model` and `data`: their locations, if not those in the results. `functions`: about how many are run again,
-    by default as many as bound each mean to half a point; or `everything`. `seed`: for a draw of one's own, which
-    otherwise follows from the ledger.
+    Results of one model share one that is loaded.
+
+    Args:
+        results: JSON files of results, each beside its ledger.
+        model: its location, if not that in the results.
+        data: its location, if not that in the results.
+        device: where the model runs.
+        functions: about how many are run again; by default as many as bound each mean to half a point.
+        everything: run all functions again.
+        seed: for a draw of one's own, which otherwise follows from the ledger.
+
+    Yields:
+        The checks of each result, or the error if there is no readable one.
     """
     sessions: dict[tuple, Session] = {}
 
     def session_of(file: Path, settings: Any) -> Session:
         session = Session.again(file, settings, model, device)
-        of_model = session.model, session.revision, session.dtype, session.max_length
-        return sessions.setdefault((*of_model, session.weights, session.pool, session.begin), session)
+        fields = ("model", "revision", "dtype", "max_length", "weights", "pool", "begin")
+        return sessions.setdefault(tuple(getattr(session, name) for name in fields), session)
 
     def again(verifier: Verifier) -> tuple[Criterion, Draw]:
         rng = rng_of(verifier.ledger.digest(), seed)
@@ -531,44 +578,53 @@ def _verified(
     data: Any,
     again: Callable[[Verifier], tuple[Criterion, Draw]],
 ) -> Verification:
-    """The checks of a result. `session_of`: loads the model of a result with these settings; `again`: runs a part of it
-    again."""
-    instrument = registry.instrument(instrument_of(ledger_path(file)) or ATTENTION, ledger_path(file))
-    experiment, verifier = instrument.experiment, instrument.verifier
+    """The checks of a result.
+
+    `session_of`: loads the model of a result with these settings; `again`: runs a part of it again.
+    """
+    path = ledger_path(file)
+    instrument = registry.instrument(instrument_of(path) or ATTENTION, path)
     text = read_text(file)
-    result = experiment.RESULT.from_file(ledger_path(file))
-    made, difference = result.PROVENANCE.of(result.ledger), result.difference(text)
-    found = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
-    checks = [Criterion("scores", difference is None, found)]
-    verification = Verification(checks, of=len(verifier.places(result.ledger)))
+    result = instrument.experiment.RESULT.from_file(path)
+    provenance = result.PROVENANCE.of(result.ledger)
+    settings = provenance.settings
+    total = len(instrument.verifier.places(result.ledger))
+    verification = Verification([_check_scores(result.difference(text))], total=total)
+    checks = verification.checks
     try:
-        place = find_data(file, made.settings) if data is None else data
-        here = experiment.again(made, session_of(file, made.settings), place)
-        ours = here.settings
+        location = find_data(file, settings) if data is None else data
+        experiment = instrument.experiment.again(provenance, session_of(file, settings), location)
+        ours = experiment.settings
     except CodeSyntaxError as error:
         missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
         checks.append(Criterion("model and data", None if missing else False, str(error)))
         return verification
-    session, revision = here.session, made.settings.revision
-    checks += [
-        same("model", revision, revision if session.is_of(revision) else ours.revision, session.named),
-        same("data", _version_and_labels(made.settings), _version_and_labels(ours), data is not None),
-    ]
+    session, revision = experiment.session, settings.revision
+    loaded = revision if session.is_of(revision) else ours.revision
+    checks.append(same("model", revision, loaded, session.named))
+    theirs, here = _version_and_labels(settings), _version_and_labels(ours)
+    checks.append(same("data", theirs, here, data is not None))
     if len(ours.revision) == _COMMIT:
-        check = _check_reference(made.settings.model, ours.revision)
+        check = _check_reference(settings.model, ours.revision)
         checks.append(check)
-        verification.reference = check.found if check.passed else ""
-    against = verifier(file, result, here)
-    if all(check.passed is not None or check.name == REVISION for check in checks):
-        checks += against.unlike()
-    if all(check.passed is not None or check.name == REVISION for check in checks):
-        checks += against.counted()
-        if checks[-1].passed:
-            check, drawn = again(against)
-            checks.append(check)
-            verification.functions, verification.bounds = len(drawn.places), drawn.bounds
-            verification.ledger = result.ledger.digest()
+        verification.reference = check.finding if check.passed else ""
+    verifier = instrument.verifier(file, result, experiment)
+    for step in (verifier.unlike, verifier.counted):
+        if verification.checkable:
+            checks += step()
+    if verification.checkable and checks[-1].passed:
+        check, drawn = again(verifier)
+        checks.append(check)
+        verification.functions, verification.bounds = len(drawn.places), drawn.bounds
+        verification.ledger = result.ledger.digest()
     return verification
+
+
+def _check_scores(difference: str | None) -> Criterion:
+    """Check that the numbers in a file follow from the ledger of a result."""
+    if difference:
+        return Criterion("scores", False, f"numbers differ from the ledger's: {difference}")
+    return Criterion("scores", True, "every number follows from the ledger")
 
 
 def _check_reference(model: str, commit: str) -> Criterion:
@@ -577,17 +633,22 @@ def _check_reference(model: str, commit: str) -> Criterion:
         return Criterion(REVISION, True, model.partition("@")[2])
     try:
         reference = reference_of(model, commit)
-    except Exception as error:  # which one depends on the HTTP client of this version of huggingface_hub
+    except Exception as error:  # which one depends on the HTTP client of huggingface_hub
         reason = " ".join(str(error).split())[:200]
-        return Criterion(REVISION, None, f"the Hub does not say which branch of {model} has {commit}: {reason}")
+        silent = f"the Hub does not say which branch of {model} has {commit}: {reason}"
+        return Criterion(REVISION, None, silent)
     if reference is None:
-        return Criterion(REVISION, False, f"{commit} is on no branch or tag of {model}, as of a pull request")
+        nowhere = f"{commit} is on no branch or tag of {model}, as of a pull request"
+        return Criterion(REVISION, False, nowhere)
     return Criterion(REVISION, True, reference)
 
 
 def rng_of(digest: str, seed: int | None) -> np.random.Generator:
     """The draw of a ledger with this digest, or that of a seed for it."""
-    return np.random.default_rng([*bytes.fromhex(digest), *([] if seed is None else [seed])])
+    entropy = list(bytes.fromhex(digest))
+    if seed is not None:
+        entropy.append(seed)
+    return np.random.default_rng(entropy)
 
 
 def _version_and_labels(settings: Any) -> str:

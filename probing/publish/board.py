@@ -39,7 +39,7 @@ from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, H
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
-from probing.evidence.submission import EARLIER, LARGEST, Submission, Tables, load
+from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
 from probing.stats.hits_file import SUFFIX
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LONGEST = 1800  # seconds to read a repository
+_LONGEST_READ = 1800  # seconds to read a repository
 _MOST_ITEMS = 100_000  # files of a repository that are looked at
 
 LARGEST_LEDGER = 2 * 2**30
@@ -64,8 +64,8 @@ MOST_BYTES = 2 * 10**9
 MOST_LISTED = 10_000
 """The most results of the Hub's own list, and the most benchmarks, that are read."""
 
-_LONGEST_LIST = 300  # seconds
-_ROUNDED = 0.005
+_LONGEST_LISTING = 300  # seconds
+_SAME_VALUE = 0.005
 
 _SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 
@@ -186,7 +186,9 @@ class HubResult(NamedTuple):
     @property
     def agrees(self) -> bool:
         """True if the row sends this value as the result of a task."""
-        return self.row is not None and any(abs(value - self.value) < _ROUNDED for value in task_values(self.row.means))
+        return self.row is not None and any(
+            abs(value - self.value) < _SAME_VALUE for value in task_values(self.row.means)
+        )
 
 
 @dataclass
@@ -220,15 +222,22 @@ def read(
     seed: Natural | None = None,
     benchmark: str | None = None,
 ) -> Board:
-    """Read the entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
+    """Read entries; files that fail a check are left out with the reason.
 
-    Reads the files of hits in the folder `entries` if there is one, otherwise all. `data`: the location of the dataset,
-    from which functions and baselines of entries on it must follow. `verify`: make entries again of the ledgers beside
-    them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`.
-    `benchmark`: the dataset whose own list of results on the Hub is read, too. Files that fail a check are left out
-    with the reason. Raises EntryError for an invalid source, one without such files, or one with too much to read,
-    ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark. EntryError, too, if every
-    file was left out.
+    Args:
+        sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`), of which the files
+            of hits in the folder `entries` are read if there is one, otherwise all.
+        data: the location of the dataset, from which functions and baselines of entries on it must follow.
+        verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
+        device: as of `probing.verify`.
+        seed: as of `probing.verify`.
+        benchmark: the dataset whose own list of results on the Hub is read, too.
+
+    Raises:
+        EntryError: for an invalid source, one without such files or with too much to read; and if every file was left
+            out.
+        ArgumentError: for `verify` without `data`.
+        HubError: for a dataset that is not a benchmark.
     """
     if verify and data is None:
         raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
@@ -243,7 +252,7 @@ def read(
             left_out += refused
             try:
                 paths = list(_paths(folder))
-                size = sum(min(path.lstat().st_size, LARGEST) for path in paths)  # no more is read of one file
+                size = sum(min(path.lstat().st_size, LARGEST_ENTRY) for path in paths)  # no more is read of one file
             except OSError as error:
                 raise EntryError(f"{source} cannot be read: {error}") from error
             if not paths and not refused:
@@ -260,8 +269,8 @@ def read(
                     entry = load(path)
                     if checker and checker.from_data(entry):
                         from_data.add(entry.table)
-                        if verify and (found := _verified(checker, entry, ledger, name)):
-                            verified[name] = found
+                        if verify and (again := _verified(checker, entry, ledger, name)):
+                            verified[name] = again
                     entries.append((name, entry))
                 except EntryError as error:
                     left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
@@ -322,27 +331,30 @@ def _downloaded(source: str, folder: Path) -> _Source:
     from probing.publish.client import fetch
 
     repo, _, revision = source.partition("@")
-    with _reading(repo, _LONGEST) as api:
+    with _reading(repo, _LONGEST_READ) as api:
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
         sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
-        found = {name: size for name, size in sizes.items() if name.endswith(_SUFFIXES)}
-        if any(name.startswith("entries/") for name in found):
-            found = {name: size for name, size in found.items() if name.startswith("entries/")}
-        refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
-        wanted = sorted(found.keys() - refused.keys())
-        _check_amount(source, len(found), sum(found[name] for name in wanted))
+        files = [name for name in sizes if name.endswith(_SUFFIXES)]
+        inside = [name for name in files if name.startswith("entries/")]
+        refused, wanted = [], []
+        for name in sorted(inside or files):
+            if reason := _refused(name, sizes[name]):
+                refused.append(LeftOut(printable(f"{source}/{name}"), reason))
+            else:
+                wanted.append(name)
+        _check_amount(source, len(inside or files), sum(sizes[name] for name in wanted))
         for name in wanted:
-            write(folder / name, fetch(repo, name, commit, found[name]))
+            write(folder / name, fetch(repo, name, commit, sizes[name]))
 
     def ledger(digest: str) -> Path | None:
         name = ledger_file(digest)
         if sizes.get(name, LARGEST_LEDGER + 1) > LARGEST_LEDGER:
             return None
-        with _reading(repo, _LONGEST):
+        with _reading(repo, _LONGEST_READ):
             return write(folder / name, fetch(repo, name, commit, sizes[name]))
 
-    return _Source(folder, source, [LeftOut(printable(f"{source}/{name}"), of) for name, of in refused.items()], ledger)
+    return _Source(folder, source, refused, ledger)
 
 
 @contextlib.contextmanager
@@ -366,7 +378,7 @@ def _refused(name: str, size: int) -> str | None:
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
     if name.endswith(_EARLIER):
         return EARLIER
-    return f"the file is larger than {LARGEST:,} bytes" if size > LARGEST else None
+    return f"the file is larger than {LARGEST_ENTRY:,} bytes" if size > LARGEST_ENTRY else None
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -404,7 +416,7 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
     Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot be reached.
     """
     known = {(row.model.lower(), row.entry.signature): row for row in rows}
-    with _reading(dataset, _LONGEST_LIST) as api:
+    with _reading(dataset, _LONGEST_LISTING) as api:
         benchmarks = {info.id for info in islice(api.list_datasets(benchmark=True), MOST_LISTED)}
         if dataset not in benchmarks:
             raise HubError(
@@ -412,17 +424,14 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
                 "leave out --benchmark, or ask the Hub to list it"
             )
         listed = api.get_dataset_leaderboard(dataset, base_model_only=False)[:MOST_LISTED]
-        return [
-            HubResult(
-                int(one.rank),
-                printable(str(one.model_id)),
-                _value(dataset, one.value),
-                one.verified is True,
-                printable(notes := str(one.notes or "")),
-                known.get((str(one.model_id).lower(), notes.partition(";")[0])),
-            )
-            for one in listed
-        ]
+        results = []
+        for result in listed:
+            model, notes = str(result.model_id), str(result.notes or "")
+            row = known.get((model.lower(), notes.partition(";")[0]))
+            value, badge = _value(dataset, result.value), result.verified is True
+            names = printable(model), printable(notes)
+            results.append(HubResult(int(result.rank), names[0], value, badge, names[1], row))
+        return results
 
 
 def _value(dataset: str, value: object) -> float:
@@ -485,9 +494,11 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
         by_model: dict[tuple[str, str], list[BoardRow]] = {}
         for row in sorted(of_table, key=lambda row: row.file):
             by_model.setdefault(row.identity, []).append(row)
-        kept = [row for of_model in by_model.values() for row in _kept(of_model, left_out)]
-        kept.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))
-        tables.append(BoardTable(name, kept, _ranks_of(kept)))
+        shown: list[BoardRow] = []
+        for of_model in by_model.values():
+            shown += _shown(of_model, left_out)
+        shown.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))
+        tables.append(BoardTable(name, shown, _ranks_of(shown)))
     configs = list(CONFIGS)
     tables.sort(
         key=lambda table: (table.instrument, configs.index(table.settings.config), -len(table.rows), table.name)
@@ -495,15 +506,15 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     return tables, left_out
 
 
-def _kept(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
+def _shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
     """Those rows of one model and revision that a table shows."""
-    shown = [row for row in rows if row.verified]
+    verified = [row for row in rows if row.verified]
     for row in rows:
-        if shown and not row.verified:
-            why = f"the same model and revision as {shown[0].file}, which this board verified"
+        if verified and not row.verified:
+            why = f"the same model and revision as {verified[0].file}, which this board verified"
             left_out.append(LeftOut(row.file, why))
     numbers: dict[str, BoardRow] = {}
-    for row in shown or rows:
+    for row in verified or rows:
         first = numbers.setdefault(row.entry.numbers, row)
         if first is not row:
             why = f"the same model, revision and numbers as {first.file}"
@@ -528,17 +539,19 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
         by_numbers[row.entry.table + row.entry.numbers].add(row.model.casefold())
         for digest in row.entry.digests.values():
             by_ledger[digest].add(row.model.casefold())
-    found = []
+    remarked = []
     for row in rows:
-        of_ledgers = set.union(*(by_ledger[digest] for digest in row.entry.digests.values()))
-        alike = (
-            ("the ledger", of_ledgers),
-            ("the numbers", by_numbers[row.entry.table + row.entry.numbers]),
-            ("a name like that", by_name[_alike(row.model, bare)]),
-        )
-        remarks = [(what, sorted(names - {row.model.casefold()})) for what, names in alike]
-        found.append(row.remarked(f"{what} of {_first(names)}" for what, names in remarks if names))
-    return found
+        alike = {
+            "the ledger": set.union(*(by_ledger[digest] for digest in row.entry.digests.values())),
+            "the numbers": by_numbers[row.entry.table + row.entry.numbers],
+            "a name like that": by_name[_alike(row.model, bare)],
+        }
+        remarks = []
+        for what, names in alike.items():
+            if others := sorted(names - {row.model.casefold()}):
+                remarks.append(f"{what} of {_first(others)}")
+        remarked.append(row.remarked(remarks))
+    return remarked
 
 
 def _alike(name: str, bare: Collection[str]) -> str:
@@ -565,5 +578,5 @@ def folded(name: str) -> str:
 
 def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int]]]:
     measures = list(rows[0].means)
-    ranked = [ranks(np.stack([row.shares[place] for row in rows])) for place in range(len(measures))]
+    ranked = [ranks(np.stack(shares)) for shares in zip(*(row.shares for row in rows))]
     return [dict(zip(measures, of_row)) for of_row in zip(*ranked)]

@@ -34,7 +34,7 @@ MOST_WAITING = 600
 
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
-_UNREADABLE = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
+_NOT_A_HUB = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
 """Exceptions of `huggingface_hub` for an answer that is not JSON, or not a Hub's JSON."""
 
 Answer = TypeVar("Answer")
@@ -98,11 +98,11 @@ class Upload:
 
     def commit(self, api: HfApi, message: str, stale: Iterable[str] = (), **more: Any) -> CommitInfo:
         """Commit the files, and delete `stale` ones; `more`: as of `create_commit`."""
-        contents = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
-        operations: list[CommitOperationAdd | CommitOperationDelete] = [
-            *(CommitOperationAdd(path, content) for path, content in contents.items()),
-            *map(CommitOperationDelete, sorted(stale)),
-        ]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = []
+        for path, content in self.files.items():
+            data = content.encode() if isinstance(content, str) else content
+            operations.append(CommitOperationAdd(path, data))
+        operations += map(CommitOperationDelete, sorted(stale))
         return retry_when_rate_limited(
             lambda: api.create_commit(self.repo, operations, commit_message=message, repo_type=self.kind, **more)
         )
@@ -153,7 +153,7 @@ def plain_errors(repo: str) -> Iterator[None]:
         yield
     except CodeSyntaxError:
         raise
-    except (hub_errors.HTTPError, OSError, RuntimeError, ValueError, *_UNREADABLE) as error:
+    except (hub_errors.HTTPError, OSError, RuntimeError, ValueError, *_NOT_A_HUB) as error:
         # RuntimeError: uploads of large files, and hf_xet
         message = _message(error, repo)
         token = get_token()
@@ -178,7 +178,7 @@ def _message(error: BaseException, repo: str) -> str:
             return _refusal(reason, repo)
         if isinstance(reason, hub_errors.HTTPError):
             return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
-    if isinstance(error, _UNREADABLE):
+    if isinstance(error, _NOT_A_HUB):
         return (
             f"{constants.ENDPOINT} does not answer like a Hub about {repo} ({type(error).__name__}: {error}): try "
             "again later, and check that HF_ENDPOINT is right and no proxy interferes"

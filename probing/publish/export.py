@@ -30,7 +30,7 @@ from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RESTORED, RULE, K
 from probing.evidence.gather import by_instrument, find, of_file, submission_of
 from probing.evidence.submission import Submission, instead_of_board, load
-from probing.evidence.submission_attention import AttentionSubmission, Cell
+from probing.evidence.submission_attention import AttentionSubmission, MeanCell
 from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.masking.hits import T1
 from probing.runs.ledger_file import ATTENTION, MASKING
@@ -38,7 +38,7 @@ from probing.stats.hits import PERCENT
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate
 
-FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
+EXPORT_FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 """Between those who evaluated and those who made the model, in the terms of the store."""
@@ -47,7 +47,7 @@ SCHEMA = "0.3.0"
 
 TABLE = "results.csv"
 
-_HEADLINE: Cell = (HELD_OUT, RULE, K)
+_HEADLINE: MeanCell = (HELD_OUT, RULE, K)
 _BOUNDS = {"percent": (0, 100), "nats": ("-Infinity", 0)}
 _PARQUET = "PAR1"
 _MARK = 10  # so many characters tell our files from foreign ones
@@ -89,10 +89,10 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
 
 
 class Instance(NamedTuple):
-    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one function, at `place` in the
-    split; `number`: the id of the number that it belongs to."""
+    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one `function`, by its place in
+    the split; `number`: the id of the number that it belongs to."""
 
-    place: int
+    function: int
     number: str
     share: float
     asked: int
@@ -108,18 +108,26 @@ def export(
     organization: str | None = None,
     relationship: str = "third_party",
 ) -> list[Path]:
-    """Write `results` into the folder `output`; return the files.
+    """Write results for other tools.
 
-    `results`: files or folders of `probe`, for test and validation, and of `mask`; or files of hits.
-    `data`: the dataset, if not the one in the results. `format`: `entry`, the file of hits that boards
-    read; `csv`, one file with a row for each number; `every-eval-ever`, for which `organization` says
-    who evaluated, and `relationship`, one of RELATIONSHIPS, how they are related to the makers of the
-    model.
+    Args:
+        results: files or folders of `probe`, for test and validation, and of `mask`; or files of hits.
+        output: the folder to write to.
+        format: `entry`, the file of hits that boards read; `csv`, one file with a row for each number; or
+            `every-eval-ever`.
+        data: the dataset, if not the one in the results.
+        organization: who evaluated, for `every-eval-ever`.
+        relationship: one of RELATIONSHIPS, to the makers of the model.
 
-    Raises ArgumentError for other formats and relationships, or no organization; LedgerError and EntryError for results
-    that are damaged, partial, of controls or of other instruments, and for a foreign file where one would be written.
+    Returns:
+        The files.
+
+    Raises:
+        ArgumentError: for other formats and relationships, or no organization.
+        LedgerError: for damaged results, those of other instruments, and a foreign file where one would be written.
+        EntryError: for partial results and those of controls.
     """
-    for name, value, known in (("format", format, FORMATS), ("relationship", relationship, RELATIONSHIPS)):
+    for name, value, known in (("format", format, EXPORT_FORMATS), ("relationship", relationship, RELATIONSHIPS)):
         if value not in known:
             raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(known)}")
     if format == EVERY_EVAL_EVER and not organization:
@@ -190,14 +198,14 @@ def numbers(entry: Submission) -> Iterator[Number]:
                 yield _masked(outcome, t1, t0, arms.effect, node_type=name)
 
 
-def _uas(cell: Cell, *scores: Estimate, **best_head: str) -> Number:
+def _uas(cell: MeanCell, *scores: Estimate, **best_head: str) -> Number:
     """The number of a mean, or of a relation, with its `best_head`."""
     mean, rule, k = cell
     parameters = {"protocol": mean, "rule": rule, "k": k, **best_head}
     return Number(_id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", *scores)
 
 
-def _id_of(cell: Cell, relation: str | None = None) -> str:
+def _id_of(cell: MeanCell, relation: str | None = None) -> str:
     parts = cell if relation is None else (*cell, relation)
     return ".".join(parts).replace(", ", "-")
 
@@ -266,8 +274,11 @@ def for_store(entry: Submission, organization: str, relationship: str, now: int)
     shared = {"schema_version": SCHEMA, "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}"}
     measured = list(numbers(entry))
     called = {number.id: f"{benchmark}.{settings.config}.{number.id}" for number in measured}
-    lines = [_instance(entry, one, called[one.number]) | shared for one in instances(entry)]
-    samples = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+    lines = []
+    for instance in instances(entry):
+        record = _instance(entry, instance, called[instance.number]) | shared
+        lines.append(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+    samples = "".join(lines)
     record = {
         **shared,
         "retrieved_timestamp": str(now),
@@ -373,14 +384,14 @@ def _texts(values: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _instance(entry: Submission, one: Instance, name: str) -> dict[str, object]:
+def _instance(entry: Submission, instance: Instance, name: str) -> dict[str, object]:
     settings = entry.settings
-    sample = f"{settings.data}/{settings.config}/{settings.split}/{one.place}"
-    share = float(np.round(one.share, 6))
+    sample = f"{settings.data}/{settings.config}/{settings.split}/{instance.function}"
+    share = float(np.round(instance.share, 6))
     return {
         "model_id": settings.model,
         "evaluation_name": name,
-        "evaluation_result_id": one.number,
+        "evaluation_result_id": instance.number,
         "sample_id": sample,
         "sample_hash": hashlib.sha256(sample.encode()).hexdigest(),
         "interaction_type": "single_turn",
@@ -388,5 +399,5 @@ def _instance(entry: Submission, one: Instance, name: str) -> dict[str, object]:
         "output": {"raw": [str(share)]},
         "answer_attribution": [],
         "evaluation": {"score": share, "is_correct": share == 1},
-        "metadata": {"asked": str(one.asked)},
+        "metadata": {"asked": str(instance.asked)},
     }

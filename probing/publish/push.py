@@ -71,10 +71,15 @@ class Push(Upload):
 
 @checked
 def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
-    """The upload of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME), with tasks of
-    lm-eval for its minimal pairs.
+    """Plan the upload of a dataset, with tasks of lm-eval for its minimal pairs.
 
-    Raises DatasetError for a folder that `codesyntax_dataset.check` rejects, HubError for an invalid name.
+    Args:
+        folder: what `codesyntax build` wrote.
+        repo: the dataset repository, USER/NAME.
+
+    Raises:
+        DatasetError: for a folder that `codesyntax_dataset.check` rejects.
+        HubError: for an invalid name.
     """
     from codesyntax_dataset import metadata
     from codesyntax_dataset.check import checked_files
@@ -86,9 +91,13 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
 
 @checked
 def push_metric(repo: str) -> Push:
-    """The upload of an installed metric to the Space `repo`, for `evaluate.load(repo)`.
+    """Plan the upload of an installed metric, for `evaluate.load(repo)`.
 
-    The name of the Space says which: `evaluate` looks for a script of this name. Raises HubError for other names.
+    Args:
+        repo: the Space, USER/NAME; its name says which metric, because `evaluate` looks for a script of this name.
+
+    Raises:
+        HubError: for other names.
     """
     check_repo(repo)
     name = repo.split("/")[1]

@@ -52,7 +52,7 @@ from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.settings import Settings
 
-FILE = ".eval_results/codesyntax.yaml"
+RESULTS_FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
 
 _DESCRIPTION = (
@@ -92,7 +92,7 @@ class _Result(NamedTuple):
         return self.read["test"].settings
 
     @property
-    def both(self) -> list[tuple[Path, AnyResult]]:
+    def by_file(self) -> list[tuple[Path, AnyResult]]:
         """The files, each with its result."""
         return [(self.files[split], result) for split, result in self.read.items()]
 
@@ -106,8 +106,11 @@ class PullRequest(Upload):
     def text(self) -> str:
         """Its repository and title, and its texts in full."""
         where = f"pull request on the {self.kind} {self.repo}: {self.title}"
-        files = {path: of if isinstance(of, str) else f"{len(of):,} bytes" for path, of in self.files.items()}
-        return "\n".join([where, *(f"--- {path}\n{content}" for path, content in files.items())])
+        lines = [where]
+        for path, content in self.files.items():
+            text = content if isinstance(content, str) else f"{len(content):,} bytes"
+            lines.append(f"--- {path}\n{text}")
+        return "\n".join(lines)
 
     def open(self) -> str:
         """Open it and return its address, or say why there is nothing to open.
@@ -120,9 +123,9 @@ class PullRequest(Upload):
             api = client()
             if already := _opened(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
-            made = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
-            assert made.pr_url  # a pull request was asked for
-            return made.pr_url
+            commit = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
+            assert commit.pr_url  # a pull request was asked for
+            return commit.pr_url
 
 
 @checked
@@ -137,35 +140,44 @@ def submission(
     device: str | None = None,
     dry_run: bool = False,
 ) -> list[PullRequest]:
-    """The pull requests that submit `results`, after all checks have passed.
+    """Check results, and plan the pull requests that submit them.
 
-    `results`: files or folders of attention probes, as in `find`, and of masking. Of several models, `model` says
-    which.
+    Args:
+        results: files or folders of attention probes, as in `find`, and of masking; of several models, `model` says
+            which.
+        model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in RESULTS_FILE.
+        dataset: the dataset on the Hub with the labels of the results.
+        source_url: a page with more about them; by default the board's.
+        model_index: put them in the model's card in the older format, too.
+        board: a dataset repository that gets the submissions, also of results that are of no task.
+        device: for running them again.
+        dry_run: do without the Hub: the data and the model are those of the results, and files have neither the
+            dataset's commit nor what is there already.
 
-    `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
-    in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
-    page with more about them; by default the board's. `board`: a dataset repository that gets the submissions, also of
-    results that are of no task. `device`: for running them again. `dry_run`: do without the Hub: the data and the model
-    are those of the results, and files have neither the dataset's commit nor what is there already.
+    Returns:
+        One pull request for each repository.
 
-    Raises LedgerError for results that fail a check, EntryError for what a board would reject, HubError if the
-    Hub cannot be reached.
+    Raises:
+        LedgerError: for results that fail a check.
+        EntryError: for what a board would reject.
+        HubError: if the Hub cannot be reached.
     """
     for repo in (model, dataset, *([board] if board else [])):
         check_repo(repo)
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
-    found = _complete(results, model)
+    complete = _complete(results, model)
     commit: str | None = None
     if dry_run:
-        folders = [Path(find_data(one.files["test"], one.settings)) for one in found]
+        folders = [Path(find_data(run.files["test"], run.settings)) for run in complete]
     else:
         commit, data = _dataset_on_the_hub(dataset)
-        folders = [data] * len(found)
-    for one, folder in zip(found, folders):
-        for result in one.read.values():
+        folders = [data] * len(complete)
+    entries = []
+    for run, folder in zip(complete, folders):
+        for result in run.read.values():
             _check_labels(result, dataset, folder)
-    entries = [submission_of_results(one.read, one.files, folder) for one, folder in zip(found, folders)]
+        entries.append(submission_of_results(run.read, run.files, folder))
     headlines = _headlines(entries)
     known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
     tasks = {task: headline for task, headline in headlines.items() if task in known}
@@ -175,12 +187,16 @@ def submission(
             f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
             f"{DIRECTION}"
         )
-    for place, (one, folder) in enumerate(zip(found, folders)):
-        where = None if dry_run else _model_on_the_hub(one.settings, model)
-        again = [_run_again(file, result, where, folder, device, dry_run) for file, result in one.both]
-        verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
-        entries[place] = entries[place].claiming(verified)
-    title, api = _title(model, found), None if dry_run else client()
+    for number, (run, folder) in enumerate(zip(complete, folders)):
+        location = None if dry_run else _model_on_the_hub(run.settings, model)
+        functions = total = 0
+        for file, result in run.by_file:
+            verification = _run_again(file, result, location, folder, device, dry_run)
+            functions += verification.functions
+            total += verification.total
+        verified = Verified.model_validate({"functions": functions, "of": total})
+        entries[number] = entries[number].claiming(verified)
+    title, api = _title(model, complete), None if dry_run else client()
     if board and source_url is None:
         source_url = f"{constants.ENDPOINT}/datasets/{board}"
     ours = [
@@ -199,7 +215,9 @@ def submission(
     requests = []
     if tasks:
         with plain_errors(model):
-            files: dict[str, str | bytes] = {FILE: _merged(_text(api, model, FILE), eval_result_entries_to_yaml(ours))}
+            files: dict[str, str | bytes] = {
+                RESULTS_FILE: _merged(_text(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours))
+            }
             if model_index:
                 card = _text(api, model, "README.md")
                 files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
@@ -207,15 +225,29 @@ def submission(
     if board:
         with plain_errors(board):
             files = {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries}
-            files |= {ledger_file(of.ledger.digest()): _content(of.ledger) for one in found for of in one.read.values()}
+            for run in complete:
+                for result in run.read.values():
+                    files[ledger_file(result.ledger.digest())] = _content(result.ledger)
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
 
 @checked
 def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
-    """Close the pull requests that this user opened for these results; return their addresses."""
-    title = _title(model, _found(results, model))
+    """Close the pull requests that this user opened for these results.
+
+    Args:
+        results: as of `submission`.
+        model: the repository of the model.
+        board: that of the board, if submissions were sent to one.
+
+    Returns:
+        The addresses of those that were closed.
+
+    Raises:
+        HubError: if the Hub cannot be reached.
+    """
+    title = _title(model, _results_of(results, model))
     closed = []
     for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
         check_repo(repo)
@@ -232,7 +264,7 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
+def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
     """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
     with the name of its repository.
 
@@ -241,17 +273,17 @@ def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Resul
     others = by_instrument(results)
     left = others.pop(ATTENTION)
     probed = find(left) if left or not any(others.values()) else []
-    found = [_Result(one.files, {"test": one.test, "validation": one.validation}) for one in probed]
+    runs = [_Result(pair.files, {"test": pair.test, "validation": pair.validation}) for pair in probed]
     masked = others.pop(MASKING)
     for name, files in others.items():
         if files:
             raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
-    found += [_Result({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
-    names = sorted({one.settings.model for one in found})
+    runs += [_Result({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
+    names = sorted({run.settings.model for run in runs})
     if len(names) < 2:
-        return found
+        return runs
     meant = {model.lower(), model.lower().rpartition("/")[2]}
-    if chosen := [one for one in found if one.settings.model.lower() in meant]:
+    if chosen := [run for run in runs if run.settings.model.lower() in meant]:
         return chosen
     raise LedgerError(f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model")
 
@@ -262,10 +294,10 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     Raises LedgerError for controls, partial runs, functions or masks other than those of a task, several precisions,
     and two results for one task.
     """
-    found = _found(results, model)
+    runs = _results_of(results, model)
     seen: dict[str, Path] = {}
-    for one in found:
-        for file, result in one.both:
+    for run in runs:
+        for file, result in run.by_file:
             settings = result.settings
             if settings.instead:
                 raise LedgerError(
@@ -276,16 +308,16 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")
             _check_settings(file, settings)
             _check_skips(file, result.skips)
-        task = _first_task(one.settings)
+        task, file = _first_task(run.settings), run.files["test"]
         if task in seen:
-            raise LedgerError(f"{seen[task]} and {one.files['test']} are both for {task}: name one of them")
-        seen[task] = one.files["test"]
-    precisions = {one.settings.dtype for one in found if not isinstance(one.settings, MaskSettings)}
+            raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
+        seen[task] = file
+    precisions = {run.settings.dtype for run in runs if not isinstance(run.settings, MaskSettings)}
     if len(precisions) > 1:
         raise LedgerError(
             f"results of different precisions, {' and '.join(sorted(precisions))}: submit results of one precision"
         )
-    return found
+    return runs
 
 
 def _first_task(settings: AnySettings) -> str:
@@ -309,11 +341,16 @@ def _check_settings(file: Path, settings: AnySettings) -> None:
     if isinstance(settings, MaskSettings):
         expected = {**MASK_SETTINGS, "node_types": language_of(settings.config).node_types, "split": "test"}
     for name, value in expected.items():
-        if (made := getattr(settings, name, value)) != value:
+        claimed = getattr(settings, name, value)
+        if claimed != value:
             option = f"--{name.replace('_', '-')}"
-            told, asked = (" ".join(of) if isinstance(of, tuple) else str(of) for of in (made, value))
-            needed = f"{option} {asked}" if asked else f"no {option}"
-            raise LedgerError(f"{file} was made with {option} {told}, but a task needs {needed}: run it again so")
+            needed = f"{option} {_as_argument(value)}" if value else f"no {option}"
+            used = f"{option} {_as_argument(claimed)}"
+            raise LedgerError(f"{file} was made with {used}, but a task needs {needed}: run it again so")
+
+
+def _as_argument(value: Any) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
@@ -341,11 +378,11 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
 def _check_labels(result: AnyResult, dataset: str, data: Path | str) -> None:
     settings = result.settings
     functions, name = load_functions(data, settings.config, settings.split)
-    told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
+    claimed = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
     here = f"version {name.rpartition('@')[2]}, labels {label_digest(functions)}"
-    if told != here:
+    if claimed != here:
         raise LedgerError(
-            f"the result is of {settings.config}/{settings.split} in {told}, but {dataset} has {here}: "
+            f"the result is of {settings.config}/{settings.split} in {claimed}, but {dataset} has {here}: "
             "run it with the dataset that is on the Hub"
         )
     skipped = sum(result.skips.values())
@@ -451,8 +488,9 @@ def _run_again(
 ) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
-        said = "was run again and gave other numbers" if verification.verdict == REJECTED else UNCHECKED
-        raise LedgerError(f"{file} {said} ({verification.reason})")
+        rejected = verification.verdict == REJECTED
+        why = "was run again and gave other numbers" if rejected else UNCHECKED
+        raise LedgerError(f"{file} {why} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
     return verification
@@ -461,19 +499,20 @@ def _run_again(
 # ---------------------------------------------------------------------------------------------------------- the files
 
 
-def _title(model: str, found: list[_Result]) -> str:
+def _title(model: str, runs: list[_Result]) -> str:
     """The same for the same results, so that pull requests are found again."""
-    signatures = sorted(result.signature for one in found for result in one.read.values())
-    return f"CodeSyntax results of {model} [{hashlib.sha256(''.join(signatures).encode()).hexdigest()[:8]}]"
+    signatures = sorted(result.signature for run in runs for result in run.read.values())
+    digest = hashlib.sha256("".join(signatures).encode()).hexdigest()
+    return f"CodeSyntax results of {model} [{digest[:8]}]"
 
 
 def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
     """The open pull requests of this user with this title."""
     user = api.whoami()["name"]
     return [
-        found
-        for found in api.get_repo_discussions(repo, author=user, repo_type=kind)
-        if found.is_pull_request and (found.author, found.title, found.status) == (user, title, "open")
+        request
+        for request in api.get_repo_discussions(repo, author=user, repo_type=kind)
+        if request.is_pull_request and (request.author, request.title, request.status) == (user, title, "open")
     ]
 
 
@@ -512,14 +551,16 @@ def _text(api: HfApi | None, model: str, path: str) -> str | None:
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
-    """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are.
+    """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay as they are.
 
     What is there already, but for its date, keeps it: the same results are sent once.
     """
-    there_now, tasks = _results(there), [_task(of) for of in ours]
-    kept = [of for of in there_now if _task(of) not in tasks]
-    dated = [next((of for of in there_now if _undated(of) == _undated(one)), one) for one in ours]
-    return yaml.safe_dump([*kept, *dated], sort_keys=False, allow_unicode=True, width=10**6)
+    there_now, tasks = _results(there), [_task(result) for result in ours]
+    merged = [result for result in there_now if _task(result) not in tasks]
+    for result in ours:
+        same = [other for other in there_now if _undated(other) == _undated(result)]
+        merged += same[:1] or [result]
+    return yaml.safe_dump(merged, sort_keys=False, allow_unicode=True, width=10**6)
 
 
 def _undated(result: dict[str, Any]) -> dict[str, Any]:
@@ -534,15 +575,17 @@ def _results(text: str | None) -> list[dict[str, Any]]:
     if text is None:
         return []
     try:
-        found = yaml.safe_load(text) or []
-        if not isinstance(found, list) or any(not {"id", "task_id"} <= of["dataset"].keys() for of in found):
-            raise ValueError("expected a list of results, each with its dataset and task")
+        results = yaml.safe_load(text) or []
+        if not isinstance(results, list):
+            raise ValueError("expected a list of results")
+        if any(not {"id", "task_id"} <= result["dataset"].keys() for result in results):
+            raise ValueError("expected results, each with its dataset and task")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise HubError(
-            f"{FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
+            f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
         ) from error
-    return found
+    return results
 
 
 def _card(
@@ -576,9 +619,13 @@ def _card(
         if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block
             raise ValueError("it is not between two lines ---, the first of which begins the file")
         assert isinstance(card.data, ModelCardData)
-        kept = [of for of in card.data.eval_results or [] if (of.dataset_type, of.metric_name) not in replaced]
+        others = [
+            result
+            for result in card.data.eval_results or []
+            if (result.dataset_type, result.metric_name) not in replaced
+        ]
         card.data.model_name = card.data.model_name or model.split("/")[1]
-        card.data.eval_results = [*kept, *ours]
+        card.data.eval_results = [*others, *ours]
         return card.content
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise HubError(

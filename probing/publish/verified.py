@@ -35,11 +35,11 @@ def ledger_file(digest: str) -> str:
 
 
 class RunAgain(NamedTuple):
-    """How many `functions` a board ran again, and `of` how many, with the weights of which branch or tag (`reference`),
-    empty for a model that is not on the Hub."""
+    """How many `functions` a board ran again, of how many in `total`, with the weights of which branch or tag
+    (`reference`), empty for a model that is not on the Hub."""
 
     functions: int
-    of: int
+    total: int
     reference: str
 
 
@@ -84,7 +84,9 @@ class Checker:
 
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             try:
-                read = {split: _read(entry, split, digest, ledger(digest)) for split, digest in entry.digests.items()}
+                read = {}
+                for split, digest in entry.digests.items():
+                    read[split] = _read(entry, split, digest, ledger(digest))
                 files = {split: result.save(folder) for split, result in read.items()}
                 remade = submission_of_results(read, files, self.data)
             except (LedgerError, DatasetError):
@@ -93,24 +95,26 @@ class Checker:
                 raise EntryError(f"refuted: {error}") from error
             if other := entry.difference(remade):
                 raise EntryError(f"refuted: {other} does not follow from its ledgers")
-            from probing.evidence.verify import (
-                REJECTED,
-                Verification,
-                verify_each,
-            )  # it imports torch, which takes seconds
+            return self._run_again([*files.values()])
 
-            found = []
-            for verification in verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed):
-                if isinstance(verification, LedgerError):
-                    raise verification
-                found.append(verification)
-        together = Verification([check for one in found for check in one.checks])
-        if together.verdict == REJECTED:
+    def _run_again(self, files: list[Path]) -> RunAgain:
+        """Run a part of results again; raises as `again` does."""
+        from probing.evidence import verify  # it imports torch, which takes seconds
+
+        together = verify.Verification([])
+        options = {"data": self.data, "device": self._device, "seed": self._seed}
+        for verification in verify.verify_each(files, **options):
+            if isinstance(verification, LedgerError):
+                raise verification
+            together.checks += verification.checks
+            together.functions += verification.functions
+            together.total += verification.total
+            together.reference = verification.reference
+        if together.verdict == verify.REJECTED:
             raise EntryError(f"refuted: {together.reason}")
         if not together.accepted:
             raise LedgerError(together.reason)
-        functions, of = (sum(getattr(each, name) for each in found) for name in ("functions", "of"))
-        return RunAgain(functions, of, found[0].reference)
+        return RunAgain(together.functions, together.total, together.reference)
 
 
 def submission_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Submission:
@@ -131,7 +135,8 @@ def _read(entry: Submission, split: str, digest: str, file: Path | None) -> Any:
     result = INSTRUMENTS[entry.instrument].result.from_file(file)
     if result.ledger.digest() != digest:
         raise LedgerError(f"the ledger {digest} is another one")
-    theirs, ours = (of.model_dump(mode="json", exclude={"split", "labels"}) for of in (entry.settings, result.settings))
+    settings = (entry.settings, result.settings)
+    theirs, ours = (each.model_dump(mode="json", exclude={"split", "labels"}) for each in settings)
     if theirs != ours or result.settings.split != split:
         raise EntryError(f"the ledger {digest} is of {result.settings.model}, with other settings")
     return result

@@ -51,7 +51,7 @@ from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
-TITLE = "CodeSyntax board"
+BOARD_TITLE = "CodeSyntax board"
 
 _MASKING = "masking.csv"
 
@@ -66,11 +66,11 @@ INTERVALS = "Percent with 95 % intervals."
 _BASELINES = (BEST_BASELINE, *BASELINES[:-1])
 """The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
 
-_OURS = {
+_BOARD_FILES = {
     "README.md": "made by `codesyntax board`",
     "board.csv": "board,config,direction,",
-    "board.md": f"# {TITLE}\n",
-    "index.html": f"<title>{TITLE}</title>",
+    "board.md": f"# {BOARD_TITLE}\n",
+    "index.html": f"<title>{BOARD_TITLE}</title>",
 }
 """The files of any board, and a text in each that identifies it."""
 
@@ -90,10 +90,19 @@ It was made by `codesyntax board` from {source}: [the page](index.html), [its ta
 
 
 def save(board: Board, output: str | os.PathLike) -> Path:
-    """Write the page, a page for each model, `board.md`, CSV files and the Space's `README.md`; return the page's path.
+    """Write the page, a page for each model, `board.md`, CSV files and the Space's `README.md`.
 
-    An existing board is replaced; other files are kept. Raises LedgerError, before anything is written, if a file of
-    one of these names exists that `save` did not write.
+    An existing board is replaced; other files are kept.
+
+    Args:
+        board: what `probing.publish.board.read` returns.
+        output: the folder to write to.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        LedgerError: before anything is written, if a file of one of these names exists that `save` did not write.
     """
     output = Path(output)
     check_place(output)
@@ -109,7 +118,7 @@ def save(board: Board, output: str | os.PathLike) -> Path:
 
 def _ours() -> dict[str, str]:
     """The files of all boards, also those on instruments other than attention."""
-    return _OURS | {_MASKING: "board,config,data,labels,"}
+    return _BOARD_FILES | {_MASKING: "board,config,data,labels,"}
 
 
 def check_place(output: str | os.PathLike) -> None:
@@ -138,11 +147,11 @@ def document(board: Board) -> Report:
     files = {"board.csv": _scores(board).to_csv()}
     files |= {_MASKING: _masked_scores(masked).to_csv()} if masked else {}
     csv = " and ".join(files)
-    files["README.md"] = _SPACE.format(title=TITLE, about=about, source=source, csv=csv)
+    files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
     return Report(
         command="board",
         source=source,
-        title=TITLE,
+        title=BOARD_TITLE,
         sections=[
             *(_models(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
@@ -214,8 +223,8 @@ def _status(row: BoardRow) -> list[str]:
     """
     verified = "claimed"
     if row.verified:
-        functions, of, reference = row.verified
-        verified = f"{functions:,} of {of:,}" + (f", {printable(reference)}" if reference else "")
+        functions, total, reference = row.verified
+        verified = f"{functions:,} of {total:,}" + (f", {printable(reference)}" if reference else "")
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
@@ -229,7 +238,7 @@ def _origin(
 ) -> Table:
     """A row's settings, digests and file."""
     entry, claimed = row.entry, row.entry.verified
-    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again"
+    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
     on_read = ", ".join(f"{name} {score:.1f}" for name, score in entry.on_read.items())
     facts = {
         "signature": entry.signature,
@@ -253,8 +262,8 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count) or "none"
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
+def _count(number: int, noun: str, plural: str) -> str:
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def _left_out(board: Board) -> Section:
@@ -449,8 +458,11 @@ def _on_hub(board: Board) -> Section:
     columns = [Column("rank", RANK), Column("model", NAME), Column("value", SCORE), Column("badge")]
     columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
     badges = {True: "verified by the Hub's jobs", False: "sent by somebody"}
-    rows = [[one.rank, one.model, one.value, badges[one.badge], _evidence(one), one.notes] for one in board.on_hub]
-    missing = sum(not one.agrees for one in board.on_hub)
+    rows = [
+        [result.rank, result.model, result.value, badges[result.badge], _evidence(result), result.notes]
+        for result in board.on_hub
+    ]
+    missing = sum(not result.agrees for result in board.on_hub)
     text = (
         f"The Hub lists {_count(len(rows), 'result', 'results')}. Nothing on this board supports {missing} of them: "
         "the model has no entry with that signature, or its entry has another number."

@@ -30,7 +30,7 @@ from probing.stats.hits import PERCENT, Columns, Group, Hits, Measure
 
 SUFFIX = ".hits.parquet"
 
-_METADATA = b"codesyntax"
+_METADATA_KEY = b"codesyntax"
 _NAMES = "hits"
 _PLACE = ("table", "group", "cluster")
 _KEYS = (*_PLACE, "n")
@@ -46,8 +46,8 @@ _WRITTEN: Any = {
     "write_statistics": False,
     "store_schema": False,
 }
-_LARGEST_HEADER = 2**20
-_UNREADABLE = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError)
+_LARGEST_METADATA = 2**20
+_NOT_PARQUET = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 class Layout(NamedTuple):
@@ -87,7 +87,7 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, **_WRITTEN) as writer:
         writer.write_table(table, row_group_size=len(table))
-        writer.add_key_value_metadata({_METADATA: text})
+        writer.add_key_value_metadata({_METADATA_KEY: text})
     return file.getvalue()
 
 
@@ -124,10 +124,10 @@ class HitsFile:
         """Raises EntryError for bytes that are no such file."""
         try:
             metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
-            header = metadata[_METADATA]
-        except _UNREADABLE as error:
+            header = metadata[_METADATA_KEY]
+        except _NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
-        about = parse(header, _LARGEST_HEADER)
+        about = parse(header, _LARGEST_METADATA)
         if not isinstance(about, dict):
             raise EntryError(f"the metadata of the file are {shown(about)}, expected an object")
         return cls(data, about, about.pop(_NAMES, None))
@@ -145,7 +145,7 @@ class HitsFile:
             if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
                 raise ValueError("names of groups that are not in order")
             columns = _read(self.data, layout.columns)
-        except _UNREADABLE as error:
+        except _NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
         steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)
@@ -171,13 +171,13 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
     metadata, schema = parquet.metadata, parquet.schema
-    if set(metadata.metadata) != {_METADATA} or metadata.num_row_groups != 1:
+    if set(metadata.metadata) != {_METADATA_KEY} or metadata.num_row_groups != 1:
         raise ValueError("other metadata, or several row groups")
     if schema.names != list(columns) or len(schema) != len(columns):
         raise ValueError("other columns")
     chunks = [metadata.row_group(0).column(number) for number in range(len(schema))]
-    for place, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
-        column = schema.column(place)
+    for number, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
+        column = schema.column(number)
         plain = column.path == chunk.path_in_schema == name and column.logical_type.type == "NONE"
         plain &= column.max_definition_level == column.max_repetition_level == 0
         if not plain or column.physical_type != _TYPES[kind] or chunk.compression != "GZIP" or chunk.file_path:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from probing.evidence.verify import BIAS, ROUNDING, biased, gained_by_rounding
+from probing.evidence.verify import (
+    BIAS,
+    ROUNDING,
+    Influence,
+    RowComparison,
+    Verifier,
+    biased,
+    draw,
+    gained_by_rounding,
+)
 
 NUMBERS = 40  # that are tested together
 
@@ -50,9 +61,44 @@ def test_one_side_among_honest_differences_is_found_half_the_time_where_it_is_as
 
 def test_what_differences_gain_is_bounded_by_those_against():
     """Nobody loses anything: no more than ROUNDING. As much for as against: three deviations more."""
-    gained = np.array([[0.2, 0.2], [0.0, -0.2], [0.0, 0.0]])
-    favour, accepted = gained_by_rounding(gained, np.ones(3))
-    assert favour.tolist() == pytest.approx([0.2, 0.0])
-    assert accepted.tolist() == pytest.approx([ROUNDING, ROUNDING + 3 * np.sqrt(2) * 0.2])
-    favour, _ = gained_by_rounding(gained, np.array([0.5, 1, 1]))  # a function that stands for two
-    assert favour.tolist() == pytest.approx([0.4, 0.2])
+    once, none = np.ones(3), np.zeros(1)
+    assert gained_by_rounding(np.array([0.2, *none, *none]), once) == pytest.approx((0.2, ROUNDING))
+    both = np.array([0.2, -0.2, 0.0])
+    accepted = ROUNDING + 3 * np.sqrt(2) * 0.2
+    assert gained_by_rounding(both, once) == pytest.approx((0.0, accepted))
+    twice = np.array([0.5, 1, 1])  # a function that stands for two
+    assert gained_by_rounding(both, twice)[0] == pytest.approx(0.2)
+
+
+class Compared(Verifier):
+    """Ten functions, each of which may have raised a mean by a tenth of a point, and what is found of them again."""
+
+    def __init__(self, gained: float):
+        self.experiment = SimpleNamespace(functions=[SimpleNamespace(index=number) for number in range(10)])
+        self.points = np.full(10, gained)
+
+    def influence(self) -> Influence:
+        points = np.full(10, 0.1)
+        return Influence(np.arange(10), {"mean": points}, {"any relation": [points]}, points)
+
+    def compare(self, functions) -> RowComparison:
+        return RowComparison("", True, {}, {"mean": self.points, "another mean": self.points})
+
+
+def test_what_rounding_may_gain_is_added_to_the_bound_of_its_mean():
+    check, drawn = Compared(0.0).again(None, True, np.random.default_rng(0))
+    assert check.passed and drawn.bounds == {"mean": pytest.approx(ROUNDING), "any relation": 0.0}
+
+
+@pytest.mark.parametrize(("gained", "passed"), [(0.0099, True), (0.0101, False)])
+def test_a_number_gains_no_more_than_rounding_explains(gained, passed):
+    """Ten functions together: 0.1 points."""
+    check, _ = Compared(gained).again(None, True, np.random.default_rng(0))
+    assert (check.passed, "differences favour mean by" in check.finding) == (passed, not passed)
+
+
+def test_somebody_looks_at_the_function_that_weighs_most():
+    """However little it weighs."""
+    points = np.array([1e-6, 3e-6, 2e-6])
+    influence = Influence(np.array([4, 5, 6]), {"mean": points}, {}, points)
+    assert all(5 in draw(influence, None, np.random.default_rng(seed)).places for seed in range(20))

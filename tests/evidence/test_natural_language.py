@@ -9,7 +9,7 @@ import json
 import datasets
 import numpy as np
 import pytest
-from support.attacks import forgeries
+from support.attacks.entries import renamed
 from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
@@ -194,6 +194,6 @@ def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
     entry = opened(one.submission().to_bytes())
     assert submission.load(written(entry)).difference(one.submission()) is None
     for protocol in entry["tables"]:
-        forgeries.renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
+        renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
     with pytest.raises(EntryError, match="expected a relation of german"):
         submission.load(written(entry))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.attacks import forgeries
+from support.attacks import entries
 from support.evidence.entries import of_model, other_model
 from support.evidence.hits_files import arrow_table, in_parquet, written
 
@@ -45,7 +46,7 @@ def data(honest):
 def changed(honest, **fields):
     """A copy of an entry with other settings."""
     other = copy.deepcopy(honest)
-    forgeries.settings(other, **fields)
+    entries.settings(other, **fields)
     return submission.load(written(other))
 
 
@@ -115,15 +116,78 @@ def test_file_names_tell_settings_apart_and_are_safe(honest):
     assert all(re.fullmatch(r"\w[\w.-]*\.hits\.parquet", name, re.ASCII) for name in names)
 
 
-@pytest.mark.parametrize("forgery", forgeries.ENTRIES, ids=lambda forgery: forgery.name)
-def test_forged_entries(forgery, honest, tmp_path):
-    file = tmp_path / "one.hits.parquet"
-    forgery.write(file, honest)
-    with pytest.raises(EntryError, match=forgery.reason) as refused:
-        submission.load(file)
+@pytest.mark.parametrize("attack", entries.ENTRIES, ids=lambda attack: attack.name)
+def test_forged_entries(attack, honest):
+    with pytest.raises(EntryError, match=attack.stopped_by) as refused:
+        submission.load(entries.file_of(attack, honest))
     message = str(refused.value)
     assert len(message) < 400
     assert message.isprintable()
+
+
+SYSTEMS, TABLES = ("model", "offset", "keyword"), entries.PROTOCOLS
+MEASURED = range(12)  # rules and k
+
+
+def more_than_edges(entry, table, system, measure):
+    entry["tables"][table][system][measure, 0] = 10**6
+
+
+def below_nothing(entry, table, system, measure):
+    entry["tables"][table][system][measure, 0] = -1
+
+
+def fewer_with_more_guesses(entry, table, system, measure):
+    hits = entry["tables"][table][system]
+    hits[measure, np.flatnonzero(hits[measure - 1] > 0)[0]] = 0
+
+
+def other_edges(entry, table, system, measure):
+    entry["tables"][table]["n"][0] += 10**5
+
+
+def no_such_head(entry, table, system, measure):
+    entry["chosen"][table]["heads"][0][measure] = entry["layers"] * entry["heads"]
+
+
+def no_such_baseline(entry, table, system, measure):
+    entry["chosen"][table]["better"][0][measure] = 2
+
+
+GUARDS = [
+    (more_than_edges, TABLES, SYSTEMS, MEASURED, "more hits in a function than it has edges"),
+    (below_nothing, TABLES, SYSTEMS, MEASURED, "or fewer than none"),
+    (fewer_with_more_guesses, TABLES, SYSTEMS[1:], (1, 2, 3, 5, 6, 7, 9, 10, 11), "than with one guess fewer"),
+    (other_edges, TABLES[1:], ("",), (0,), "has other edges of .* than published|more hard edges in a function"),
+    (no_such_head, TABLES, ("",), MEASURED, "heads has .*, expected a whole number from 0 to 5"),
+    (no_such_baseline, TABLES, ("",), MEASURED, "better has 2, expected a whole number from 0 to 1"),
+]
+"""What is changed, in which tables, systems and measures, and the reason it is refused for."""
+
+
+@pytest.mark.parametrize(("forge", "tables", "systems", "measures", "reason"), GUARDS)
+def test_every_guard_looks_at_every_column(forge, tables, systems, measures, reason, honest):
+    for table, system, measure in itertools.product(tables, systems, measures):
+        entry = copy.deepcopy(honest)
+        forge(entry, table, system, measure)
+        with pytest.raises(EntryError, match=f"{table}.*({reason})"):
+            submission.load(written(entry))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "bfloat16 of Q4_K"])
+def test_precisions(dtype, honest):
+    assert changed(honest, dtype=dtype).settings.dtype == dtype
+
+
+def test_a_file_of_200_mb_and_a_link_are_not_read(data, tmp_path):
+    file, link = tmp_path / "large.hits.parquet", tmp_path / "link.hits.parquet"
+    file.write_bytes(data)
+    link.symlink_to(file)
+    with pytest.raises(EntryError, match="expected a regular file"):
+        submission.load(link)
+    os.truncate(file, 200 * 10**6)  # sparse: takes no space
+    with pytest.raises(EntryError, match="larger than"):
+        submission.load(file)
 
 
 def test_an_entry_of_an_earlier_format_says_how_to_make_it_again(tmp_path):
@@ -159,7 +223,7 @@ def test_any_change_is_read_or_refused(honest, data):
     table, about = arrow_table(honest)
     about = json.loads(json.dumps(about))
     for _ in range(data.draw(st.integers(1, 3))):
-        forgeries.change(about, data)
+        entries.change(about, data)
     try:
         read = submission.load(in_parquet(table, text := json.dumps(about)))
         assert read.said() == {name: of for name, of in json.loads(text).items() if name != "hits"}

@@ -181,6 +181,39 @@ def test_what_no_model_can_have_is_refused(change, reason, honest):
         loaded(rewritten(honest, change))
 
 
+def test_a_number_below_nothing_is_refused(honest):
+    for outcome in (*OUTCOMES, "masked"):
+        for arm in ("T1", "T0"):
+            forged = copy.deepcopy(honest)
+            forged["tables"]["masking"][arm][column(outcome), PLACE] = -1
+            with pytest.raises(
+                EntryError, match="a number is below 0|other sub-tokens are masked|are compared or counted"
+            ):
+                loaded(forged)
+
+
+def test_what_was_not_compared_restores_nothing(honest):
+    forged = copy.deepcopy(honest)
+    for arm in ("T1", "T0"):
+        forged["tables"]["masking"][arm][column("masked"), PLACE] = 0
+    forged["uncompared"]["in one arm, every comparison of trees failed"] += 1
+    with pytest.raises(EntryError, match="nothing is masked, and yet restored"):
+        loaded(forged)
+
+
+def test_a_function_of_no_node_type_is_refused(honest):
+    """It has a row in which there is nothing."""
+    forged = copy.deepcopy(honest)
+    table = forged["tables"]["masking"]
+    rows = {name: np.append(of, of[..., -1:], axis=-1) for name, of in table.items()}
+    rows["cluster"][-1], rows["n"][-1] = 21, 0
+    for arm in ("T1", "T0"):
+        rows[arm][:, -1] = 0
+    forged["tables"]["masking"] = rows
+    with pytest.raises(EntryError, match="a function has none of the node types"):
+        loaded(forged)
+
+
 def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(honest):
     def better(table):
         table["T1"][column("levenshtein"), PLACE] -= 10_000

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from support.attacks import forgeries
+from support.attacks.ledgers import CHOICES, RANKS, forged
 from support.evidence import reprobed
 
 import probing.instruments.attention.probe
@@ -21,6 +21,8 @@ import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.cli import main
+from probing.evidence.gather import Probed, gather
+from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.reruns import means, on_test, on_validation
 from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected, verify
 from probing.instruments.attention import ranking
@@ -65,7 +67,7 @@ def failed(path, tiny_model, dataset_folder, **options):
     return [check.name for check in verification.checks if not check.passed]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
     """Other batches, other threads, other functions each time: all accepted."""
     threads = torch.get_num_threads()
@@ -93,7 +95,7 @@ def test_functions_that_were_not_read_raise_no_alarm(tiny_model, dataset_folder,
     for path in paths:
         found = verify(path, model=str(tiny_model), data=dataset_folder, functions=12)
         assert found.accepted, found.checks
-        assert 0 < found.functions < found.of and len(found.bounds) > 20 and min(found.bounds.values()) >= 0
+        assert 0 < found.functions < found.total and len(found.bounds) > 20 and min(found.bounds.values()) >= 0
 
 
 def heads_swapped(ledger):
@@ -201,12 +203,12 @@ def honest_means(ledgers):
     return reprobed.means(*ledgers[2:])
 
 
-@pytest.mark.parametrize("forgery", forgeries.PAIRS, ids=lambda forgery: forgery.__name__)
-def test_heads_that_were_elected_and_hard_edges_that_were_not_found(forgery, ledgers, both, honest_means):
+@pytest.mark.parametrize("attack", CHOICES, ids=lambda attack: attack.name)
+def test_heads_that_were_elected_and_hard_edges_that_were_not_found(attack, ledgers, both, honest_means):
     """Of three draws none accepts what gains more than half a point of any mean."""
-    forged = forgeries.forged_pair(forgery, *ledgers[2:])
-    gain = (reprobed.means(*forged) - honest_means).max()
-    assert gain <= 0.5 or three_draws(both, forged) == [False] * 3
+    pair = forged(attack, *ledgers[2:])
+    gain = (reprobed.means(*pair) - honest_means).max()
+    assert gain <= 0.5 or three_draws(both, pair) == [False] * 3
 
 
 def test_what_a_pass_bounds_holds_in_simulation(ledgers):
@@ -235,20 +237,21 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     assert checked > 60
 
 
-@pytest.mark.parametrize("forgery", forgeries.LEDGERS, ids=lambda forgery: forgery.__name__)
-def test_forged_ranks(forgery, ledgers, honest_means):
+@pytest.mark.parametrize("attack", RANKS, ids=lambda attack: attack.name)
+def test_forged_ranks(attack, ledgers, honest_means):
     """One draw each; tests/benchmarks/forgeries.py makes more. A forgery of a few edges
     may be missed in one draw, but then it gains next to nothing, and another draw finds it."""
     task, found, honest, validation = ledgers
-    forged = forgeries.forged(forgery, honest, validation)
-    assert not np.array_equal(forged.ranks, honest.ranks)
-    gain = (reprobed.means(forged, validation) - honest_means).max()
-    verifier = reprobed.InMemory(task, forged, validation)
+    test, _ = forged(attack, honest, validation)
+    assert not np.array_equal(test.ranks, honest.ranks)
+    gain = (reprobed.means(test, validation) - honest_means).max()
+    verifier = reprobed.InMemory(task, test, validation)
     with reprobed.recorded(found):
         check, drawn = verifier.drawn(0, functions=64)
         if check.passed and gain <= 0.3:
             check, drawn = verifier.drawn(1, functions=64)
-    assert not check.passed, (check.found, gain)
+    assert not check.passed, (check.finding, gain)
+    assert attack.stopped_by in check.finding
     assert 40 <= len(drawn.places) < len(task.functions)
 
 
@@ -256,7 +259,7 @@ def test_the_honest_ledger_passes_such_a_draw(ledgers):
     task, found, honest, validation = ledgers
     with reprobed.recorded(found):
         check, drawn = reprobed.again(task, honest, validation, seed=0, functions=64)
-    assert check.passed, check.found
+    assert check.passed, check.finding
     assert 40 <= len(drawn.places) < len(task.functions)
 
 
@@ -299,8 +302,8 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
             ledger = dataclasses.replace(honest, ranks=honest.ranks.copy())
             ledger.ranks[:, exchanged, 1, 0] = claimed
             check, _ = reprobed.again(task, ledger, None, seed=0)
-            assert check.passed == passed, check.found
-    assert "favour" in check.found
+            assert check.passed == passed, check.finding
+    assert "favour" in check.finding
 
 
 # What makes a run go wrong ------------------------------------------------------------------------------------------
@@ -432,7 +435,7 @@ def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tm
     """What is not found is no rejection, and of several files the worst answer counts."""
     path = probed()
     there = ("--model", tiny_model, "--data", dataset_folder, "--functions", 4)
-    forged = altered(Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped)
+    lying = altered(Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped)
     status, output = answers(path, *there)
     assert (status, output.splitlines()[-1]) == (0, "accepted")
     monkeypatch.chdir(tmp_path)  # where neither the model nor the dataset can be found by name
@@ -445,11 +448,11 @@ def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tm
     ):
         status, output = answers(*arguments)
         assert (status, output.splitlines()[-1]) == (3, "COULD NOT BE CHECKED")
-    status, output = answers(forged, *there)
+    status, output = answers(lying, *there)
     assert (status, output.splitlines()[-1]) == (1, "REJECTED")
     assert answers(path, path, *there)[0] == 0
     assert answers(path, tmp_path / "none.json", *there)[0] == 3
-    status, output = answers(forged, tmp_path / "none.json", path, *there)
+    status, output = answers(lying, tmp_path / "none.json", path, *there)
     assert (status, [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")]) == (1, [1, 1, 1])
 
 
@@ -482,4 +485,15 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
 
 def test_all_functions(tiny_model, dataset_folder, probed):
     verification = verify(probed(), model=str(tiny_model), data=dataset_folder, everything=True)
-    assert (verification.verdict, verification.functions, verification.of) == (ACCEPTED, SOME, SOME)
+    assert (verification.verdict, verification.functions, verification.total) == (ACCEPTED, SOME, SOME)
+
+
+def test_what_functions_add_is_the_mean(ledgers, dataset_folder):
+    """To every published mean, as the report has it: relations that are in no mean add nothing."""
+    _, _, test, validation = ledgers
+    pair = Probed(ProbeResult.from_ledger(test), ProbeResult.from_ledger(validation), {})
+    (evidence,) = gather([pair], dataset_folder)
+    for mean in means(test, validation)[:2]:
+        hits = evidence.hits[mean.protocol]
+        expected = hits.at(TABLE_MEASURES).hits.mean(hits.system).value
+        np.testing.assert_allclose(mean.added(test)[1].sum(axis=1), expected, atol=1e-3)

@@ -29,10 +29,21 @@ def test_the_limits_are_those_of_the_code():
         f"{safe_files._LEAST >> 20} MiB, or {safe_files._PACKED_ALIKE} times",
         f"Parquet, also {batches.LARGEST_ROW_GROUP >> 30} GiB",
         f"{untrusted.MOST_PARTS:,} layers times experts",
-        f"{board.MOST_FILES:,} entries of {board.LARGEST >> 20} MiB, {board.MOST_BYTES // 10**9} GB",
+        f"{board.MOST_FILES:,} entries of {board.LARGEST_ENTRY >> 20} MiB, {board.MOST_BYTES // 10**9} GB",
         f"{network.LONGEST_WAIT:.0f} seconds for each part",
     ):
         assert limit in SECURITY, limit
+
+
+def test_ten_sentences_each_with_its_test():
+    """Numbered, one sentence each, which ends with a file of tests."""
+    items = re.findall(r"^(\d+)\. (.*?)(?=\n\d+\. |\n\n)", SECURITY, flags=re.MULTILINE | re.DOTALL)
+    assert [int(number) for number, _ in items] == [*range(1, 11)]
+    for _, text in items:
+        sentence = " ".join(text.split())
+        (test,) = re.findall(r"\(`(test_\w+\.py)`\)\.$", sentence)
+        assert len([*(ROOT / "tests").rglob(test)]) == 1
+        assert not re.search(r"[a-z]\. [A-Z]", sentence)
 
 
 def test_the_lock_that_is_audited_pins_every_package():

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support.attacks import forgeries
-from support.attacks.forgeries import ENTRIES
+from support.attacks import entries as forgeries
 from support.evidence.entries import MODELS, of_model, other_model, settled
 from support.evidence.hits_files import written
 from support.hub.loopback_hub import LoopbackHub
@@ -29,7 +28,7 @@ from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
 from probing.evidence.gather import Evidence
-from probing.evidence.protocols import MEASURES, SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.protocols import MEASURES, SAME_RELATIONS
 from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
@@ -50,8 +49,8 @@ from probing.stats.intervals import ALPHA, ranks
 pytestmark = pytest.mark.slow
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
-SOME = ("nan", "held_out_copied_from_published", "html_in_the_model_name", "cut_off", "link_out_of_the_folder")
-"""Forgeries that stand for those that are refused where submissions are read (`test_submission.py`)."""
+SOME = ("held out copied from published", "HTML in the model's name", "a file that is cut off")
+"""Attacks that stand for those that are refused where submissions are read (`test_submission.py`)."""
 
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 
@@ -111,20 +110,6 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
         assert exact <= ALPHA or not apart
         separated += apart
     assert (separated > 0) == (functions > 6)
-
-
-def test_ranks_agree_with_a_test_that_exchanges(python):
-    """A model beside the combined baseline of its own table: random exchanges, counted, and the bound."""
-    row = row_of(python)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (9999, python["functions"]))
-    cells = [cell for cell in row.means if cell[0] in PROTOCOLS]
-    for place, (protocol, rule, k) in enumerate(cells):
-        combined = row.tables[protocol].contributions("combined")[TABLE_MEASURES.index((rule, int(k)))]
-        gained = row.shares[place] - combined
-        p = (1 + np.count_nonzero(np.abs(signs @ gained) >= abs(gained.sum()) - 1e-4)) / 10_000
-        apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
-        assert p <= ALPHA or not apart
-        assert apart or p >= 0.0001 * 50
 
 
 def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
@@ -207,6 +192,18 @@ def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 
+def test_baselines_of_verified_entries_count_and_not_those_of_most(python):
+    entries = {"honest": python}
+    for name in ("liar", "other"):
+        entries[name] = settled(python, f"user/{name}")
+        for protocol in forgeries.PROTOCOLS:
+            forgeries.nothing_hit(entries[name], protocol, "offset", "keyword")
+    read_entries = [(name, load(written(entry))) for name, entry in entries.items()]
+    for verified, lying in ({}, ["honest"]), ({"honest": RunAgain(60, 70, "main")}, ["liar", "other"]):
+        rows = rows_of(read_entries, verified)
+        assert [row.file for row in rows if OTHER_BASELINES in row.remarks] == lying
+
+
 def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(evidence, python, tmp_path):
     copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
     near = of_model(evidence, "us3r/ba_se", 0.2)
@@ -216,6 +213,29 @@ def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marke
         "copied": ("the ledger of user/base", "the numbers of user/base"),
         "near": ("a name like that of user/base",),
     }
+
+
+ALIKE = [
+    ("user/base", "base"),
+    ("user/base", "User/BA-SE"),
+    ("user/cloud", "user/doud"),
+    ("user/conn", "user/com"),
+    ("user/v8", "user/vb"),
+    ("user/rna", "user/ma"),
+    ("user/wide", "user/vvide"),
+    ("user/o1", "user/0l"),
+    ("user/three5", "user/thr33s"),
+    ("user/ai", "user/al"),
+]
+
+
+def test_names_that_look_alike_are_marked(python):
+    """Those of others, and no more: ba-se of another user is nobody's."""
+    for names in ALIKE:
+        for row in board.suspicious([row_of(settled(python, name)) for name in names]):
+            assert any(remark.startswith("a name like that of") for remark in row.remarks), names
+    for row in board.suspicious([row_of(settled(python, name)) for name in ("user/base", "other/base")]):
+        assert not any(remark.startswith("a name like that") for remark in row.remarks)
 
 
 def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few_functions, tmp_path):
@@ -242,9 +262,9 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     entries = folder / "entries"
     (entries / f"file<img src=x>\n\u202e|{SUFFIX}").write_text("{}")
     (entries / "old.json").write_text("{}")
-    told = [forgery for forgery in ENTRIES if forgery.name in SOME]
-    for forgery in told:
-        forgery.write(entries / f"{forgery.name}{SUFFIX}", python)
+    attacks = [attack for attack in forgeries.ENTRIES if attack.name in SOME]
+    for attack in attacks:
+        (entries / f"{attack.name}{SUFFIX}").write_bytes(forgeries.file_of(attack, python))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / f"inside{SUFFIX}").write_bytes(written(of_model(evidence, "user/elsewhere", 0.2)))
     (entries / "folder").symlink_to(tmp_path / "elsewhere")
@@ -255,13 +275,13 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     output = tmp_path / "board"
     result = CliRunner().invoke(main, ["board", str(folder), "--output", str(output)], catch_exceptions=False)
     assert result.exit_code == 0
-    assert f"entries: 1, tables: 1, files left out: {len(told) + 5}\n" in result.stderr
+    assert f"entries: 1, tables: 1, files left out: {len(attacks) + 5}\n" in result.stderr
     assert result.stdout.strip() == str(output / "index.html")
     lines = [line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]]
     reasons = dict(line.split(": ", 1) for line in lines)
-    assert len(reasons) == len(told) + 5
-    for forgery in told:
-        assert re.search(forgery.reason, reasons.pop(f"{forgery.name}{SUFFIX}")), forgery.name
+    assert len(reasons) == len(attacks) + 5
+    for attack in attacks:
+        assert re.search(attack.stopped_by, reasons.pop(f"{attack.name}{SUFFIX}")), attack.name
     assert reasons.pop(f"file<img src=x>\\n\\u202e|{SUFFIX}").startswith("the file is no hits file")
     assert reasons.pop("old.json").startswith("the file is JSON, as entries of an earlier format: make it again")
     assert "a link, a device or a folder" in reasons.pop("folder")
@@ -400,7 +420,7 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
     strange = {
         "README.md": b"---\n---\n",
         "entries/[a-z]*.hits.parquet": b"{}",
-        "entries/large.hits.parquet": b" " * (board.LARGEST + 1),
+        "entries/large.hits.parquet": b" " * (board.LARGEST_ENTRY + 1),
         "entries/old.json": b"{}",
     }
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -515,34 +535,6 @@ def test_the_page_of_200_entries_is_small_and_ready_at_once(large, page):
         .startswith("Made by codesyntax board from 200 entries, and 0 files left")
     )
     assert "All files were read" in page.locator("main section").last.text_content()
-
-
-def test_sorting_by_every_column(large, page):
-    page.goto(large[0].as_uri())
-    scores = [float(text) for text in column(page, "held-out, UAS")]
-    assert len(scores) > 140 and scores == sorted(scores, reverse=True)
-    first = page.locator("table").first
-    for title, key in (
-        ("name", str.lower),
-        ("family", None),
-        *((f"{protocol}, {name}", float) for protocol in ("held-out", "published") for name in ("UAS", "Δ")),
-        *(
-            (f"{protocol}, rank", lambda text: tuple(map(int, text.split("–") * 2))[:2])
-            for protocol in ("held-out", "published")
-        ),
-    ):
-        seen = []
-        for _ in range(2):
-            first.locator(f"xpath=.//button[normalize-space()='{title}']").click()
-            texts = column(page, title)
-            values = [(key or str)(text.replace("−", "-")) for text in texts if text != "–"]
-            direction = first.locator("[aria-sort]").get_attribute("aria-sort")
-            assert values == sorted(values, reverse=direction == "descending"), title
-            assert "–" not in texts[: len(values)], title  # what has no value comes last
-            assert first.locator(":focus").count() == 1
-            seen.append(direction)
-        assert sorted(seen) == ["ascending", "descending"]
-        assert seen[0] == ("descending" if title.endswith(("UAS", "Δ")) else "ascending")
 
 
 def test_search_and_contents(large, page):

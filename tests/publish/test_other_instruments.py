@@ -29,7 +29,7 @@ FILES = "publish the result with its ledger, two files that `codesyntax verify` 
     ],
 )
 def test_a_board_says_what_to_do_instead(instrument, instead):
-    made = in_parquet(pa.table({"n": [1]}), json.dumps({"format": submission.FORMAT, "instrument": instrument}))
+    made = in_parquet(pa.table({"n": [1]}), json.dumps({"format": submission.ENTRY_FORMAT, "instrument": instrument}))
     with pytest.raises(EntryError, match=f"take attention and masking, not {instrument}: {instead}"):
         submission.load(made)
 

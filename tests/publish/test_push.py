@@ -26,6 +26,7 @@ import yaml
 from click.testing import CliRunner
 from huggingface_hub import HfApi, constants
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
+from support.hub.loopback_hub import contents as files
 
 from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
@@ -42,10 +43,6 @@ from probing.publish.push import push_dataset, push_metric
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def pushed(hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main") -> dict[str, bytes]:

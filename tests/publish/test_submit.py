@@ -8,18 +8,18 @@ import shutil
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import cut
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.attacks import forgeries
-from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
+from support.attacks import entries
+from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
+from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub, contents
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from codesyntax_dataset.metadata import sha256sums
 from probing import probe
 from probing.cli import main
 from probing.evidence import submission
@@ -39,15 +39,7 @@ WHERE = ("--model", MODEL, "--dataset", DATASET)
 @pytest.fixture(scope="module")
 def data(dataset_folder, tmp_path_factory):
     """The embedded sample cut to a few functions of each split."""
-    folder = tmp_path_factory.mktemp("few") / "codesyntax"
-    shutil.copytree(dataset_folder, folder)
-    for file in folder.glob("*/*.parquet"):
-        pq.write_table(pq.read_table(file).slice(0, 4), file)
-    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
-    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
-    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
-    (folder / "SHA256SUMS").write_text(sha256sums(folder))
-    return folder
+    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=4, validation=4)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +84,6 @@ model-index:
 """
 
 
-def contents(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def run(*arguments):
     outcome = CliRunner().invoke(main, ["submit", *map(str, arguments)], catch_exceptions=False)
     assert TOKEN not in outcome.output
@@ -117,7 +105,7 @@ def test_from_result_to_merged_entries(hub, made):
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
     ]
-    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.FILE: yaml.safe_dump(others).encode()}, type="model")
+    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.RESULTS_FILE: yaml.safe_dump(others).encode()}, type="model")
     source = "https://a.org/b"
     requests = submit.submission(
         [made / "python", made / "java"], MODEL, DATASET, source_url=source, model_index=True, board=BOARD
@@ -132,7 +120,7 @@ def test_from_result_to_merged_entries(hub, made):
     api.merge_pull_request(MODEL, 1)
     api.merge_pull_request(BOARD, 1, repo_type="dataset")
     merged = hub.files(MODEL, "model")
-    raw = yaml.safe_load(merged[submit.FILE])
+    raw = yaml.safe_load(merged[submit.RESULTS_FILE])
     assert raw[0] == others[0]
     read = parse_eval_result_entries(raw)
     assert [one.task_id for one in read] == ["default", PYTHON, JAVA]
@@ -179,12 +167,12 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
 
 
 @only_regular
-@pytest.mark.parametrize("forgery", forgeries.RESULTS, ids=lambda forgery: forgery.name)
-def test_forged_results(forgery, hub, results):
-    forgery.write(results)
+@pytest.mark.parametrize("attack", RESULTS, ids=lambda attack: attack.name)
+def test_forged_results(attack, hub, results):
+    attack.forge(results)
     outcome = run(results, *WHERE, "--board", BOARD)
     assert (outcome.exit_code, outcome.stdout) == (1, "")
-    assert re.fullmatch(rf"Error: .*({forgery.reason}).*\n", outcome.stderr)
+    assert re.fullmatch(rf"Error: .*({attack.stopped_by}).*\n", outcome.stderr)
     assert written(hub) == []
 
 
@@ -193,8 +181,8 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
     options = {"dtype": "bfloat16", "direction": "dependent-to-head"}
     for split in ("test", "validation"):
         probe(str(tiny_model), data, "python", split, **options, output=tmp_path / "low")
-    claimed = forgeries.with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
-    forgeries.recomputed(tmp_path / "low", claimed)
+    claimed = with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
+    recomputed(tmp_path / "low", claimed)
     with pytest.raises(LedgerError, match="run again and gave other numbers .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 
@@ -203,7 +191,7 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
 def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path, monkeypatch):
     """Made up when they are read, and honest when they are probed again."""
     honest, check = shutil.copytree(results, tmp_path / "honest"), submit.verify
-    forgeries.ledger_altered_and_scored_again(results)
+    altered_again(results)
 
     def exchanged(file, **where):
         shutil.copytree(honest, results, dirs_exist_ok=True)
@@ -217,19 +205,19 @@ def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path,
 
 def of_other_precision(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
-    forgeries.recomputed(other, forgeries.with_settings(dtype="bfloat16", config="java"))
+    recomputed(other, with_settings(dtype="bfloat16", config="java"))
     return [results, other]
 
 
 def twice(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
-    forgeries.recomputed(other, forgeries.with_settings(dtype="bfloat16"))
+    recomputed(other, with_settings(dtype="bfloat16"))
     return [results, other]
 
 
 def on_the_hub(results, tmp_path):
     """As if the model had been probed under its name on the Hub, at a commit that is not there."""
-    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision="1" * 40))
+    recomputed(results, with_settings(model=MODEL, revision="1" * 40))
     return [results]
 
 
@@ -253,9 +241,9 @@ def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
     """The result names a commit; what is on main by now does not matter."""
     commit = hub.repositories["model", MODEL].sha("main")
     hub.add(MODEL, {"README.md": b"empty"}, type="model")
-    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision=commit))
+    recomputed(results, with_settings(model=MODEL, revision=commit))
     (request,) = submit.submission([results], MODEL, DATASET)
-    assert f"{MODEL}@{commit[:12]}" in request.files[submit.FILE]
+    assert f"{MODEL}@{commit[:12]}" in request.files[submit.RESULTS_FILE]
 
 
 @only_regular
@@ -264,7 +252,7 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     """Its commit is in the repository, but anybody may have put it there."""
     hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
     commit = hub.repositories["model", MODEL].sha("refs/pr/1")
-    forgeries.recomputed(results, forgeries.with_settings(model=name, revision=commit))
+    recomputed(results, with_settings(model=name, revision=commit))
     with pytest.raises(CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"):
         submit.submission([results], MODEL, DATASET)
     assert written(hub) == []
@@ -328,7 +316,7 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
 
 
 @only_regular
-@pytest.mark.parametrize("file", [submit.FILE, "README.md"])
+@pytest.mark.parametrize("file", [submit.RESULTS_FILE, "README.md"])
 def test_files_in_the_model_repository_that_are_no_text(hub, results, file):
     hub.add(MODEL, {**hub.files(MODEL, "model"), file: b"\xff"}, type="model")
     outcome = run(results, *WHERE, "--model-index")
@@ -352,7 +340,7 @@ def test_the_same_results_of_another_day_are_there_already():
 @only_regular
 def test_the_board_is_the_source_of_results_without_one(hub, results):
     request, _ = submit.submission([results], MODEL, DATASET, board=BOARD)
-    (one,) = parse_eval_result_entries(yaml.safe_load(request.files[submit.FILE]))
+    (one,) = parse_eval_result_entries(yaml.safe_load(request.files[submit.RESULTS_FILE]))
     assert one.source_url == f"{hub.url}/datasets/{BOARD}"
 
 
@@ -419,11 +407,11 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
 
     def strange(ledger):
         ledger.settings = json.loads(json.dumps(ledger.settings))
-        forgeries.change(ledger.settings, data)
+        entries.change(ledger.settings, data)
         return ledger
 
     try:
-        forgeries.recomputed(folder, strange, ["test"])
+        recomputed(folder, strange, ["test"])
         submit._complete([folder], "user/tiny")
     except CodeSyntaxError as refused:
         assert str(refused)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import cut
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
-from support.hub.loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub, contents
 from support.models.byte_tokenizer import byte_model
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
-from codesyntax_dataset.metadata import sha256sums
 from probing import mask, probe
 from probing.cli import main
 from probing.evidence import submission
@@ -32,16 +32,12 @@ WHERE = ("--model", MODEL, "--dataset", DATASET)
 @pytest.fixture(scope="module")
 def data(dataset_folder, tmp_path_factory):
     """The embedded sample in Python cut to some short functions of each split."""
-    folder = tmp_path_factory.mktemp("few") / "codesyntax"
-    shutil.copytree(dataset_folder, folder)
+    folder = shutil.copytree(dataset_folder, tmp_path_factory.mktemp("sorted") / "codesyntax")
     for file in folder.glob("*/*.parquet"):
         table = pq.read_table(file)
-        pq.write_table(table.take(np.argsort([len(code) for code in table["code"].to_pylist()])[20:26]), file)
-    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
-    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
-    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
-    (folder / "SHA256SUMS").write_text(sha256sums(folder))
-    return folder
+        lengths = [len(code) for code in table["code"].to_pylist()]
+        pq.write_table(table.take(np.argsort(lengths)[20:26]), file)
+    return cut(folder, tmp_path_factory.mktemp("few") / "codesyntax")
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +71,6 @@ def hub(model, data, monkeypatch, tmp_path):
         yield hub
 
 
-def contents(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def result_file(folder):
     (file,) = folder.glob("*.masking.*[0-9a-f].json")  # examples are no results
     return file
@@ -107,7 +99,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     api.merge_pull_request(MODEL, 1)
     api.merge_pull_request(BOARD, 1, repo_type="dataset")
     merged = hub.files(MODEL, "model")
-    read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.FILE]))}
+    read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.RESULTS_FILE]))}
     assert list(read) == [
         "python-held-out-dependent-to-head",
         "python-beyond-offset-dependent-to-head",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import csv
-import dataclasses
 import re
 from pathlib import Path
 
@@ -12,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 from conftest import cut
 from huggingface_hub import HfApi
-from support.attacks import forgeries
+from support.attacks.entries import SUBMITTED, settings
+from support.attacks.results import halved, recomputed, with_settings
 from support.evidence.entries import other_model, settled
 from support.evidence.hits_files import opened, written
-from support.hub.loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub, contents
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
@@ -33,10 +33,6 @@ pytestmark = pytest.mark.slow
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
     made = gather(find([folder]), data)[0]
@@ -46,7 +42,7 @@ def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     return files | {ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both}
 
 
-def test_who_is_honest_is_verified_and_who_lies_is_refuted(
+def test_the_journey_from_submit_to_a_verified_board(
     tiny_model, dataset_folder, monkeypatch, tmp_path_factory, tmp_path
 ):
     data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=12, validation=8)
@@ -61,21 +57,19 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
         for model, folder in ((MODEL, "honest"), (OTHER, "lying"), (f"{MODEL}@refs/pr/1", "request")):
             for split in ("test", "validation"):
                 probe(model, str(data), "python", split, output=tmp_path / folder)
-        forgeries.recomputed(tmp_path / "request", forgeries.with_settings(model=MODEL))
+        recomputed(tmp_path / "request", with_settings(model=MODEL))
         for request in submit.submission([tmp_path / "honest"], MODEL, DATASET, board=BOARD):
             request.open()
         HfApi().merge_pull_request(BOARD, 1, repo_type="dataset")
         honest = hub.files(BOARD)
         (name,) = (path for path in honest if path.startswith("entries/"))
         assert sum(path.startswith("ledgers/") for path in honest) == 2
-        forgeries.recomputed(
-            tmp_path / "lying", lambda ledger: dataclasses.replace(ledger, ranks=ledger.ranks // 2), ["test"]
-        )
+        recomputed(tmp_path / "lying", halved, ["test"])
         entry = opened(honest[name])
         spoofed = {**settled(entry, "maker/t1ny"), "ledgers": entry["ledgers"]}
         made = gather(find([tmp_path / "honest"]), data)[0]
         lower = opened(other_model(made, MODEL, -0.9).submission().to_bytes())
-        forgeries.settings(lower, model="MAKER/Tiny")
+        settings(lower, model="MAKER/Tiny")
         request = by_hand(tmp_path / "request", data)
         files = {**honest, **by_hand(tmp_path / "lying", data), **request}
         files |= {f"entries/{at}.hits.parquet": written(of) for at, of in (("spoof", spoofed), ("low", lower))}
@@ -139,14 +133,23 @@ def checked(submitted, change):
     return ""
 
 
-@pytest.mark.parametrize(
-    ("forgery", "reason"), forgeries.SUBMITTED, ids=[forgery.__name__ for forgery, _ in forgeries.SUBMITTED]
-)
-def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
+@pytest.mark.parametrize("attack", SUBMITTED, ids=lambda attack: attack.name)
+def test_entries_that_are_not_those_of_their_ledgers(attack, submitted, monkeypatch):
     """None is verified, whatever the models would give again."""
     monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
-    found = checked(submitted, forgery)
-    assert bool(found) == bool(reason) and re.search(reason, found), found
+    reason = checked(submitted, attack.forge)
+    assert bool(reason) == bool(attack.stopped_by) and re.search(attack.stopped_by, reason), reason
+
+
+def test_whoever_replaces_a_ledger_refutes_nobody(submitted):
+    """A file with the content of another one under its digest: the entry stays claimed."""
+    honest, checker, ledger = submitted
+    entry = submission.load(written(honest))
+    exchanged = dict(zip(entry.digests.values(), [*entry.digests.values()][::-1]))
+    with pytest.raises(LedgerError, match="is another one"):
+        checker.again(entry, lambda digest: ledger(exchanged[digest]))
+    with pytest.raises(LedgerError, match="is missing beside the entry"):
+        checker.again(entry, lambda digest: None)
 
 
 def test_nothing_is_verified_without_data(tmp_path):

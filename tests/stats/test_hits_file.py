@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -67,3 +68,50 @@ def test_numbers_that_are_none_are_refused():
     hits = Hits.of_rows(np.arange(2), ["a"] * 2, dict.fromkeys(BITS.systems, np.array([[np.nan, 1]])), ("bits",))
     with pytest.raises(EntryError, match="numbers that are none"):
         HitsFile.open(save({"bits": hits}, BITS, {})).tables(BITS)
+
+
+CHUNK = ("path_in_schema", "compression", "file_path", "num_values", "total_compressed_size")
+
+
+@pytest.fixture
+def claimed(monkeypatch):
+    """A file, and what its metadata say of each column, which may be changed: they say what they like."""
+    data = save({"all": counted()}, COUNTS, {})
+    real = pq.ParquetFile(io.BytesIO(data))
+    chunks = []
+    for number in range(len(real.schema)):
+        chunk = real.metadata.row_group(0).column(number)
+        chunks.append(SimpleNamespace(**{name: getattr(chunk, name) for name in CHUNK}))
+    group = SimpleNamespace(column=chunks.__getitem__)
+    metadata = SimpleNamespace(
+        metadata=real.metadata.metadata, num_row_groups=1, num_rows=real.metadata.num_rows, row_group=lambda _: group
+    )
+    file = SimpleNamespace(metadata=metadata, schema=real.schema, read=real.read)
+    monkeypatch.setattr("probing.stats.hits_file.pq.ParquetFile", lambda _: file)
+    return HitsFile(data, {}, {"tables": ["all"], "groups": ["a", "b"]}), chunks
+
+
+def test_columns_are_no_larger_together_than_their_file(claimed):
+    """Several that share bytes are."""
+    file, chunks = claimed
+    sizes = sum(chunk.total_compressed_size for chunk in chunks)
+    chunks[0].total_compressed_size += len(file.data) - sizes
+    assert same(file.tables(COUNTS)["all"], counted())
+    chunks[0].total_compressed_size += 1
+    with pytest.raises(EntryError, match="columns that share bytes"):
+        file.tables(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("compression", "ZSTD"), ("file_path", "/etc/passwd"), ("num_values", 6), ("total_compressed_size", -1)],
+)
+def test_each_column_is_looked_at(field, value, claimed):
+    """Its codec, that it is in this file, and its sizes."""
+    file, chunks = claimed
+    for chunk in chunks:
+        honest = getattr(chunk, field)
+        setattr(chunk, field, value)
+        with pytest.raises(EntryError, match="of another kind|columns of other sizes"):
+            file.tables(COUNTS)
+        setattr(chunk, field, honest)

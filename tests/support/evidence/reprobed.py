@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -10,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.attacks.attack import Attack
+from support.attacks.ledgers import forged_rows
 from tqdm import tqdm
 
 from probing.evidence import reruns, verify
@@ -18,6 +21,8 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.masking.result import MaskingLedger
+from probing.instruments.registry import INSTRUMENTS
+from probing.runs.session import Session
 
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:
@@ -48,7 +53,7 @@ class InMemory(reruns.RanksVerifier):
     """Verifies a ledger that is in no file, beside that of the other split; all draws have the same influence."""
 
     def __init__(self, task: Probing, ledger: RankLedger, counterpart: RankLedger | None):
-        self.ledger, self.experiment, self.made = ledger, task, task.provenance
+        self.ledger, self.experiment, self.provenance = ledger, task, task.provenance
         self._other = counterpart
 
     def drawn(self, seed: int | None = None, functions: int | None = None, everything: bool = False) -> tuple:
@@ -83,8 +88,12 @@ class Rows(NamedTuple):
         return self.verifier(Path("none"), made, self.experiment).again(rng=rng, **options)
 
 
-def recorded_rows(verifier: type[Verifier], result: Any, experiment: Any) -> Rows:
-    """Of a result, run again once: its experiment answers with what was found."""
+def rerun_once(result: Any, data: Any, model: str) -> Rows:
+    """A result whose functions are run again once: its experiment answers with what was found."""
+    instrument = INSTRUMENTS[result.instrument]
+    provenance = result.PROVENANCE.of(result.ledger)
+    session = Session.again("", provenance.settings, model)
+    experiment = instrument.experiment.again(provenance, session, str(data))
     found = experiment.run(experiment.functions, tqdm(disable=True))
     if isinstance(found, MaskingLedger):
         unsure = {}
@@ -100,12 +109,21 @@ def recorded_rows(verifier: type[Verifier], result: Any, experiment: Any) -> Row
 
         experiment.rows = rows
     experiment.run = lambda part, bar: found.only(np.array([function.index for function in part]))
-    return Rows(verifier, result, experiment)
+    return Rows(instrument.verifier, result, experiment)
+
+
+def check_refused(honest: Rows, attack: Attack) -> None:
+    """Honest rows are accepted, and those of an attack refused, when all functions are run again."""
+    rows = honest.result.ledger.rows
+    assert honest.again(rows, 0)[0].passed
+    check, _ = honest.again(forged_rows(attack, rows), 0, everything=True)
+    assert check.passed is False
+    assert re.search(attack.stopped_by, check.finding), check.finding
 
 
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
-    return np.concatenate([mean.points(test)[1].sum(axis=(1, 2)) for mean in reruns.means(test, validation)])
+    return np.concatenate([mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)])
 
 
 def again(

@@ -1,0 +1,142 @@
+"""The table of all attacks: each is made, and refused by what it says; honest rows beside them are accepted.
+
+Entries are made in test_submission.py and test_verified.py, ranks and choices in test_verify.py, masked rows in
+test_verify_masked.py, results in test_submit.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+import datasets
+import pytest
+import torch
+from conftest import ROOT
+from support.attacks import entries, ledgers, results
+from support.attacks.table import ACCEPTED_ONCE, ATTACKS, FORGED, MADE_ELSEWHERE
+from support.evidence.reprobed import check_refused, rerun_once
+from support.models.minimal_pairs import pairs_folder, tiny_decoder
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from probing import ablate, inform, prefer, surprise
+from probing.evidence.verify import ACCEPTED, REJECTED, verify
+from probing.models.location import TINY
+
+named = {"ids": lambda attack: attack.name}
+
+
+def test_the_table_is_whole():
+    """Of three rounds, each attack once, with what it would have gained; and the ten that were accepted."""
+    assert Counter(attack.round for attack in ATTACKS).keys() == {1, 2, 3}
+    assert len(ACCEPTED_ONCE) == 10 and len(ATTACKS) > 200
+    lists = (entries.ENTRIES, entries.SUBMITTED, results.RESULTS, ledgers.RANKS, ledgers.CHOICES)
+    for attacks in (*lists, ledgers.MASKED, ledgers.SILENCED, ledgers.TEXTS, MADE_ELSEWHERE):
+        names = Counter(attack.name for attack in attacks)
+        assert max(names.values()) == 1
+    for attack in ATTACKS:
+        assert attack.gains and (attack.stopped_by or attack.name == "it says that it is verified"), attack.name
+
+
+def test_what_is_made_elsewhere_has_a_test():
+    for attack in ATTACKS:
+        if attack.forge is None:
+            path, _, name = attack.stopped_by.partition("::")
+            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+            assert name in functions, attack.name
+        else:
+            assert attack in FORGED, attack.name
+
+
+# ----------------------------------------------------------------------------------------- rows of silencing, information
+
+
+@pytest.fixture(scope="module")
+def silenced(few_functions):
+    return rerun_once(ablate(TINY, few_functions, limit=12, draws=2), few_functions, TINY)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("attack", ledgers.SILENCED, **named)
+def test_silenced_rows(attack, silenced):
+    check_refused(silenced, attack)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_bits_on_one_side(tiny_model, few_functions):
+    """Within rounding in each row, and none of it for words and positions."""
+    result = inform(str(tiny_model), few_functions, edges=40)
+    check_refused(rerun_once(result, few_functions, str(tiny_model)), ledgers.BITS)
+
+
+# -------------------------------------------------------------------------------------------------- log-probabilities
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return pairs_folder(tmp_path_factory.mktemp("data") / "codesyntax")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A decoder, and the same with logits so flat that a text's log-probability hardly depends on it."""
+    folder = tmp_path_factory.mktemp("models")
+    tiny_decoder(folder / "tiny")
+    model = AutoModelForCausalLM.from_pretrained(folder / "tiny")
+    with torch.no_grad():
+        model.lm_head.weight *= 0.001
+    model.save_pretrained(folder / "flat")
+    AutoTokenizer.from_pretrained(folder / "tiny").save_pretrained(folder / "flat")
+    return folder
+
+
+def verdicts(result, folder, where, attack=None):
+    """What `verify` says of a result with other rows, with three seeds; and what it found last."""
+    ledger = result.ledger
+    rows = ledger.rows if attack is None else ledgers.forged_rows(attack, ledger.rows)
+    made = type(result).from_ledger(type(ledger)(ledger.names, rows, ledger.settings))
+    file = made.save(folder)
+    found = [verify(file, seed=seed, **where) for seed in range(3)]
+    return {verification.verdict for verification in found}, found[-1].checks[-1].finding
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("attack", ledgers.TEXTS, **named)
+def test_texts_that_are_claimed_to_be_likelier(attack, models, pairs, tmp_path):
+    half = attack.name.startswith("bfloat16")
+    model, dtype = models / ("tiny" if half else "flat"), "bfloat16" if half else "float32"
+    where = {"model": str(model), "data": str(pairs)}
+    result = prefer(model, pairs, dtype=dtype, batch_tokens=300)
+    assert verdicts(result, tmp_path / "honest", where)[0] == {ACCEPTED}
+    verdict, finding = verdicts(result, tmp_path / "forged", where, attack)
+    assert verdict == {REJECTED} and re.search(attack.stopped_by, finding), finding
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(
+    ("dtype", "batch_tokens"), [("float32", 1), ("float32", 2000), ("bfloat16", 1), ("bfloat16", 200)]
+)
+def test_honest_pairs_of_other_batches(dtype, batch_tokens, models, pairs, tmp_path):
+    result = prefer(models / "tiny", pairs, dtype=dtype, batch_tokens=batch_tokens)
+    where = {"model": str(models / "tiny"), "data": str(pairs)}
+    assert verdicts(result, tmp_path, where)[0] == {ACCEPTED}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_nodes_that_are_claimed_to_be_foreseen(models, tmp_path):
+    """In bfloat16, whose tolerance is measured."""
+    empty = {"token_start": [], "token_end": [], "relations": []}
+    codes = [f"def f{number}(a, b):\n    if a:\n        return b\n" for number in range(12)]
+    data = datasets.Dataset.from_list([{"id": number, "code": code, **empty} for number, code in enumerate(codes)])
+    where = {"model": str(models / "tiny"), "data": data}
+    result = surprise(models / "tiny", data, dtype="bfloat16", node_types=["parameters", "return_statement"])
+    assert verdicts(result, tmp_path / "honest", where)[0] == {ACCEPTED}
+    verdict, finding = verdicts(result, tmp_path / "forged", where, ledgers.SURPRISING)
+    assert verdict == {REJECTED} and re.search(ledgers.SURPRISING.stopped_by, finding)

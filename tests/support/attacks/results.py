@@ -1,0 +1,150 @@
+"""Forged results of a probe, in a folder of honest ones: RESULTS are refused by `submit` before anything is sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.attacks.attack import Attack
+
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
+from probing.runs.saved import ledger_path
+
+TOO_LARGE = 200 * 10**6
+
+
+def result_file(folder: Path, split: str = "test") -> Path:
+    (file,) = folder.glob(f"*.{split}.*.json")
+    return file
+
+
+def recomputed(folder: Path, change: Callable[[RankLedger], RankLedger], splits=("test", "validation")) -> None:
+    """Ledgers changed, and numbers that follow from them."""
+    for split in splits:
+        file = result_file(folder, split)
+        ledger = change(RankLedger.load(ledger_path(file)))
+        file.unlink()
+        ledger_path(file).unlink()
+        ProbeResult.from_ledger(ledger).save(folder)
+
+
+def with_settings(**changed: Any) -> Callable[[RankLedger], RankLedger]:
+    def change(ledger: RankLedger) -> RankLedger:
+        settings = {**ledger.settings["settings"], **changed}
+        return dataclasses.replace(ledger, settings={**ledger.settings, "settings": settings})
+
+    return change
+
+
+def set_to(**changed: Any) -> Callable[[Path], None]:
+    """Other settings, and numbers that follow."""
+    return lambda folder: recomputed(folder, with_settings(**changed))
+
+
+def edited(change: Callable[[dict], Any]) -> Callable[[Path], None]:
+    """The JSON of the test split changed by hand, its ledger left as it is."""
+
+    def forge(folder: Path) -> None:
+        file = result_file(folder)
+        content = json.loads(file.read_text())
+        text = change(content)
+        file.write_text(text if isinstance(text, str) else json.dumps(content, indent=1) + "\n")
+
+    return forge
+
+
+def halved(ledger: RankLedger) -> RankLedger:
+    return dataclasses.replace(ledger, ranks=ledger.ranks // 2)
+
+
+def altered_alone(folder: Path) -> None:
+    """A ledger without the numbers that follow from it."""
+    path = ledger_path(result_file(folder))
+    halved(RankLedger.load(path)).save(path)
+
+
+def altered_again(folder: Path) -> None:
+    """A ledger, and the numbers that follow from it."""
+    recomputed(folder, halved)
+
+
+def half_the_functions(ledger: RankLedger) -> RankLedger:
+    return ledger.only([*{*ledger.function.tolist()}][::2])
+
+
+def cut(ledger: RankLedger) -> RankLedger:
+    """The tokenizer of the model was told to cut, and the settings are those of the task."""
+    return dataclasses.replace(ledger, settings={**ledger.settings, "skips": {"more than 48 sub-tokens": 3}})
+
+
+def other_relation(ledger: RankLedger) -> RankLedger:
+    names = [name.replace("If:if->test", "If:if->why") for name in ledger.relations]
+    return dataclasses.replace(ledger, relations=names)
+
+
+def chosen_on_the_test_split(folder: Path) -> None:
+    """The ledger of the test split passed off as that of validation: held-out numbers as good as the published ones."""
+    file = result_file(folder, "validation")
+    settings = RankLedger.load(ledger_path(file)).settings["settings"]
+    file.unlink()
+    ledger_path(file).unlink()
+    test = RankLedger.load(ledger_path(result_file(folder)))
+    ProbeResult.from_ledger(with_settings(split="validation", labels=settings["labels"])(test)).save(folder)
+
+
+def without_settings(folder: Path) -> None:
+    path = ledger_path(result_file(folder))
+    dataclasses.replace(RankLedger.load(path), settings={"settings": {"model": 5}}).save(path)
+
+
+def score_of(value: float) -> Callable[[Path], None]:
+    return edited(lambda content: content["scores"]["first"].update({"1": value}))
+
+
+def signed(old: str, new: str) -> Callable[[Path], None]:
+    return edited(lambda content: content.update(signature=content["signature"].replace(old, new)))
+
+
+TWICE = '"relations": {', '"relations": {"a": 1, "a": 2,'
+EDITED = "do not follow from its ledger"
+SCORE, NAME, HARM = "any score", "the place of another", "memory or a traceback"
+
+FORGERIES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
+    "a score above 100": (SCORE, score_of(101.0), EDITED),
+    "a score that is none": (SCORE, score_of(float("nan")), EDITED),
+    "a score below 0": (SCORE, edited(lambda of: of["relations"]["If:if->test"]["first"]["1"].update(score=-1.0)), EDITED),
+    "a relation twice": (SCORE, edited(lambda content: json.dumps(content, indent=1).replace(*TWICE)), EDITED),
+    "another signature": (NAME, signed("float32", "bfloat16"), EDITED),
+    "another scoring version": (SCORE, signed("scoring:2", "scoring:1"), EDITED),
+    "a deeply nested result": (HARM, edited(lambda content: "[" * 10**6), EDITED),
+    "an empty result": (HARM, lambda folder: result_file(folder).write_bytes(b""), EDITED),
+    "a result of 200 MB": (HARM, lambda folder: os.truncate(result_file(folder), TOO_LARGE), "larger than"),
+    "a result that is no text": (HARM, lambda folder: result_file(folder).write_bytes(b"\xff\xfe\x00"), "cannot read the result"),
+    "no ledger": (SCORE, lambda folder: ledger_path(result_file(folder)).unlink(), "results of the split validation only"),
+    "no validation": (SCORE, lambda folder: result_file(folder, "validation").unlink(), "no counterpart on the split"),
+    "a ledger that is none": (SCORE, lambda folder: ledger_path(result_file(folder)).write_bytes(b"PAR1"), "no rank ledger"),
+    "a ledger without settings": (HARM, without_settings, "scoring version 1"),
+    "an altered ledger": (SCORE, altered_alone, EDITED),
+    "an altered ledger, scored again": (SCORE, altered_again, "ranks"),
+    "hard functions left out": (SCORE, lambda folder: recomputed(folder, half_the_functions, ["test"]), "has 4: its ledger"),
+    "chosen on the test split": (SCORE, chosen_on_the_test_split, "edges in functions that have"),
+    "a part": (SCORE, set_to(limit=20), "partial run"),
+    "short functions": (SCORE, set_to(max_length=48), "--max-length 48, but a task needs --max-length 511"),
+    "functions that fit another model": (SCORE, set_to(also_fits=["a/b"]), "--also-fits a/b, but a task needs no --also-fits"),
+    "a model made short": (SCORE, lambda folder: recomputed(folder, cut), "lacks the functions of more than 48 sub-tokens"),
+    "a control": (SCORE, set_to(control="random-weights", seed=0), "a result of random-weights, expected one of the"),
+    "a wrong config": (NAME, set_to(config="perl"), "unknown config 'perl'"),
+    "a wrong direction": (NAME, set_to(direction="sideways"), "unknown direction 'sideways'"),
+    "an unknown relation": (SCORE, lambda folder: recomputed(folder, other_relation), "If:if->why', expected a relation"),
+    "another dataset version": (SCORE, set_to(data="codesyntax@9.9.9"), "version"),
+    "other labels": (SCORE, set_to(labels="0" * 12), "labels"),
+    "another revision": (NAME, set_to(revision="0" * 64), "model"),
+    "HTML in the model's name": (HARM, set_to(model="<b>best</b>"), "settings.model is"),
+    "a model out of the folder": (HARM, set_to(model="../../best"), "settings.model is"),
+}  # fmt: skip
+RESULTS = [Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FORGERIES.items()]
