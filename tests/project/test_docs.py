@@ -23,7 +23,13 @@ FINDINGS = (ROOT / "probing/docs/findings.md").read_text(encoding="utf-8")
 
 _JOBS = "probe masking information pairs scores training papers hub cluster findings commands".split()
 
-GUIDES = ("codesyntax_dataset/README.md", *(f"probing/docs/{job}.md" for job in _JOBS), "README.md")
+_DATASET = ("README", *(f"docs/{job}" for job in ("build", "languages", "edits", "pairs")))
+
+GUIDES = (
+    *(f"codesyntax_dataset/{name}.md" for name in _DATASET),
+    *(f"probing/docs/{job}.md" for job in _JOBS),
+    "README.md",
+)
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
 
 
