@@ -196,6 +196,17 @@ def test_links_within_the_repository_lead_somewhere(document):
             assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
 
 
+@pytest.mark.parametrize("guide", GUIDES)
+def test_a_guide_is_short_and_lists_its_sections(guide):
+    """Of three sections and more; the README is a page."""
+    text = (ROOT / guide).read_text(encoding="utf-8")
+    assert len(text.split()) <= (900 if guide == "README.md" else 1500)
+    sections = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    if len(sections) > 2 and guide != "README.md":
+        contents = " ".join(text.partition("\n## ")[0].partition("Contents: ")[2].split())
+        assert re.findall(r"\[([^]]*)\]\(#", contents) == sections
+
+
 def test_the_files_to_change_exist():
     """Every path in the tables of CONTRIBUTING.md."""
     rows = re.findall(r"^\| .* \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
