@@ -95,6 +95,9 @@ class _Group(click.Group):
     group_class = type
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        if context.parent:  # a group of commands, such as push
+            super().format_commands(context, formatter)
+            return
         for section, names in SECTIONS.items():
             with formatter.section(section):
                 limit = formatter.width - 4 - max(map(len, self.commands))

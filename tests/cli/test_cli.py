@@ -57,8 +57,9 @@ def test_help_imports_nothing_heavy():
 
 def test_every_command_has_help_and_a_place_in_the_readmes(request):
     """In the table of commands by its name, and in a command of one of the guides."""
-    docs = request.config.rootpath / "probing/docs"
-    others = (request.config.rootpath / name for name in ("README.md", "codesyntax_dataset/README.md"))
+    root = request.config.rootpath
+    docs = root / "probing/docs"
+    others = *root.glob("codesyntax_dataset/docs/*.md"), root / "README.md", root / "CONTRIBUTING.md"
     files = (docs / "commands.md", *docs.glob("*.md"), *others)
     readme, *guides = (file.read_text(encoding="utf-8") for file in files)
     for name, command in main.commands.items():
@@ -68,6 +69,11 @@ def test_every_command_has_help_and_a_place_in_the_readmes(request):
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.name}"
+
+
+def test_help_of_a_group_lists_its_commands():
+    done = run("push", "--help")
+    assert done.exit_code == 0 and "\n  dataset " in done.stdout and "\n  metric " in done.stdout
 
 
 def test_help_lists_every_command_once_in_its_section():

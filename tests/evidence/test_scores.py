@@ -30,10 +30,12 @@ def only(frame, **cells):
     return frame
 
 
-def test_the_readme_says_what_each_column_means(frame):
+def test_the_guide_says_what_columns_mean(frame):
+    """Those that do not explain themselves, in the words of `COLUMNS`."""
     text = (ROOT / "probing/docs/scores.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"\| column \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", text)
-    assert dict(re.findall(r"\| `(\w+)` \| (.*) \|", table)) == COLUMNS
+    explained = dict(re.findall(r"\| `(\w+)` \| (.*) \|", table))
+    assert len(explained) > 5 and explained.items() <= COLUMNS.items()
     assert list(frame.columns) == list(COLUMNS)
     named = " ".join(probing.scores.__doc__.split()).partition("says what each means: ")[2]
     assert named.partition(".")[0].split(", ") == list(COLUMNS)

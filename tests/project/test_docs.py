@@ -23,7 +23,13 @@ FINDINGS = (ROOT / "probing/docs/findings.md").read_text(encoding="utf-8")
 
 _JOBS = "probe masking information pairs scores training papers hub cluster findings commands".split()
 
-GUIDES = ("codesyntax_dataset/README.md", *(f"probing/docs/{job}.md" for job in _JOBS), "README.md")
+_DATASET = ("README", *(f"docs/{job}" for job in ("build", "languages", "edits", "pairs")))
+
+GUIDES = (
+    *(f"codesyntax_dataset/{name}.md" for name in _DATASET),
+    *(f"probing/docs/{job}.md" for job in _JOBS),
+    "README.md",
+)
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
 
 
@@ -188,6 +194,17 @@ def test_links_within_the_repository_lead_somewhere(document):
         if anchor:
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_a_guide_is_short_and_lists_its_sections(guide):
+    """Of three sections and more; the README is a page."""
+    text = (ROOT / guide).read_text(encoding="utf-8")
+    assert len(text.split()) <= (900 if guide == "README.md" else 1500)
+    sections = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    if len(sections) > 2 and guide != "README.md":
+        contents = " ".join(text.partition("\n## ")[0].partition("Contents: ")[2].split())
+        assert re.findall(r"\[([^]]*)\]\(#", contents) == sections
 
 
 def test_the_files_to_change_exist():

@@ -132,7 +132,7 @@ def test_tables_say_so(results, few_functions, tmp_path, unrendered):
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     titles = [line for line in page.splitlines() if line.startswith(("# ", "**", "*"))]
     assert "intervals and p over repositories" in titles[0]
-    assert "Intervals are 95 % intervals over repositories, because the edges of one repository" in page
+    assert "Intervals are 95 % intervals over repositories: " in page
     assert "over functions" not in page
 
 
