@@ -103,6 +103,14 @@ def origin(card: str) -> str | None:
     return line and line[1]
 
 
+def how_to_add(card: str, config: str, folder: Path) -> str:
+    """The command that adds a config to the dataset in a folder with this card."""
+    form = origin(card) or ""
+    source = "sample" if form.endswith("`sample`") else "SOURCE"
+    command = f"`codesyntax build --source {source} --config {config} --output {folder}` adds it"
+    return command if source == "sample" else f"{command}, with the SOURCE that it was built from, {form}"
+
+
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
     """The config that `load_dataset` takes by default."""
     return next(iter(configs))

@@ -76,9 +76,10 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.check([name for name, _ in named] if len(named) == 1 else (), configs=given["configs"])
+    single_name = [name for name, _ in named] if len(named) == 1 else []
+    options.check(single_name, configs=given["configs"], splits=given["splits"])
     if given["shard"] is None:
-        options.sample_if_none(given["data"], given["configs"])
+        options.sample_if_none(given["data"], given["configs"], [name for name, _ in named])
     options.check((), given["data"])
     from probing.report.document import print_parts
     from probing.report.headline import answer
@@ -219,6 +220,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option("--code", type=options.FILE, help="Show the function in this source file.")
 @click.option("--id", type=int, help="Show the function of --data with this id.")
 @click.option("--relation", help="Open the page with this relation.  [default: the first of the function]")
+@click.option("--head", metavar="LAYER-HEAD", help="Open the page with this head.  [default: the best of the relation]")
 @click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side. Needs no MODEL.")
 @click.option("--masked", is_flag=True, help="Show how a masked language model restores masked syntax.")
 @click.option(
@@ -250,10 +252,12 @@ def show(
     The command writes a web page about the function in --code FILE or with --id ID. The page shows what the attention
     heads of MODEL find; with --masked, what MODEL restores where syntax is masked; with --labels, the labels.
     """
-    relation, result, node_type, output = map(given.pop, ("relation", "result", "node_type", "output"))
+    relation, head, result, node_type, output = map(given.pop, ("relation", "head", "result", "node_type", "output"))
     of_model = {name: given.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),
+        ("--head", head, "--masked", masked),
+        ("--head", head, "--labels", labels),
         ("--result", result, "--masked", masked),
         ("--result", result, "--labels", labels),
         ("--masked", masked or None, "--labels", labels),
@@ -267,6 +271,8 @@ def show(
 
     page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
     check_page(target := output or Path(page_of))
+    if code is None and given["id"] is None:
+        raise click.UsageError("give --code FILE, or --id N for a function of --data")
     if labels:
         page = probing.show_labels(code, configs=list(configs), relation=relation, **given)
         click.echo(page.save(target))
@@ -281,5 +287,5 @@ def show(
     if masked:
         page = probing.show_masked(model, code, node_type=node_type, **given)
     else:
-        page = probing.show(model, code, relation=relation, result=result, **given)
+        page = probing.show(model, code, relation=relation, head=head, result=result, **given)
     click.echo(page.save(target))

@@ -76,6 +76,9 @@ def compare(one: str, other: str, results: tuple[Path, ...], cluster: str, wide:
     The command prints the paired held-out difference with its interval, overall and by relation. A and B are folders
     with the results of one model on the splits test and validation, or names of models in --results.
     """
+    for side in (one, other):
+        if not results and not Path(side).exists():
+            raise click.UsageError(f"no file or folder {side}: to name a model, also give --results FOLDER")
     quiet_libraries()
     from probing.report.results import parts
     from probing.runs.repositories import clustered_by

@@ -42,7 +42,11 @@ _node_types = click.option(
     help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
     "of these, runs an untrained twin of MODEL.",
 )
-@click.option("--draws", default=20, type=options.POSITIVE, help="The number of random controls of each masked copy.")
+@click.option(
+    "--draws",
+    type=options.POSITIVE,
+    help="The number of random controls of each masked copy.  [default: 20; 2 for a decoder, which takes longer]",
+)
 @click.option("--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample.")
 @options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
 def mask(controls: tuple[str, ...], **given: Any) -> None:
@@ -171,10 +175,13 @@ def _run(
     """Run and print the function of this name for each config and split, or of one that has no choice of splits for
     each config. The model is loaded once."""
     runs = options.every(configs, splits, as_json, given["shard"])
-    options.check([model], given["data"], configs, head=name in ("mask", "ablate"))
+    options.check([model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate"))
     if "node_types" in given:
         given["node_types"] = _names(given["node_types"], configs)
     quiet_libraries()
+    if given["shard"] is None:
+        options.sample_if_none(given["data"], configs, [model])
+    options.check((), given["data"])
     from probing.runs.session import Session
 
     where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")

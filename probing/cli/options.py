@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
 from probing.cli.group import note
@@ -125,13 +125,22 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
-def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str] = (), head: bool = False) -> None:
+def check(
+    models: Sequence[str],
+    data_: str | None = None,
+    configs: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    head: bool = False,
+) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of their kind."""
     from codesyntax_dataset.languages import language_of
     from probing.models.location import check_head, check_name
 
     for config in configs:
         language_of(config)
+    for split in splits:
+        if split not in SPLITS:
+            raise UnknownName("split", split, SPLITS)
     for model in models:
         check_name(model)
         if head:
@@ -142,16 +151,21 @@ def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str
         check_id(data_)
 
 
-def sample_if_none(data: str, configs: Sequence[str]) -> None:
+def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> None:
     """Build the embedded sample where commands read by default, if nothing is there and no data are named.
 
-    Of several processes, each would build it.
+    A single model is located first, so that nothing is built for a name that is wrong. Of several processes, each would
+    build the sample.
     """
     source = click.get_current_context().get_parameter_source("data")
     if source is not ParameterSource.DEFAULT or Path(data).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
         return
     from codesyntax_dataset.build import build
+    from probing.models.location import checkpoints, loading, locate
 
+    if len(models) == 1:
+        with loading(models[0]):
+            locate(models[0], checkpoints(models[0])[0].revision)
     note(f"no --data, and no dataset in the folder {data}: building the embedded sample there")
     build("sample", list(dict.fromkeys(configs)), data)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
-import io
 import mmap
 import re
 import struct
@@ -254,7 +253,7 @@ def _convert(file: Path, output: Path) -> None:
     header = read_header(file)
     config = _config_of(header)
     kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
-    with _alone(file) as folder, contextlib.redirect_stderr(io.StringIO()):  # of a progress bar
+    with _alone(file) as folder:
         model, info = kind.from_pretrained(
             folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
         )

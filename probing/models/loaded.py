@@ -301,10 +301,14 @@ def full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' long warnings about missing weights and attention, which our messages cover."""
-    before = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
+    """Silence transformers' long warnings about missing weights and attention, which our messages cover, and the bars
+    of weights that are read in a second."""
+    library: Any = transformers.utils.logging
+    verbosity, bars = library.get_verbosity(), library._tqdm_active
+    library.set_verbosity_error()
+    library._tqdm_active = False  # disable_progress_bar() would hide downloads, too
     try:
         yield
     finally:
-        transformers.logging.set_verbosity(before)
+        library.set_verbosity(verbosity)
+        library._tqdm_active = bars

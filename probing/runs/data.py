@@ -245,12 +245,13 @@ def check_id(name: str) -> None:
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
     if not _may_be_on_hub(name):
         raise DataNotFound(
-            f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one"
+            f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one, "
+            "with --source sample one of the embedded functions"
         )
     if not constants.is_offline_mode() and not hub_answers():
         raise DataNotFound(
-            f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before can be read "
-            "again"
+            f"no folder {name}, and {UNREACHABLE}; with HF_HUB_OFFLINE=1 a dataset that was loaded before can be "
+            "read again"
         )
 
 

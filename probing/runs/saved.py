@@ -334,6 +334,10 @@ def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
         text = safe_files.read(path, LARGEST).decode("utf-8")
+    except FileNotFoundError as error:
+        raise LedgerError(
+            f"cannot read the result {path}: no such file or folder; expected what `codesyntax probe --output` wrote"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
