@@ -25,6 +25,9 @@ MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole
 """A line in every card; `build` may replace a folder whose card has it."""
 
 
+_LOAD, _FOLDER, _HINT = 'load_dataset("', "codesyntax", "  # path of this folder, or owner/codesyntax on the Hub"
+"""Of the example in a card that is not on the Hub."""
+
 _USED, _WHOLE = "Training data is not used.", "All of its splits are used."
 
 _BY_RULES = f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
@@ -53,6 +56,8 @@ def render(
     return template.render(
         metadata=front_matter(configs),
         marker=MARKER,
+        load=f"{_LOAD}{_FOLDER}",
+        hint=_HINT,
         default=default_config(configs),
         configs=configs,
         splits=splits,
@@ -83,6 +88,11 @@ def render(
 def _plain(text: str) -> str:
     """Foreign text within a line of the card: it ends no code, cell or line."""
     return printable(str(text).replace("`", "'").replace("|", "¦").replace("<", "‹").replace("\n", " "))
+
+
+def published(card: bytes, repo: str) -> bytes:
+    """The card of a dataset in a repository on the Hub: its example loads that, not a folder."""
+    return card.replace(f"{_LOAD}{_FOLDER}".encode(), f"{_LOAD}{repo}".encode()).replace(_HINT.encode(), b"")
 
 
 def front_matter(configs: Mapping[str, ConfigReport]) -> str:

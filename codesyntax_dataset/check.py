@@ -85,6 +85,15 @@ def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
+def published_files(folder: str | os.PathLike[str], repo: str) -> dict[str, bytes]:
+    """The files of `checked_files`, of which the card says how to load the dataset from the Hub's repository `repo`."""
+    files = checked_files(folder)
+    before, files[metadata.CARD] = files[metadata.CARD], card.published(files[metadata.CARD], repo)
+    old, new = (hashlib.sha256(text).hexdigest().encode() for text in (before, files[metadata.CARD]))
+    files[metadata.SUMS] = files[metadata.SUMS].replace(old, new)
+    return files
+
+
 def _files(folder: Path) -> set[str]:
     if not folder.is_dir():
         raise DatasetError(f"{folder} is not a folder: expected a dataset that `codesyntax build` wrote")

@@ -108,7 +108,7 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
     A task whose worker dies is run again by Ray, three times at most.
     """
     if find_spec("ray") is None:  # no dependency of this package: only those who have a cluster need it
-        raise ArgumentError("the engine ray needs Ray, which is not installed: pip install codesyntax[ray]")
+        raise ArgumentError("the engine ray needs Ray, which is not installed: pip install -e '.[ray]'")
     address = os.environ.get("RAY_ADDRESS")
     if address and processes is not None:
         raise ArgumentError("the cluster at RAY_ADDRESS sets the number of processes: leave out --num-proc")
