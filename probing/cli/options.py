@@ -200,15 +200,15 @@ def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
 
 def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """The ledgers in folders, and those given, or beside results that are given instead, each once."""
-    found: list[Path] = []
+    ledgers_of_paths: list[Path] = []
     for path in _of_results(paths):
         beside = path.with_suffix(".ledger.parquet")
         of_path = beside if path.suffix == ".json" and beside.is_file() else path
         files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
         if not files:
             raise LedgerError(f"{path} has no ledgers: expected what `codesyntax probe --output` writes")
-        found += files
-    return tuple(dict.fromkeys(found))
+        ledgers_of_paths += files
+    return tuple(dict.fromkeys(ledgers_of_paths))
 
 
 def where(whose: str) -> Callable[..., Callable]:

@@ -203,21 +203,21 @@ def factors_of(encoder: Encoder) -> list[torch.Tensor]:
 
 def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
     """Of each layer the first module with a matrix that receives just what the heads give, side by side."""
-    given: list[torch.Tensor] = []
-    found: dict[int, torch.nn.Module] = {}
+    inputs: list[torch.Tensor] = []
+    projections: dict[int, torch.nn.Module] = {}
 
     def enter(module: torch.nn.Module, received: tuple) -> None:
-        if given and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], given[-1]):
-            found.setdefault(len(given) - 1, module)
+        if inputs and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], inputs[-1]):
+            projections.setdefault(len(inputs) - 1, module)
 
     with contextlib.ExitStack() as stack:
         for module in encoder.model.modules():
             if getattr(getattr(module, "weight", None), "ndim", 0) == 2:
                 stack.callback(module.register_forward_pre_hook(enter).remove)
-        stack.enter_context(capture.edit(lambda outputs: given.append(outputs.flatten(2).clone())))
+        stack.enter_context(capture.edit(lambda outputs: inputs.append(outputs.flatten(2).clone())))
         ids, *_ = next(encoder.encode(TEXTS))
         encoder.run(encoder.inputs([ids[: encoder.longest]]), capture.NAME)
-    return found
+    return projections
 
 
 def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
@@ -280,7 +280,7 @@ class LanguageModel(Encoder):
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
         """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""
         layers = [
-            [(row, head) for row, heads in enumerate(silenced) for of, head in heads if of == layer]
+            [(row, head) for row, heads in enumerate(silenced) for of_layer, head in heads if of_layer == layer]
             for layer in range(len(self.means))
         ]
         cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in layers]

@@ -81,11 +81,11 @@ class _Bytes:
 
     def take(self, size: int) -> int:
         """The place of the next `size` bytes."""
-        place = self.place
-        if size > self.end - place:
+        start = self.place
+        if size > self.end - start:
             raise ValueError("it is cut off, or its header is too large")
-        self.place = place + size
-        return place
+        self.place = start + size
+        return start
 
     def number(self, form: str) -> Any:
         return struct.unpack_from(form, self.data, self.take(struct.calcsize(form)))[0]
@@ -186,9 +186,9 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     pieces += size * size
             elif kind in _NUMBERS:
                 form = f"<{length}{_NUMBERS[kind][1]}"
-                place = read.take(struct.calcsize(form))
+                start = read.take(struct.calcsize(form))
                 if length <= _LONGEST_LIST:
-                    fields[name] = list(struct.unpack_from(form, read.data, place))
+                    fields[name] = list(struct.unpack_from(form, read.data, start))
             else:
                 raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:

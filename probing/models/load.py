@@ -91,10 +91,10 @@ def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> Lan
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
     with loading(model), quiet():
-        found = described(model, None)
+        described_model = described(model, None)
         with torch.device("meta"):
-            empty = AutoModel.from_config(found.config)
-    return found.tokenizer, min(max_length, positions_of(empty) or max_length)
+            empty = AutoModel.from_config(described_model.config)
+    return described_model.tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 class Diagnosis(NamedTuple):
@@ -111,7 +111,7 @@ class Diagnosis(NamedTuple):
     def text(self) -> str:
         width = max(len(check.name) for check in self.checks)
         lines = [
-            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.measured}" for check in self.checks
         ]
         return "\n".join([*lines, "", self.summary])
 
@@ -214,14 +214,14 @@ def _of_files(
     model: str, revision: str | None, with_head: bool, eager: bool, dtype: str, max_length: int
 ) -> tuple[Loaded, Head | None]:
     """A model from its files; of a head, no weights may be missing."""
-    found = described(model, revision)
-    head = _head_of(found.config, found.name) if with_head else None
+    files = described(model, revision)
+    head = _head_of(files.config, files.name) if with_head else None
     with loading(model), quiet():
-        check_size(found.source, found.config)
+        check_size(files.source, files.config)
         weights, info = (head.auto if head else AutoModel).from_pretrained(
-            found.source.place,
-            config=found.config,
-            revision=found.source.commit,
+            files.source.path,
+            config=files.config,
+            revision=files.source.commit,
             dtype=DTYPES[dtype],
             use_safetensors=True,
             trust_remote_code=False,
@@ -232,10 +232,10 @@ def _of_files(
         missing = check_weights(weights, info)
     if head and missing:
         others = " and others" if len(missing) > 3 else ""
-        raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    known = found.revision or digest_of(weights, found.tokenizer)
-    of_head = digest_of_head(weights, found.tokenizer) if head and not found.revision else ""
-    return Loaded(weights, found.tokenizer, found.name, known, dtype, max_length, found.quantization, of_head), head
+        raise head.missing(files.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    known = files.revision or digest_of(weights, files.tokenizer)
+    of_head = digest_of_head(weights, files.tokenizer) if head and not files.revision else ""
+    return Loaded(weights, files.tokenizer, files.name, known, dtype, max_length, files.quantization, of_head), head
 
 
 def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: int) -> tuple[Loaded, Head | None]:
@@ -304,7 +304,7 @@ def described(model: str, revision: str | None) -> Described:
         source, quantization = locate(model, revision), ""
         name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
         if source.is_gguf:
-            file = Path(source.place)
+            file = Path(source.path)
             quantization = gguf_file.read_header(file).quantization
             source = Location(str(gguf_file.converted(file, sha256(file))), name, None)
         return Described(source, *_config_and_tokenizer(source), name, known, quantization)
@@ -312,11 +312,11 @@ def described(model: str, revision: str | None) -> Described:
 
 def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(source.place, **options)
+    config = AutoConfig.from_pretrained(source.path, **options)
     check_parts(config)
-    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
-        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
-    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    if get_tokenizer_config(source.path, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
+        return config, CubertTokenizer.from_pretrained(source.path, revision=source.commit or "main")
+    tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
     if not isinstance(tokenizer.model_max_length, (int, float)):
         raise ModelError(
             f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"

@@ -40,7 +40,7 @@ class Check(NamedTuple):
 
     name: str
     passed: bool
-    found: str
+    measured: str
     meaning: str = ""
 
     @classmethod
@@ -54,7 +54,7 @@ class FailedCheck(ModelError):
 
     def __init__(self, name: str, checks: list[Check]):
         failed = checks[-1]
-        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.found})")
+        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.measured})")
         self.checks = checks
 
 
@@ -125,9 +125,9 @@ class LoadedModel:
             )
         return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
 
-    def require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
+    def require(self, name: str, passed: bool, measured: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
-        self.checks.append(Check(name, passed, found, meaning))
+        self.checks.append(Check(name, passed, measured, meaning))
         if not passed:
             raise FailedCheck(self.name, self.checks)
 

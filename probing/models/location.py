@@ -96,10 +96,10 @@ _LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 class Location(NamedTuple):
     """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub.
 
-    `is_gguf`: `place` is a GGUF file instead, on disk.
+    `is_gguf`: `path` is a GGUF file instead, on disk.
     """
 
-    place: str
+    path: str
     name: str
     commit: str | None
     is_gguf: bool = False
@@ -108,7 +108,7 @@ class Location(NamedTuple):
         """The commit, or a digest of all files: caches find a model by it without loading it."""
         if self.commit is not None:
             return self.commit
-        return sha256(Path(self.place)) if self.is_gguf else digest_of_files(Path(self.place))
+        return sha256(Path(self.path)) if self.is_gguf else digest_of_files(Path(self.path))
 
 
 def check_name(model: str) -> None:
@@ -418,8 +418,8 @@ def _digest(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> st
 
 def _state(file: Path) -> tuple[int, ...]:
     """The size of a file, and what changes when it is replaced or written to."""
-    found = file.stat()
-    return found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    status = file.stat()
+    return status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def sha256(*paths: Path) -> str:
@@ -444,8 +444,8 @@ class Checkpoint(NamedTuple):
 
 def step_of(revision: str | None) -> int | None:
     """The step in the name of a revision, such as `step-000128`, `step1000` or `checkpoint-500`; None without one."""
-    found = re.search(r"(?:step|checkpoint)[-_]?(\d{1,15})(?!\d)", revision or "")
-    return int(found[1]) if found else None
+    match = re.search(r"(?:step|checkpoint)[-_]?(\d{1,15})(?!\d)", revision or "")
+    return int(match[1]) if match else None
 
 
 def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
@@ -482,15 +482,15 @@ def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
 
     A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that name.
     """
-    found: dict[tuple[str, bool], dict[str, None]] = {}
+    by_name: dict[tuple[str, bool], dict[str, None]] = {}
     for text in models:
         name, _, revision = text.rpartition("@")
         if not name or not revision or revision.startswith(REQUEST) or os.path.isdir(text):
             name, revision = text, ""
-        named = found.setdefault((name, bool(revision)), {})
+        named = by_name.setdefault((name, bool(revision)), {})
         if revision:
             named[revision] = None
-    return [(name, list(revisions)) for (name, _), revisions in found.items()]
+    return [(name, list(revisions)) for (name, _), revisions in by_name.items()]
 
 
 def read_models(file: str | os.PathLike) -> list[str]:

@@ -92,7 +92,9 @@ class _EagerRun(NamedTuple):
     def first(self) -> _EagerRun:
         """The first text alone."""
         return _EagerRun(
-            {name: of[:1] for name, of in self.inputs.items()}, [of[:1] for of in self.maps], self.hidden[:1]
+            {name: batch[:1] for name, batch in self.inputs.items()},
+            [batch[:1] for batch in self.maps],
+            self.hidden[:1],
         )
 
 
@@ -141,7 +143,9 @@ def examine(encoder: Encoder) -> SelfCheck:
         said, meaning = "hidden states differ by {} of their norm", "its output changes with our attention function"
         bound = DRIFT[encoder.dtype]
         encoder.checks.append(Check.within("output stays the same", max(apart), bound, said, meaning))
-    why = next((f"{check.meaning} ({check.name}: {check.found})" for check in encoder.checks if not check.passed), "")
+    why = next(
+        (f"{check.meaning} ({check.name}: {check.measured})" for check in encoder.checks if not check.passed), ""
+    )
     return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0])
 
 
@@ -177,7 +181,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
     """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
-    kept: list[torch.Tensor] = []
+    rows_of_layers: list[torch.Tensor] = []
     last = slice(len(texts) - 1, len(texts))
     inputs = encoder.inputs(texts)
     if encoder.path == "eager":
@@ -187,13 +191,13 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     layers = 1 + max((kinds.index(kind) for kind in kinds), default=0)
 
     def listener(rows: capture.Rows) -> None:
-        kept.append(rows(last, positions[None]))
-        if len(kept) == layers:
+        rows_of_layers.append(rows(last, positions[None]))
+        if len(rows_of_layers) == layers:
             raise _Enough
 
     with contextlib.suppress(_Enough), capture.listen(listener):
         encoder.run(inputs, capture.NAME)
-    return kept
+    return rows_of_layers
 
 
 def _hidden(output: ModelOutput) -> torch.Tensor:
@@ -229,17 +233,17 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = _apart(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
-        passed, found = False, error_line(error)
+        passed, measured = False, error_line(error)
     else:
-        passed, found = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+        passed, measured = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
         if len(differences) == len(maps):
             worst = max(differences)
             layer = differences.index(worst)
-            passed, found = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
+            passed, measured = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
     check = Check(
         "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
         passed,
-        found,
+        measured,
         "our attention function computes other weights than the model's own",
     )
     return check, apart, _where_layers_lack(numbers)

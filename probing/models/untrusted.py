@@ -83,14 +83,14 @@ def _numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
 def _files(source: Location) -> Iterable[str]:
     """The files of a model's weights in safetensors, downloaded if it is on the Hub."""
     if source.commit is None:
-        folder = Path(source.place)
+        folder = Path(source.path)
         return [str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")]
     options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
-    one, index = (cached_file(source.place, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
-    if one is not None or index is None:
-        return [one] if one else []
+    single, index = (cached_file(source.path, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
+    if single is not None or index is None:
+        return [single] if single else []
     shards = set(json.loads(Path(index).read_bytes())["weight_map"].values())
-    return [file for shard in sorted(shards) if (file := cached_file(source.place, shard, **options))]
+    return [file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))]
 
 
 def _weights(file: str) -> int:

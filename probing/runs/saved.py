@@ -176,9 +176,9 @@ class Result(Record, Generic[L]):
         """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
         return import_module("probing").plot(self, axes)  # of the report's room, which no module here imports
 
-    def of_model_at(self, place: Path | None) -> Self:
+    def of_model_at(self, path: Path | None) -> Self:
         """The same result, with the location of its model."""
-        self._model_place = place
+        self._model_place = path
         return self
 
     @classmethod
@@ -234,7 +234,10 @@ class Result(Record, Generic[L]):
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
         control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
-        return self._titled(settings.model, *(f"{one} {seed}" if one == control else one for one in settings.instead))
+        return self._titled(
+            settings.model,
+            *(f"{variation} {seed}" if variation == control else variation for variation in settings.instead),
+        )
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings
@@ -305,7 +308,7 @@ class Result(Record, Generic[L]):
         return self
 
     @classmethod
-    def finished(cls, file: Path, made: dict[str, Any], data_folder: Path | None) -> Self | None:
+    def finished(cls, file: Path, settings: dict[str, Any], data_folder: Path | None) -> Self | None:
         """The result of an earlier run with the settings `made`, if it is complete; its data is in `data_folder`."""
         try:
             result = cls.load(file)
@@ -314,7 +317,7 @@ class Result(Record, Generic[L]):
                 logger.warning("%s cannot be reused: %s", file, error)
             return None
         result._data_folder = data_folder
-        return result if result.ledger.settings == made else None
+        return result if result.ledger.settings == settings else None
 
 
 def check_ours(file: Path) -> None:
@@ -371,12 +374,12 @@ def field_of(text: str, name: str) -> Any:
         return None
 
 
-def relative_path(folder: Path, place: Path) -> str:
+def relative_path(folder: Path, path: Path) -> str:
     """The path of `place`, relative to `folder` where there is one."""
     try:
-        return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
-        return place.resolve().as_posix()
+        return path.resolve().as_posix()
 
 
 def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str, str]:
@@ -385,13 +388,13 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
     return paths if model is None else {**paths, "model_path": path_from(folder, model)}
 
 
-def path_from(folder: Path, place: Path) -> str:
+def path_from(folder: Path, path: Path) -> str:
     """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder below it."""
-    home, place, above = Path(os.path.expanduser("~")).resolve(), place.resolve(), folder.resolve().parents
-    together = any(place.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
-    if place.is_relative_to(home) and not together:
-        return f"~/{place.relative_to(home).as_posix()}"
-    return relative_path(folder, place)
+    home, path, above = Path(os.path.expanduser("~")).resolve(), path.resolve(), folder.resolve().parents
+    together = any(path.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
+    if path.is_relative_to(home) and not together:
+        return f"~/{path.relative_to(home).as_posix()}"
+    return relative_path(folder, path)
 
 
 def found_at(folder: Path, path: object) -> Path | None:

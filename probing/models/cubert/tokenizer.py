@@ -116,14 +116,14 @@ def _java(code: str) -> tuple[list[Lexeme], Sequence[int]]:
 
 
 def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
-    text, at = decoded.text, 0
+    text, reached = decoded.text, 0
     for token, start, end in java_tokens.scan(decoded, everything=True):
-        yield from _java_gap(text, at, start)
+        yield from _java_gap(text, reached, start)
         if token.startswith("//"):
             end += text.startswith("\n", end)  # a comment to the end of the line has its line break
-        at = end
+        reached = end
         yield Lexeme(_java_kind(token), text[start:end], start, end)
-    yield from _java_gap(text, at, len(text))
+    yield from _java_gap(text, reached, len(text))
 
 
 def _java_gap(text: str, start: int, end: int) -> Iterator[Lexeme]:
@@ -258,21 +258,21 @@ class Vocabulary:
         spelled: list[str] = []
         places: list[int] = []
         closing = (GOES_ON if goes_on else "") + ENDS
-        for place, character in enumerate(piece):
+        for position, character in enumerate(piece):
             text = "".join(map(self._escaped, named(_NAMED[character]) if character in _NAMED else character))
             spelled.append(text)
-            places += [place] * len(text)
+            places += [position] * len(text)
         escaped = "".join(spelled) + closing
         places += [max(0, len(piece) - 1)] * len(closing)
-        found = []
+        ids = []
         start = 0
         while start < len(escaped):
             end = min(len(escaped), start + self._longest)
             while (number := self.ids.get(escaped[start:end])) is None:
                 end -= 1
-            found.append((number, places[start], places[end - 1]))
+            ids.append((number, places[start], places[end - 1]))
             start = end
-        return found
+        return ids
 
     def _escaped(self, character: str) -> str:
         if character in _ESCAPES:
@@ -333,8 +333,8 @@ class CubertTokenizer(PreTrainedTokenizer):
                     yield number, places[start if first < len(marker) else end], places[end]
                 continue
             parts = list(pieces(kind, spelling))
-            for place, part in enumerate(parts, 1):
-                for number, first, last in self.vocabulary.encode(part, place < len(parts)):
+            for count, part in enumerate(parts, 1):
+                for number, first, last in self.vocabulary.encode(part, count < len(parts)):
                     yield number, places[start + first], places[start + last + 1]
                 start += len(part)
 
