@@ -32,7 +32,7 @@ def check_row_groups(parquet: pq.ParquetFile, columns: Collection[str] | None = 
     """Raise pa.ArrowInvalid for a row group whose `columns` unpack to gigabytes, or to far more than code does."""
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
-        chunks = [group.column(place) for place in range(group.num_columns)]
+        chunks = [group.column(column) for column in range(group.num_columns)]
         chunks = [chunk for chunk in chunks if columns is None or chunk.path_in_schema.split(".")[0] in columns]
         unpacked, packed = (
             sum(getattr(chunk, name) for chunk in chunks)

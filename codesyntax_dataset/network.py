@@ -50,9 +50,9 @@ def check_time() -> None:
 
 def _limited(request: Any) -> None:
     check_time()
-    given = request.extensions.get("timeout") or {}
+    timeouts = request.extensions.get("timeout") or {}
     parts = ("connect", "read", "write", "pool")
-    request.extensions["timeout"] = {part: given.get(part) or LONGEST_WAIT for part in parts}
+    request.extensions["timeout"] = {part: timeouts.get(part) or LONGEST_WAIT for part in parts}
 
 
 def is_hub_id(name: str) -> bool:

@@ -194,11 +194,11 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
             rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
         certified: dict[str, tuple[str, bool] | str] = {}  # without the texts, which take kilobytes a pair
         refused: set[str] = set()
-        while new := (kept := rivals.kept(refused)) - certified.keys():
+        while new := (balanced_ids := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
-                found = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
-                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in found)
+                verdicts = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
+                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in verdicts)
                 certified |= zip((row["id"] for row in asked), said)
             refused |= {id_ for id_ in new if isinstance(certified[id_], str)}
         for _, rows in waiting():
@@ -207,7 +207,7 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
                 id_, said_of = row["id"], certified.get(row["id"])
                 if isinstance(said_of, str):
                     left_out.append((said_of, id_))
-                elif said_of is None or id_ not in kept:
+                elif said_of is None or id_ not in balanced_ids:
                     left_out.append((f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_))
                 else:
                     pairs.append(row | dict(zip(("certified", "prefix"), said_of)))

@@ -84,9 +84,9 @@ def build_page() -> gr.Blocks:
         text = gr.Textbox(EXAMPLE, label="Example", lines=10, max_lines=30)
         rule = gr.Radio(list(RULES), value=RULES[0], label="Which token of the dependent counts")
         button = gr.Button("Score", variant="primary")
-        told = gr.Textbox(label="Score")
+        score_box = gr.Textbox(label="Score")
         table = gr.Dataframe(headers=COLUMNS, label="By relation", interactive=False)
-        button.click(score_example, [text, rule], [told, table], api_name="score")
+        button.click(score_example, [text, rule], [score_box, table], api_name="score")
         gr.Markdown(card.split("---\n", 2)[2])  # without the front matter
     return page
 

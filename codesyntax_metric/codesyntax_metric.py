@@ -197,8 +197,8 @@ def _ranked(prediction: Any, reference: Any, offsets: Mapping[str, list[int]]) -
     relations, heads, firsts, _ = edge_columns(edges)
     if not offsets or ranks.shape[1] != len(edges):  # the latter is refused when they are counted
         return relations, ranks
-    kept = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
-    return [name for name, keep in zip(relations, kept) if keep], ranks[:, np.array(kept, bool)]
+    counted = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
+    return [name for name, keep in zip(relations, counted) if keep], ranks[:, np.array(counted, bool)]
 
 
 def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:

@@ -35,21 +35,21 @@ class Change(NamedTuple):
     @property
     def place(self) -> Place:
         """Where it is in the second, or else in the first."""
-        place = self.after or self.before
-        assert place is not None
-        return place
+        span = self.after or self.before
+        assert span is not None
+        return span
 
 
 def changes(first: Annotation, second: Annotation) -> list[Change]:
     """The fate of every edge of two annotations of the same code: first what both have, then what one has."""
     left, right = Side(first, second), Side(second, first)
-    found = []
+    fates = []
     for edges in pairs(left, right):
         before = None if edges[0] is None else left.places[edges[0]]
         after = None if edges[1] is None else right.places[edges[1]]
         kind = "new" if before is None else "gone" if after is None else "kept" if before == after else "moved"
-        found.append(Change(kind, before, after, edges))
-    return found
+        fates.append(Change(kind, before, after, edges))
+    return fates
 
 
 @dataclass(frozen=True)
@@ -163,20 +163,20 @@ def _labels(code: str, language: str, variant: str) -> Annotation | None:
 
 
 def _count(comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change) -> None:
-    places = [place for place in (change.before, change.after) if place]
-    kinds = comparison.relations.setdefault(places[0].relation, {kind: Counted() for kind in CHANGES})
+    spans = [span for span in (change.before, change.after) if span]
+    kinds = comparison.relations.setdefault(spans[0].relation, {kind: Counted() for kind in CHANGES})
     counted = kinds[change.kind]
     counted.edges += 1
-    begin, end = min(min(place.head, place.start) for place in places), max(place.end for place in places)
+    begin, end = min(min(span.head, span.start) for span in spans), max(span.end for span in spans)
     if counted.example is None or end - begin < len(counted.example.code):
         before, after = (
-            None if place is None or one is None else _texts(code, place, one, index)
-            for place, one, index in zip((change.before, change.after), labels, change.edges)
+            None if span is None or annotation is None else _texts(code, span, annotation, index)
+            for span, annotation, index in zip((change.before, change.after), labels, change.edges)
         )
         counted.example = Example(code[begin:end], before, after)
 
 
-def _texts(code: str, place: Place, labels: Annotation, edge: int | None) -> tuple[str, str]:
+def _texts(code: str, span: Place, labels: Annotation, edge: int | None) -> tuple[str, str]:
     """Head and dependent."""
     assert edge is not None
-    return labels.tokens[labels.edges[edge].head].text, code[place.start : place.end]
+    return labels.tokens[labels.edges[edge].head].text, code[span.start : span.end]

@@ -21,8 +21,8 @@ def brackets(function: Function) -> list[Change]:
     opening, closing = [], []
     bare = {node.start_byte for node in function.nodes if _has_field(node, editing.bare)}
     for parent in function.nodes:
-        for place, node in enumerate(parent.children):
-            field = parent.field_name_for_child(place) or "*"
+        for index, node in enumerate(parent.children):
+            field = parent.field_name_for_child(index) or "*"
             start, end = function.span(node)
             if (
                 node.type in editing.expressions
@@ -59,11 +59,11 @@ def _arguments(function: Function) -> list[Change]:
     heads = {node.named_children[0].end_byte for node in calls if len(node.named_children) > 1}
     changes = []
     for node in calls:
-        given = node.named_children[0]
-        start, end = function.span(given)
+        argument = node.named_children[0]
+        start, end = function.span(argument)
         text = function.code[start:end]
         if (
-            given.type in function.editing.expressions
+            argument.type in function.editing.expressions
             and node.end_byte not in heads
             and not any(other.type in function.editing.keywords for other in node.named_children[1:2])
             and not _ends_empty(text)

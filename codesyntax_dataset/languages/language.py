@@ -213,9 +213,9 @@ class Language:
 
     def has_relation(self, name: str, variant: Variant | None = None) -> bool:
         """True if the variant, by default any, has the relation."""
-        variants = self.variants if variant is None else [variant]
+        chosen = self.variants if variant is None else [variant]
         further = self.further_relations
-        return any(relation.name == name for one in variants for relation in self.relations_of(one)) or (
+        return any(relation.name == name for variant in chosen for relation in self.relations_of(variant)) or (
             further is not None and further.fullmatch(name) is not None
         )
 
@@ -242,9 +242,9 @@ class Language:
         }
 
 
-def deferred(place: str) -> Callable[..., Any]:
-    """The function at `place` (`package.module.function`), imported on its first call because parsers load slowly."""
-    module, _, name = place.rpartition(".")
+def deferred(path: str) -> Callable[..., Any]:
+    """The function at `path` (`package.module.function`), imported on its first call because parsers load slowly."""
+    module, _, name = path.rpartition(".")
 
     @functools.cache
     def function() -> Callable[..., Any]:

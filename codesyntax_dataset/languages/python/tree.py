@@ -78,14 +78,14 @@ _FIELDS = {  # node class -> its fields that may hold nodes; operators and conte
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The child nodes of `node` in the order of its fields, without operators and contexts."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for field in _FIELDS[type(node)]:
         value = getattr(node, field)
         if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
+            nodes += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 class TokenIndex:
