@@ -164,18 +164,17 @@ def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
         "task_categories": ["token-classification"],
         "task_ids": ["parsing"],
         "tags": ["code", "syntax", "probing", "attention"],
-        "configs": [
-            {
-                "config_name": name,
-                "version": config.version,
-                **({"default": True} if name == default_config(configs) else {}),
-                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in config.functions],
-            }
-            for name, config in configs.items()
-        ],
+        "configs": [_entry(name, config, name == default_config(configs)) for name, config in configs.items()],
     }
     DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(metadata)
     return metadata
+
+
+def _entry(name: str, config: ConfigReport, default: bool) -> dict[str, Any]:
+    """A config in the YAML block, which says where its files are."""
+    files = [{"split": split, "path": f"{name}/{split}.parquet"} for split in config.functions]
+    chosen = {"default": True} if default else {}
+    return {"config_name": name, "version": config.version, **chosen, "data_files": files}
 
 
 def _tags(config: ConfigReport) -> list[str]:

@@ -32,7 +32,10 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
     folder = Path(folder)
     names = _files(folder)
     _check_sums(folder, names)
-    configs = {name: [file for file in sorted(names) if file.startswith(f"{name}/")] for name in _configs(folder)}
+    configs: dict[str, list[str]] = {name: [] for name in _configs(folder)}
+    for file in sorted(names):
+        if (name := file.partition("/")[0]) in configs:
+            configs[name].append(file)
     parquet = {name for name in names if name.endswith(".parquet")}
     if unnamed := parquet - {file for files in configs.values() for file in files}:
         raise _not_as_built(folder, f"{min(unnamed)} belongs to a config that the card does not name")

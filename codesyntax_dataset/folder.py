@@ -69,16 +69,18 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
 @functools.lru_cache(maxsize=4)  # each of its splits asks for it
 def _configs(header: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Config -> its version and its splits, as in the YAML header of a card."""
-    return {
-        str(config["config_name"]): (str(config["version"]), tuple(file["split"] for file in config["data_files"]))
-        for config in yaml.safe_load(header)["configs"]
-    }
+    configs = {}
+    for config in yaml.safe_load(header)["configs"]:
+        splits = tuple(file["split"] for file in config["data_files"])
+        configs[str(config["config_name"])] = str(config["version"]), splits
+    return configs
 
 
 def _sums(folder: Path) -> dict[str, str]:
     """File -> its SHA-256, as listed in SHA256SUMS."""
     lines = _read(folder, SUMS).decode("utf-8", "replace").splitlines()
-    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+    pairs = [line.partition("  ") for line in lines]
+    return {name: checksum for checksum, _, name in pairs}
 
 
 def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -49,6 +49,10 @@ _STORE = 1 << 28  # bytes, of what waits in Ray's memory
 
 
 _OF_PAIR = [field.name for field in fields(Pair)]
+
+
+def _pair_of(row: Mapping[str, Any]) -> Pair:
+    return Pair(**{name: row[name] for name in _OF_PAIR})
 
 
 class Labelled(NamedTuple):
@@ -197,7 +201,7 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
         while new := (balanced_ids := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
-                verdicts = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
+                verdicts = certify([_pair_of(row) for row in asked], language)
                 said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in verdicts)
                 certified |= zip((row["id"] for row in asked), said)
             refused |= {id_ for id_ in new if isinstance(certified[id_], str)}

@@ -47,15 +47,10 @@ def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
         result = score(counts, KS, rule)
     except ValueError as error:  # ours and those of json
         return f"This cannot be scored: {error}", []
-    rows = [
-        [
-            relation,
-            entry["edges"],
-            *(entry[str(k)]["score"] for k in KS),
-            "layer {layer}, head {head}".format(**entry["1"]),
-        ]
-        for relation, entry in result["relations"].items()
-    ]
+    rows: list[list[object]] = []
+    for relation, entry in result["relations"].items():
+        scores = [entry[str(k)]["score"] for k in KS]
+        rows.append([relation, entry["edges"], *scores, "layer {layer}, head {head}".format(**entry["1"])])
     means = ["none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}" for k in KS]
     return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
 

@@ -177,7 +177,7 @@ def _offsets(hard: Any) -> dict[str, list[int]]:
     if hard is None:
         return {}
     try:
-        return {str(name): sorted({operator.index(offset) for offset in offsets}) for name, offsets in hard.items()}
+        return {str(name): sorted({*map(operator.index, offsets)}) for name, offsets in hard.items()}
     except (AttributeError, TypeError):
         raise CodeSyntaxError(
             f"hard is {hard!r}, expected relation -> offsets, such as {{'If:if->test': [1]}}: whole numbers from head "

@@ -86,7 +86,11 @@ class Comparison:
     @property
     def total(self) -> dict[str, int]:
         """What becomes of the edges of all relations -> how many."""
-        return {kind: sum(kinds[kind].edges for kinds in self.relations.values()) for kind in CHANGES}
+        total = dict.fromkeys(CHANGES, 0)
+        for kinds in self.relations.values():
+            for kind, counted in kinds.items():
+                total[kind] += counted.edges
+        return total
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
@@ -100,8 +104,8 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     """
     first, second = two_of_one_language(configs)
     language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
-    labelled = ((code, [_labels(code, language, variant) for variant in variants]) for code in codes)
-    return _compared(Comparison(language, (first, second)), labelled)
+    one_by_one = ((code, _labels_of_each(code, language, variants)) for code in codes)
+    return _compared(Comparison(language, (first, second)), one_by_one)
 
 
 def compare_versions(labelled: Iterable[tuple[str, Annotation]], config: str, version: str) -> Comparison:
@@ -153,6 +157,10 @@ def _followed(config: str) -> Language:
     if config not in unedited():
         raise ArgumentError(f"{config} is made of changed functions: compare configs with those of the source")
     return language
+
+
+def _labels_of_each(code: str, language: str, variants: Sequence[str]) -> list[Annotation | None]:
+    return [_labels(code, language, variant) for variant in variants]
 
 
 def _labels(code: str, language: str, variant: str) -> Annotation | None:

@@ -41,10 +41,15 @@ def brackets(function: Function) -> list[Change]:
 
 
 def _has_field(node: tree_sitter.Node, names: frozenset[str]) -> bool:
-    return any(
-        node.type == kind and (node.child_by_field_name(field) or field in [child.type for child in node.children])
-        for kind, _, field in (name.partition(".") for name in names)
-    )
+    for name in names:
+        kind, _, field = name.partition(".")
+        if node.type == kind and (node.child_by_field_name(field) or _has_child(node, field)):
+            return True
+    return False
+
+
+def _has_child(node: tree_sitter.Node, kind: str) -> bool:
+    return any(child.type == kind for child in node.children)
 
 
 def distance(function: Function) -> list[Change]:

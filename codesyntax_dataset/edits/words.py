@@ -68,16 +68,18 @@ def literals(function: Function) -> list[Change]:
     return changes
 
 
+def _drawn_digits(function: Function, length: int) -> str:
+    first = function.draws.one("123456789")
+    return first + "".join(function.draws.one("0123456789") for _ in range(length - 1))
+
+
 def _other_digits(function: Function) -> Callable[[str], str]:
     """Digits -> as many others, always the same; two numbers never become one, as labels of cases must differ."""
     used: set[str] = set()
 
     @functools.cache
     def other(digits: str) -> str:
-        drawn = (
-            function.draws.one("123456789") + "".join(function.draws.one("0123456789") for _ in digits[1:])
-            for _ in range(1000)
-        )
+        drawn = (_drawn_digits(function, len(digits)) for _ in range(1000))
         every = map(str, range(10 ** (len(digits) - 1), 10 ** len(digits)))  # itself, where all others are taken
         free = (number for numbers in (drawn, every) for number in numbers if number not in used)
         chosen = next((number for number in free if number != digits), digits)

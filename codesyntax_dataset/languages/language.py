@@ -7,7 +7,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
@@ -222,12 +222,11 @@ class Language:
     @property
     def syntax(self) -> dict[str, list[str]]:
         """Node type -> the relations of the same syntax, where there are any."""
-        return {
-            node_type: [
-                name for name in self.relation_names if any(fnmatchcase(name, pattern) for pattern in patterns.split())
-            ]
-            for node_type, patterns in self.same_syntax
-        }
+        return {node_type: self._relations_like(patterns.split()) for node_type, patterns in self.same_syntax}
+
+    def _relations_like(self, patterns: Sequence[str]) -> list[str]:
+        expression = re.compile("|".join(map(translate, patterns)))
+        return [name for name in self.relation_names if expression.match(name)]
 
     @property
     def configs(self) -> dict[str, Variant]:

@@ -125,7 +125,9 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
         left = [good for good in goods if good not in framed]
         verdicts = check([(frame[0], good, frame[1]) for good in left])
         framed |= {good: frame for good, verdict in zip(left, verdicts) if verdict == VALID}
-    said = [check([(before, pair.bad, behind) for pair in pairs]) for before, behind in frames]
+    said: list[list[str]] = []
+    for before, behind in frames:
+        said.append(check([(before, pair.bad, behind) for pair in pairs]))
     for index, pair in enumerate(pairs):
         if pair.good not in framed:
             yield f"{name} cannot read the function"

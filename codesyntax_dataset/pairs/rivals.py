@@ -139,12 +139,10 @@ class Rivals:
             by_half[self._half[origin]].append((id_, phenomenon, Difference(good, bad)))
         for half, differences in enumerate(by_half):
             model = self._models[1 - half]
-            sums = [
-                _sums(model, [getattr(difference, side) for _, _, difference in differences])
-                for side in ("good", "bad")
-            ]
-            for (id_, phenomenon, difference), good, bad in zip(differences, *sums):
-                verdict = int(np.sign(round(good - bad, 9)))  # sums of the same numbers may differ by rounding
+            goods = _sums(model, [difference.good for _, _, difference in differences])
+            bads = _sums(model, [difference.bad for _, _, difference in differences])
+            for (id_, phenomenon, difference), good_sum, bad_sum in zip(differences, goods, bads):
+                verdict = int(np.sign(round(good_sum - bad_sum, 9)))  # sums of the same numbers may differ by rounding
                 self.preferred[id_] = _PREFERS[verdict]
                 exchange = tuple(sorted((difference.put_in, difference.taken)))
                 cells = self._cells.setdefault((phenomenon, exchange), {})
@@ -154,9 +152,7 @@ class Rivals:
         """The ids of the pairs that are kept, `without` some; which of equal ones depends on their ids alone."""
         balanced: set[str] = set()
         for (_, exchange), cells in self._cells.items():
-            ordered = {
-                cell: sorted((id_ for id_ in ids if id_ not in without), key=_drawn) for cell, ids in cells.items()
-            }
+            ordered = {cell: sorted({*ids} - without, key=_drawn) for cell, ids in cells.items()}
             moved = exchange[0] == exchange[1]
             for (side, verdict), ids in ordered.items():
                 if moved and verdict == 0:

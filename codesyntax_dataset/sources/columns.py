@@ -134,11 +134,15 @@ def _cells(file: str, name: str, column: str) -> Iterator[tuple[bytes | None, st
                 f"holds {parquet.schema_arrow.field(column).type}, expected text" if column in names else "is not there"
             )
             raise SourceError(f"{name}: the column {column!r} {problem}; it has {', '.join(names)}")
-        chosen = [column, *(next((name for name in known if name in texts), None) for known in (_REPOSITORY, _PATH))]
+        chosen = [column, _first_in(texts, _REPOSITORY), _first_in(texts, _PATH)]
         columns = list({name for name in chosen if name})
         for batch in batches(parquet, 1, columns):  # one row: a few bytes can spell many rows of one large text
             data, repo, path = (_bytes(batch[name][0]) if name else None for name in chosen)
             yield data, _decoded(repo or b""), _decoded(path or b"")
+
+
+def _first_in(columns: set[str], names: Iterable[str]) -> str | None:
+    return next((name for name in names if name in columns), None)
 
 
 def _texts(schema: pa.Schema) -> set[str]:

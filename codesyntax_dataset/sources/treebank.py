@@ -106,10 +106,9 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
     if source.is_file():
         files = {"test": [source] if source.suffix in (".conllu", ".txt") and ours(source) else []}
     else:
-        files = {
-            partition: sorted(file for pattern in patterns for file in source.rglob(pattern) if ours(file))
-            for partition, patterns in _PARTITIONS.items()
-        }
+        files = {}
+        for partition, patterns in _PARTITIONS.items():
+            files[partition] = sorted(file for pattern in patterns for file in source.rglob(pattern) if ours(file))
     if not any(files.values()):
         start = f"{language.tag or 'xx'}_"
         raise SourceError(

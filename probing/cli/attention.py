@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--models", "file", type=options.FILE, help="A file with more models, one per line; # starts a comment.")
+@click.option(
+    "--models", "file", type=options.FILE_PATH, help="A file with more models, one per line; # starts a comment."
+)
 @options.shared("gguf data configs")
 @click.option(
     "--split",
@@ -135,8 +137,12 @@ def print_done(everything: Sequence[Done]) -> None:
 
 
 @main.command()
-@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH, callback=options.ledgers)
-@click.option("--csv", type=options.FILE, help="Also write every score, difference, interval and p to this CSV file.")
+@click.argument(
+    "ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.ANY_PATH, callback=options.ledgers
+)
+@click.option(
+    "--csv", type=options.FILE_PATH, help="Also write every score, difference, interval and p to this CSV file."
+)
 @click.option(
     "--data", help="The dataset, for the baselines in the CSV file, if it is no longer where results found it."
 )
@@ -217,7 +223,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 
 @main.command()
 @click.argument("model", required=False)
-@click.option("--code", type=options.FILE, help="Show the function in this source file.")
+@click.option("--code", type=options.FILE_PATH, help="Show the function in this source file.")
 @click.option("--id", type=int, help="Show the function of --data with this id.")
 @click.option("--relation", help="Open the page with this relation.  [default: the first of the function]")
 @click.option("--head", metavar="LAYER-HEAD", help="Open the page with this head.  [default: the best of the relation]")
@@ -237,11 +243,11 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
     "--result",
-    type=options.FILE,
+    type=options.FILE_PATH,
     help="A result of `probe`; the page also marks the best head over all its functions.",
 )
 @click.option(
-    "--output", type=options.FILE, help="The page to write.  [default: attention.html, masked.html or labels.html]"
+    "--output", type=options.FILE_PATH, help="The page to write.  [default: attention.html, masked.html or labels.html]"
 )
 @options.shared("revision dtype device")
 def show(

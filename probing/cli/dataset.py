@@ -31,7 +31,7 @@ from probing.cli.group import main, note, print_made, quiet_libraries
     metavar="EDIT",
     help=f"For each config, also add a config of edited functions that keep their labels: one of {', '.join(EDITS)}.",
 )
-@click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
+@click.option("--output", default="codesyntax", type=options.ANY_PATH, help="The folder to write.")
 @options.exclude_repositories
 @click.option(
     "--validation-fraction",
@@ -85,7 +85,7 @@ def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any)
 @main.command()
 @options.shared("data configs")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Repeat it to count both splits together.")
-@click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON, CSV and the figure.")
 @options.shared("wide as_json")
 def stats(
     data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
@@ -135,7 +135,7 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **argume
 @click.option("--grammar", required=True, metavar="PACKAGE", help="The tree-sitter grammar, such as tree_sitter_rust.")
 @click.option("--suffix", required=True, help="The ending of file names, such as .rs.")
 @click.option("--title", help="The language's name in texts.  [default: NAME with a capital letter]")
-@click.option("--checkout", default=".", type=options.FOLDER, help="The root of a checkout of the repository.")
+@click.option("--checkout", default=".", type=options.FOLDER_PATH, help="The root of a checkout of the repository.")
 def new_language(name: str, **arguments: Any) -> None:
     """Start a new language in a checkout.
 

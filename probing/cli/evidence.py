@@ -66,7 +66,7 @@ def verify(results: tuple[Path, ...], **arguments: Any) -> None:
 @click.option(
     "--results",
     multiple=True,
-    type=options.PATH,
+    type=options.ANY_PATH,
     help="Results, or folders of results, of the models that A and B name.",
 )
 @options.shared("cluster wide")
@@ -97,7 +97,7 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
     type=click.Choice(DIRECTIONS),
     help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
 )
-@click.option("--output", type=options.FOLDER, help="Folder for the result.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result.")
 @options.shared("wide as_json")
 def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
@@ -116,8 +116,8 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -
 
 
 @main.command()
-@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER)
-@click.option("--output", type=options.FOLDER, help="Folder for the results.  [default: FOLDER, if there is one]")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER_PATH)
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the results.  [default: FOLDER, if there is one]")
 @options.wide
 def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     """Merge the shards of a run.

@@ -141,7 +141,7 @@ def inform(**arguments: Any) -> None:
     help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
 )
 @click.option("--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample.")
-@click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result, both probes, and their ledgers.")
 @options.shared("revision device")
 @click.option(
     "--limit",

@@ -31,9 +31,9 @@ def doctor(model: str, gguf: str | None, as_json: bool, **arguments: Any) -> Non
 
 
 @main.command()
-@click.argument("checkpoint", type=options.PATH)
-@click.option("--output", required=True, type=options.FOLDER, help="The new folder for the model.")
-@click.option("--vocabulary", required=True, type=options.FILE, help="The vocabulary file of the same release.")
+@click.argument("checkpoint", type=options.ANY_PATH)
+@click.option("--output", required=True, type=options.FOLDER_PATH, help="The new folder for the model.")
+@click.option("--vocabulary", required=True, type=options.FILE_PATH, help="The vocabulary file of the same release.")
 @click.option("--language", required=True, type=click.Choice(LANGUAGES), help="The language that the model reads.")
 @click.option(
     "--drop",

@@ -14,9 +14,9 @@ from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
 from probing.cli.group import note
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
-PATH = click.Path(path_type=Path)
+FILE_PATH = click.Path(path_type=Path, dir_okay=False)
+FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
+ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 
@@ -42,7 +42,7 @@ configs = click.option(
     default=["python"],
     help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
-output = click.option("--output", type=FOLDER, help="Folder for the result and its ledger.")
+output = click.option("--output", type=FOLDER_PATH, help="Folder for the result and its ledger.")
 seed = click.option("--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample.")
 splits = click.option(
     "--split",
@@ -53,7 +53,7 @@ splits = click.option(
 )
 exclude_repositories = click.option(
     "--exclude-repositories",
-    type=FILE,
+    type=FILE_PATH,
     help="Leave out the repositories in this file: one name per line, or JSON lines with the field `repository`.",
 )
 direction = click.option(
@@ -191,7 +191,7 @@ def results(metavar: str) -> Callable[..., Callable]:
     def chosen(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         return _of_results(paths)
 
-    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH, callback=chosen)
+    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen)
 
 
 def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:

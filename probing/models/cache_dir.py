@@ -27,7 +27,7 @@ from probing.models.location import digest_of_files, sha256
 
 logger = logging.getLogger(__name__)
 
-_FOLDERS = [
+_CODE_FOLDERS = [
     Path(*spec.submodule_search_locations or ())
     for name in ("codesyntax_dataset", "codesyntax_metric", "probing")
     if (spec := find_spec(name))  # nothing is imported
@@ -111,4 +111,4 @@ _version = functools.cache(importlib.metadata.version)  # reads files
 @functools.cache
 def _code() -> str:
     """A digest of the modules that ranks depend on, because code changes between versions."""
-    return sha256(*(file for folder in _FOLDERS for file in sorted(folder.rglob("*.py"))))
+    return sha256(*(file for folder in _CODE_FOLDERS for file in sorted(folder.rglob("*.py"))))

@@ -17,7 +17,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-NAME = "codesyntax"
+ATTENTION_NAME = "codesyntax"
 
 T = TypeVar("T")
 
@@ -241,5 +241,5 @@ def _added(allowed: torch.Tensor) -> torch.Tensor:
 
 
 # Without a mask function of the same name a model would get no mask, and ignore padding and sliding windows.
-AttentionInterface.register(NAME, attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionInterface.register(ATTENTION_NAME, attention)
+AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)

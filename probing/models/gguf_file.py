@@ -34,7 +34,7 @@ from probing.models.loaded import check_weights
 from probing.models.location import JOIN
 from probing.models.untrusted import check_asked, check_growth, check_parts
 
-_LARGEST_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
+_LARGEST_GGUF_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
 _MOST_TENSORS = 100_000  # the largest known models have a few thousand
 _MOST_FIELDS = 10_000  # known files have some fifty
 _MOST_VALUES = 1 << 21  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
@@ -43,9 +43,9 @@ _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
 _MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
-_LONGEST_LIST = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
+_MOST_LISTED_NUMBERS = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
 
-_NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_NUMBER_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 """The types of values that are numbers, as `struct` reads them."""
 
 _STRING, _ARRAY = 8, 9
@@ -77,7 +77,7 @@ class _Bytes:
     """Reads one value after the other; raises ValueError at the end."""
 
     def __init__(self, data: mmap.mmap):
-        self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_HEADER)
+        self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_GGUF_HEADER)
 
     def take(self, size: int) -> int:
         """The place of the next `size` bytes."""
@@ -149,7 +149,7 @@ def _header(data: mmap.mmap) -> Header:
     for tensor in tensors_read:
         kinds[tensor.kind] += prod(tensor.shape)
         if tensor.name in ROTARY_FACTORS:
-            if tensor.kind != "F32" or prod(tensor.shape) > _LONGEST_LIST:
+            if tensor.kind != "F32" or prod(tensor.shape) > _MOST_LISTED_NUMBERS:
                 raise ValueError(f"its tensor {tensor.name} has {prod(tensor.shape):,} numbers of type {tensor.kind}")
             form = f"<{prod(tensor.shape)}f"
             factors[tensor.name] = list(struct.unpack_from(form, data, start + tensor.offset))
@@ -184,17 +184,17 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     size = read.size(_LONGEST_TEXT, "the bytes of a text are")
                     read.take(size)
                     pieces += size * size
-            elif kind in _NUMBERS:
-                form = f"<{length}{_NUMBERS[kind][1]}"
+            elif kind in _NUMBER_FORMATS:
+                form = f"<{length}{_NUMBER_FORMATS[kind][1]}"
                 start = read.take(struct.calcsize(form))
-                if length <= _LONGEST_LIST:
+                if length <= _MOST_LISTED_NUMBERS:
                     fields[name] = list(struct.unpack_from(form, read.data, start))
             else:
                 raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:
                 raise ValueError("its vocabulary is larger than any tokenizer's")
-        elif kind in _NUMBERS:
-            fields[name] = read.number(_NUMBERS[kind])
+        elif kind in _NUMBER_FORMATS:
+            fields[name] = read.number(_NUMBER_FORMATS[kind])
         else:
             raise ValueError(f"its field {name[:60]!r} is of type {kind}")
     return fields

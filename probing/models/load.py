@@ -66,7 +66,7 @@ def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> Restorin
     None of its weights may be missing. Raises ModelError if the model does not exist, cannot be loaded, or is neither.
     """
     loaded, head = _loaded(model, with_head=True, **options)
-    return (MaskedModel if head is MASKED else InfillingModel)(loaded).examine()
+    return (MaskedModel if head is MASKED_HEAD else InfillingModel)(loaded).examine()
 
 
 def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringModel:
@@ -75,7 +75,7 @@ def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringMod
     Raises ModelError if the model does not exist, cannot be loaded, or has no language-model head.
     """
     loaded, head = _loaded(model, with_head=True, **options)
-    return ScoringModel(loaded, head is MASKED).examine()
+    return ScoringModel(loaded, head is MASKED_HEAD).examine()
 
 
 def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> LanguageModel:
@@ -85,7 +85,7 @@ def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> Lan
     silenced.
     """
     loaded, head = _loaded(model, with_head=True, eager=True, **options)
-    return self_check(LanguageModel(loaded, head is MASKED)).examine()
+    return self_check(LanguageModel(loaded, head is MASKED_HEAD)).examine()
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
@@ -151,14 +151,14 @@ class Head(NamedTuple):
         return ModelError(f"{model} has no {self.name} head ({why}): use a model trained to {self.use}")
 
 
-MASKED = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
-CAUSAL = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
+MASKED_HEAD = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
+CAUSAL_HEAD = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
 
 
 def head_of_class(kind: type) -> Head | None:
     """The language-model head that models of a class have; None without any."""
     names = {parent.__name__ for parent in kind.__mro__}
-    return next((head for head in (MASKED, CAUSAL) if names & {*head.names.values()}), None)
+    return next((head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()}), None)
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
@@ -171,9 +171,9 @@ def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
             f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, so its "
             "predictions cannot be compared with the masked sub-tokens; use a model of BERT's kind"
         )
-    known = [head for head in (MASKED, CAUSAL) if config.model_type in head.names]
+    known = [head for head in (MASKED_HEAD, CAUSAL_HEAD) if config.model_type in head.names]
     if not known:
-        raise MASKED.missing(name, f"transformers has none for {config.model_type}")
+        raise MASKED_HEAD.missing(name, f"transformers has none for {config.model_type}")
     return known[-1 if getattr(config, "is_decoder", False) else 0]
 
 

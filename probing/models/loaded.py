@@ -14,7 +14,7 @@ import transformers
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.location import HEAD
+from probing.models.location import HEAD_MARK
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 
@@ -78,7 +78,7 @@ class Loaded(NamedTuple):
     @property
     def with_head(self) -> str:
         """The revision of the model with its head."""
-        return f"{self.revision}{HEAD}{self.head}" if self.head else self.revision
+        return f"{self.revision}{HEAD_MARK}{self.head}" if self.head else self.revision
 
 
 class LoadedModel:

@@ -71,7 +71,7 @@ _EMBEDDED = {
 
 EMBEDDED_MODELS = tuple(_EMBEDDED)
 
-HEAD = "+"
+HEAD_MARK = "+"
 """In the revision of a local language model, between the digest of its body and that of its head."""
 
 _GGUF = ".gguf"

@@ -34,13 +34,13 @@ logger = logging.getLogger(__name__)
 KS = (1, 5, 10)
 """A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true one."""
 
-NEAR = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
+NEAR_LOGITS = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
 """Logits as near as this may be in another order in another batch; in half precision any two may, and nothing is
 promised."""
 
 _EVERY = 3  # in the self-check every third sub-token is masked
-_LENGTH = 48  # the sub-tokens of the longer text for the self-check
-_NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
+_EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
+_MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
 
 
 class ScoringModel(LoadedModel):
@@ -58,7 +58,7 @@ class ScoringModel(LoadedModel):
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.why = ""
         self._body_options, self._options = without_cache(self.model.base_model), without_cache(self.model)
-        self._at_once = max(1, _NUMBERS // max(1, int(min(self.vocabulary, _NUMBERS))))
+        self._at_once = max(1, _MOST_LOGITS // max(1, int(min(self.vocabulary, _MOST_LOGITS))))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
@@ -149,7 +149,7 @@ class ScoringModel(LoadedModel):
         of `MaskedModel.scores`."""
         comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         for part, logits in self.logits(inputs, rows, columns):
-            comparisons[part] = _compared(logits, truth[part], NEAR[self.dtype])
+            comparisons[part] = _compared(logits, truth[part], NEAR_LOGITS[self.dtype])
         return comparisons
 
     def examine(self) -> Self:
@@ -159,7 +159,7 @@ class ScoringModel(LoadedModel):
         those before.
         """
         self.check_tokenizer()
-        lengths = (min(self.longest, _LENGTH // 2), min(self.longest, _LENGTH))
+        lengths = (min(self.longest, _EXAMINED_LENGTH // 2), min(self.longest, _EXAMINED_LENGTH))
         texts, places = [], []
         for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
             ids, special = ids[:most].copy(), special[:most]
@@ -221,8 +221,8 @@ class MaskedModel(ScoringModel):
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
         numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
-        its log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first
-        two, otherwise 0.
+        its log-probability, in nats; and 1 if another order of logits within NEAR_LOGITS of each other could change
+        the first two, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
@@ -233,7 +233,7 @@ class MaskedModel(ScoringModel):
         """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
         ties = []
         for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR[self.dtype]
+            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR_LOGITS[self.dtype]
             ties += [torch.nonzero(row)[:, 0].tolist() for row in near]
         return ties
 

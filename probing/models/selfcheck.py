@@ -26,12 +26,12 @@ from probing.models.cache_dir import private
 from probing.models.encoder import Encoder, SelfCheck
 from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
 
-E = TypeVar("E", bound=Encoder)
+EncoderT = TypeVar("EncoderT", bound=Encoder)
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
 # float16 has 11, and eager attention rounds its scores to them, so that even a correct probability can change by some
 # hundredths.
-_ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
+_ROUNDING_OF_DTYPE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
 # Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
 # window.
@@ -40,7 +40,7 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-def self_check(encoder: E, file: Path | None = None) -> E:
+def self_check(encoder: EncoderT, file: Path | None = None) -> EncoderT:
     """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
     outcome = recall(file) if file else None
     if outcome is None:
@@ -89,6 +89,10 @@ class _EagerRun(NamedTuple):
         return self.inputs["attention_mask"].bool()
 
     @property
+    def in_float32(self) -> _EagerRun:
+        return self._replace(maps=[layer.float() for layer in self.maps])
+
+    @property
     def first(self) -> _EagerRun:
         """The first text alone."""
         return _EagerRun(
@@ -125,7 +129,7 @@ def examine(encoder: Encoder) -> SelfCheck:
         f"({texts}, heads, {length}, {length})",
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
-    padded, alone = (run._replace(maps=[m.float() for m in run.maps]) for run in (padded, alone))
+    padded, alone = padded.in_float32, alone.in_float32
     captured, apart, numbers = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)
@@ -196,7 +200,7 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
             raise _Enough
 
     with contextlib.suppress(_Enough), capture.listen(listener):
-        encoder.run(inputs, capture.NAME)
+        encoder.run(inputs, capture.ATTENTION_NAME)
     return rows_of_layers
 
 
@@ -213,7 +217,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
     function.
     """
-    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING[encoder.dtype], float("inf")
+    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING_OF_DTYPE[encoder.dtype], float("inf")
     differences: list[float] = []
     numbers: list[int | None] = []
 
@@ -229,7 +233,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     try:
         with capture.listen(listener), capture.number(numbers):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
-            ours = _hidden(encoder.run(twice, capture.NAME, output_hidden_states=True))[len(texts) :]
+            ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[len(texts) :]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = _apart(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
@@ -264,7 +268,7 @@ def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     rows = run.texts[:, None].expand(-1, run.maps[0].shape[1], -1)
     sums = torch.stack([m.sum(dim=-1)[rows] for m in run.maps])
     low, high = sums.min().item(), sums.max().item()
-    bound = max(1e-4, _ROUNDING[encoder.dtype])
+    bound = max(1e-4, _ROUNDING_OF_DTYPE[encoder.dtype])
     least = min(m.min().item() for m in run.maps)
     encoder.require(
         "rows sum to 1",

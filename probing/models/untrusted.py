@@ -33,11 +33,12 @@ _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all position
 
 def check_parts(config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration of so many layers that even an empty model takes for ever to build."""
-    numbers = list(_numbers(config.to_dict()))
-    layers, experts = (
-        max((number for name, number in numbers if name.endswith(ends)), default=1)
-        for ends in (("layer", "layers"), "experts")
-    )
+    layers = experts = 1
+    for name, number in _numbers(config.to_dict()):
+        if name.endswith(("layer", "layers")):
+            layers = max(layers, number)
+        elif name.endswith("experts"):
+            experts = max(experts, number)
     if layers > MOST_LAYERS or layers * experts > MOST_PARTS:
         raise ModelError(f"its configuration has {layers} layers and {experts} experts, more than any model")
 

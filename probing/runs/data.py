@@ -124,14 +124,14 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
     return dataset.map(redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents")
 
 
-COLUMNS = ("id", "code", "token_start", "token_end", "relations")
+FUNCTION_COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
 PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "relation", "distance", "depth", "repo")
 """Those of a config of minimal pairs."""
 
 
 class Row(TypedDict):
-    """COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
+    """FUNCTION_COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
 
     id: int
     code: str
@@ -198,7 +198,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     """
     from codesyntax_dataset.folder import read_split
 
-    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else COLUMNS
+    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
     if isinstance(data, (str, os.PathLike)):
         location = os.fspath(data)
         if os.path.isdir(location):
@@ -415,7 +415,7 @@ def _of_pairs(dataset: datasets.Dataset) -> bool:
 
 
 def _label_columns(dataset: datasets.Dataset) -> list[str]:
-    return list(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS)
+    return list(PAIR_COLUMNS if _of_pairs(dataset) else FUNCTION_COLUMNS)
 
 
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:

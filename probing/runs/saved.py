@@ -23,14 +23,14 @@ from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
 
-FORMAT: Literal[2] = 2
+RESULT_FORMAT: Literal[2] = 2
 """The format of a result's JSON: changes whenever its fields, or their meanings, change."""
 
 _LEDGER = ".ledger.parquet"
 
-_PLACES = {"data_path", "model_path"}
+_PATH_FIELDS = {"data_path", "model_path"}
 
-LARGEST = 16 * 2**20
+LARGEST_RESULT = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
 
@@ -194,7 +194,7 @@ class Result(Record, Generic[L]):
         """The result of a ledger with this provenance, whose fields are also the result's unless `numbers` has them."""
         shared = {name: value for name, value in provenance if name in cls.model_fields}
         fields = {**shared, "instrument": cls.LEDGER.INSTRUMENT, "signature": str(signature), **numbers}
-        result = cls(format=FORMAT, **fields)
+        result = cls(format=RESULT_FORMAT, **fields)
         result._ledger, result._data_folder = ledger, data_folder
         return result
 
@@ -207,7 +207,7 @@ class Result(Record, Generic[L]):
     def read(cls, text: str) -> Self:
         """The record in a result's JSON, without its ledger; raises LedgerError, with the reason, if there is none."""
         try:
-            return cls.model_validate(parse(text.encode(), LARGEST))
+            return cls.model_validate(parse(text.encode(), LARGEST_RESULT))
         except EntryError as error:
             raise LedgerError(str(error)) from error
         except ValidationError as error:
@@ -224,7 +224,7 @@ class Result(Record, Generic[L]):
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
     def _fields(self) -> dict[str, Any]:
-        return {**self.model_dump(mode="json", by_alias=True, exclude=_PLACES), "ledger": self.ledger.digest()}
+        return {**self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS), "ledger": self.ledger.digest()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._fields() == other._fields()
@@ -251,7 +251,7 @@ class Result(Record, Generic[L]):
             theirs, ours = self.read(text), self.read(json.dumps(self._fields()))
         except LedgerError as error:
             return str(error)
-        names = type(self).model_fields.keys() - _PLACES
+        names = type(self).model_fields.keys() - _PATH_FIELDS
         different = [name for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)]
         return f"other {different[0].removesuffix('_digest')}" if different else None
 
@@ -336,7 +336,7 @@ def check_ours(file: Path) -> None:
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
-        text = safe_files.read(path, LARGEST).decode("utf-8")
+        text = safe_files.read(path, LARGEST_RESULT).decode("utf-8")
     except FileNotFoundError as error:
         raise LedgerError(
             f"cannot read the result {path}: no such file or folder; expected what `codesyntax probe --output` wrote"
@@ -346,10 +346,10 @@ def read_text(path: str | os.PathLike) -> str:
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
         ) from error
     version = field_of(text, "format")
-    if type(version) is int and version > FORMAT:
+    if type(version) is int and version > RESULT_FORMAT:
         raise LedgerError(
             f"cannot read the result {path}: it is of format {version}, made by a newer codesyntax, and this one reads "
-            f"format {FORMAT}: upgrade codesyntax"
+            f"format {RESULT_FORMAT}: upgrade codesyntax"
         )
     return text
 

@@ -501,7 +501,7 @@ def test_unknown_argument(tokenizer, model, monkeypatch):
     def more(*arguments, **options):
         return known(*arguments, **options, block_indices=torch.zeros(1))
 
-    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, capture.NAME, more)
+    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, capture.ATTENTION_NAME, more)
     encoder = load((model, tokenizer))
     assert encoder.path == "eager" and "block_indices" in encoder.why
 

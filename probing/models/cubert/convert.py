@@ -258,7 +258,7 @@ def _checksum(data: bytes) -> int:
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-HEAD = 64
+HEAD_FEATURES = 64
 """Features of an attention head. The variables do not tell; it is so in every BERT that was released in this format."""
 
 _OPTIMIZER = ("adam_m", "adam_v")
@@ -309,7 +309,7 @@ def convert(
         hidden_size=sizes.hidden,
         intermediate_size=4 * sizes.hidden,
         num_hidden_layers=sizes.layers,
-        num_attention_heads=sizes.hidden // HEAD,
+        num_attention_heads=sizes.hidden // HEAD_FEATURES,
         pad_token_id=tokenizer.pad_token_id,
     )
     weights = {}
@@ -355,8 +355,10 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
             raise ModelError(
                 f"{source} has the variable {name!r}, which CuBERT has not: expected its checkpoint as released"
             )
-    if hidden % HEAD or not hidden or not layers:
-        raise ModelError(f"{source} has {layers} layers and a hidden size of {hidden}, expected a multiple of {HEAD}")
+    if hidden % HEAD_FEATURES or not hidden or not layers:
+        raise ModelError(
+            f"{source} has {layers} layers and a hidden size of {hidden}, expected a multiple of {HEAD_FEATURES}"
+        )
     return sizes
 
 
