@@ -49,7 +49,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(_fits(value, one) for one in inner)
+        return any(_fits(value, item) for item in inner)
     if origin is Annotated:
         whole, least = inner
         return _fits(value, whole) and value >= least
@@ -57,7 +57,7 @@ def _fits(value: Any, kind: Any) -> bool:
         return (
             isinstance(value, Sequence)
             and not isinstance(value, (str, bytes))
-            and all(_fits(one, *inner) for one in value)
+            and all(_fits(item, *inner) for item in value)
         )
     if kind is int:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -20,8 +20,8 @@ TEMPORARY_FOLDERS = f"{_PREFIX}*{_SUFFIX}"
 def write(path: str | os.PathLike, content: str | bytes) -> Path:
     """Write a file, creating its parent folders; return its path. Raises LedgerError if it cannot be written."""
     target = Path(path)
-    with os_errors_as_ledger_errors(target), atomic_path(target) as place:
-        place.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    with os_errors_as_ledger_errors(target), atomic_path(target) as temporary:
+        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     return target
 
 
@@ -29,9 +29,9 @@ def write(path: str | os.PathLike, content: str | bytes) -> Path:
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path for a new file or folder: renamed to `target` on success, removed on failure."""
     with temporary_folder(target.parent) as work:
-        place = work / target.name
-        yield place
-        os.replace(place, target)
+        temporary = work / target.name
+        yield temporary
+        os.replace(temporary, target)
 
 
 @contextlib.contextmanager
@@ -63,14 +63,14 @@ def replace(folder: Path, target: Path) -> None:
             raise
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def _exchanged(first: Path, second: Path) -> bool:
     """Exchange two paths by renameat2(2) of Linux; False if the system, or this file system, does not."""
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
         return False
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+    return renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
 
 
 @contextlib.contextmanager

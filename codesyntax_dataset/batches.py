@@ -32,12 +32,10 @@ def check_row_groups(parquet: pq.ParquetFile, columns: Collection[str] | None = 
     """Raise pa.ArrowInvalid for a row group whose `columns` unpack to gigabytes, or to far more than code does."""
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
-        chunks = [group.column(place) for place in range(group.num_columns)]
+        chunks = [group.column(column) for column in range(group.num_columns)]
         chunks = [chunk for chunk in chunks if columns is None or chunk.path_in_schema.split(".")[0] in columns]
-        unpacked, packed = (
-            sum(getattr(chunk, name) for chunk in chunks)
-            for name in ("total_uncompressed_size", "total_compressed_size")
-        )
+        unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
+        packed = sum(chunk.total_compressed_size for chunk in chunks)
         if unpacked > LARGEST_ROW_GROUP or explodes(unpacked, packed):
             raise pa.ArrowInvalid(
                 f"row group {number} unpacks to {unpacked:,} bytes, from {packed:,}: expected at most "

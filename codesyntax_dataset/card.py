@@ -25,6 +25,9 @@ MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole
 """A line in every card; `build` may replace a folder whose card has it."""
 
 
+_LOAD, _FOLDER, _HINT = 'load_dataset("', "codesyntax", "  # path of this folder, or owner/codesyntax on the Hub"
+"""Of the example in a card that is not on the Hub."""
+
 _USED, _WHOLE = "Training data is not used.", "All of its splits are used."
 
 _BY_RULES = f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
@@ -53,6 +56,8 @@ def render(
     return template.render(
         metadata=front_matter(configs),
         marker=MARKER,
+        load=f"{_LOAD}{_FOLDER}",
+        hint=_HINT,
         default=default_config(configs),
         configs=configs,
         splits=splits,
@@ -85,6 +90,11 @@ def _plain(text: str) -> str:
     return printable(str(text).replace("`", "'").replace("|", "¦").replace("<", "‹").replace("\n", " "))
 
 
+def published(card: bytes, repo: str) -> bytes:
+    """The card of a dataset in a repository on the Hub: its example loads that, not a folder."""
+    return card.replace(f"{_LOAD}{_FOLDER}".encode(), f"{_LOAD}{repo}".encode()).replace(_HINT.encode(), b"")
+
+
 def front_matter(configs: Mapping[str, ConfigReport]) -> str:
     """The YAML block of the card, read by the Hub and `load_dataset`."""
     return yaml.safe_dump(_metadata(configs), sort_keys=False, allow_unicode=True)
@@ -101,6 +111,14 @@ def origin(card: str) -> str | None:
     """The card's line on where the functions come from; None if it has none."""
     line = re.search(rf"^- [A-Z][a-z ]+: (.*)\. (?:{_USED}|{_WHOLE})", card, flags=re.MULTILINE)
     return line and line[1]
+
+
+def how_to_add(card: str, config: str, folder: Path) -> str:
+    """The command that adds a config to the dataset in a folder with this card."""
+    form = origin(card) or ""
+    source = "sample" if form.endswith("`sample`") else "SOURCE"
+    command = f"`codesyntax build --source {source} --config {config} --output {folder}` adds it"
+    return command if source == "sample" else f"{command}, with the SOURCE that it was built from, {form}"
 
 
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
@@ -146,18 +164,17 @@ def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
         "task_categories": ["token-classification"],
         "task_ids": ["parsing"],
         "tags": ["code", "syntax", "probing", "attention"],
-        "configs": [
-            {
-                "config_name": name,
-                "version": config.version,
-                **({"default": True} if name == default_config(configs) else {}),
-                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in config.functions],
-            }
-            for name, config in configs.items()
-        ],
+        "configs": [_entry(name, config, name == default_config(configs)) for name, config in configs.items()],
     }
     DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(metadata)
     return metadata
+
+
+def _entry(name: str, config: ConfigReport, default: bool) -> dict[str, Any]:
+    """A config in the YAML block, which says where its files are."""
+    files = [{"split": split, "path": f"{name}/{split}.parquet"} for split in config.functions]
+    chosen = {"default": True} if default else {}
+    return {"config_name": name, "version": config.version, **chosen, "data_files": files}
 
 
 def _tags(config: ConfigReport) -> list[str]:

@@ -32,7 +32,10 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
     folder = Path(folder)
     names = _files(folder)
     _check_sums(folder, names)
-    configs = {name: [file for file in sorted(names) if file.startswith(f"{name}/")] for name in _configs(folder)}
+    configs: dict[str, list[str]] = {name: [] for name in _configs(folder)}
+    for file in sorted(names):
+        if (name := file.partition("/")[0]) in configs:
+            configs[name].append(file)
     parquet = {name for name in names if name.endswith(".parquet")}
     if unnamed := parquet - {file for files in configs.values() for file in files}:
         raise _not_as_built(folder, f"{min(unnamed)} belongs to a config that the card does not name")
@@ -83,6 +86,15 @@ def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
             raise _not_as_built(folder, f"{name} changed while it was checked")
         files[name] = content
     return dict(sorted(files.items()))
+
+
+def published_files(folder: str | os.PathLike[str], repo: str) -> dict[str, bytes]:
+    """The files of `checked_files`, of which the card says how to load the dataset from the Hub's repository `repo`."""
+    files = checked_files(folder)
+    before, files[metadata.CARD] = files[metadata.CARD], card.published(files[metadata.CARD], repo)
+    old, new = (hashlib.sha256(text).hexdigest().encode() for text in (before, files[metadata.CARD]))
+    files[metadata.SUMS] = files[metadata.SUMS].replace(old, new)
+    return files
 
 
 def _files(folder: Path) -> set[str]:

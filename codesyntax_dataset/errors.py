@@ -49,18 +49,34 @@ class ArgumentError(CodeSyntaxError):
     """An argument of a public function that has the wrong type or is out of range."""
 
 
-_MOST = 40  # names in a message
+_MOST_NAMES = 12
+"""The most known names in a message."""
+
+_MOST_NEAR = 5
+"""The most names in a message that are like the unknown one, if more are known."""
 
 
 class UnknownName(CodeSyntaxError):
-    """An unknown name; the message suggests the closest known one."""
+    """An unknown name; the message suggests the closest known ones.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]):
+    Args:
+        kind: What the name should be one of, such as `config`.
+        name: The unknown name.
+        known: The known names. If they are many, the message has only those that are like `name`.
+        advice: What to try, if the known names are not what is wanted.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = ""):
         known = list(known)
-        near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        further = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
-        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known[:_MOST] + further)}")
+        near = difflib.get_close_matches(str(name), known, n=_MOST_NEAR, cutoff=0.5)
+        if len(known) <= _MOST_NAMES:
+            listed = f"known are {', '.join(known)}" if known else "there are none"
+        elif near:
+            listed = f"of {len(known)} known, {', '.join(near)} are like it"
+        else:
+            listed = f"known are {', '.join(known[:_MOST_NAMES])}, {len(known) - _MOST_NAMES} more"
+        hint = f"did you mean {near[0]!r}? " if near and not advice else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}{listed}{advice and f'; {advice}'}")
 
 
 class EditError(CodeSyntaxError):

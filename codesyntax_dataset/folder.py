@@ -19,10 +19,10 @@ import yaml
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.batches import check_row_groups
-from codesyntax_dataset.card import MARKER
+from codesyntax_dataset.card import MARKER, how_to_add
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.features import features_of
-from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.metadata import CARD, SUMS
 
 OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -47,7 +47,8 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
             f"{folder}: {CARD} does not begin with the YAML header of a dataset ({error}): build it again"
         ) from error
     if config not in configs:
-        raise UnknownName(f"config of {folder}", config, configs)
+        advice = how_to_add(text, config, folder) if config in CONFIGS else ""
+        raise UnknownName(f"config of {folder}", config, configs, advice)
     version, splits = configs[config]
     if split not in splits:
         raise UnknownName(f"split of {folder}", split, splits)
@@ -68,16 +69,18 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
 @functools.lru_cache(maxsize=4)  # each of its splits asks for it
 def _configs(header: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Config -> its version and its splits, as in the YAML header of a card."""
-    return {
-        str(config["config_name"]): (str(config["version"]), tuple(file["split"] for file in config["data_files"]))
-        for config in yaml.safe_load(header)["configs"]
-    }
+    configs = {}
+    for config in yaml.safe_load(header)["configs"]:
+        splits = tuple(file["split"] for file in config["data_files"])
+        configs[str(config["config_name"])] = str(config["version"]), splits
+    return configs
 
 
 def _sums(folder: Path) -> dict[str, str]:
     """File -> its SHA-256, as listed in SHA256SUMS."""
     lines = _read(folder, SUMS).decode("utf-8", "replace").splitlines()
-    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+    pairs = [line.partition("  ") for line in lines]
+    return {name: checksum for checksum, _, name in pairs}
 
 
 def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:

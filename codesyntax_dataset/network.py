@@ -16,7 +16,7 @@ from huggingface_hub.utils import get_session, validate_repo_id
 SECONDS = 2.5
 """Timeout for the Hub to answer; `huggingface_hub` and `datasets` would retry for half a minute or more."""
 
-UNREACHABLE = "the Hub cannot be reached: check the network and HF_ENDPOINT"
+UNREACHABLE = "the Hub cannot be reached (check the network and HF_ENDPOINT)"
 
 LONGEST_WAIT = 60.0
 """Seconds to wait for each part of an answer of the Hub; `huggingface_hub` sets no limit to most of its requests."""
@@ -50,9 +50,9 @@ def check_time() -> None:
 
 def _limited(request: Any) -> None:
     check_time()
-    given = request.extensions.get("timeout") or {}
+    timeouts = request.extensions.get("timeout") or {}
     parts = ("connect", "read", "write", "pool")
-    request.extensions["timeout"] = {part: given.get(part) or LONGEST_WAIT for part in parts}
+    request.extensions["timeout"] = {part: timeouts.get(part) or LONGEST_WAIT for part in parts}
 
 
 def is_hub_id(name: str) -> bool:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -49,6 +49,10 @@ _STORE = 1 << 28  # bytes, of what waits in Ray's memory
 
 
 _OF_PAIR = [field.name for field in fields(Pair)]
+
+
+def _pair_of(row: Mapping[str, Any]) -> Pair:
+    return Pair(**{name: row[name] for name in _OF_PAIR})
 
 
 class Labelled(NamedTuple):
@@ -108,7 +112,7 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
     A task whose worker dies is run again by Ray, three times at most.
     """
     if find_spec("ray") is None:  # no dependency of this package: only those who have a cluster need it
-        raise ArgumentError("the engine ray needs Ray, which is not installed: pip install codesyntax[ray]")
+        raise ArgumentError("the engine ray needs Ray, which is not installed: pip install -e '.[ray]'")
     address = os.environ.get("RAY_ADDRESS")
     if address and processes is not None:
         raise ArgumentError("the cluster at RAY_ADDRESS sets the number of processes: leave out --num-proc")
@@ -194,11 +198,11 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
             rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
         certified: dict[str, tuple[str, bool] | str] = {}  # without the texts, which take kilobytes a pair
         refused: set[str] = set()
-        while new := (kept := rivals.kept(refused)) - certified.keys():
+        while new := (balanced_ids := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
-                found = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
-                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in found)
+                verdicts = certify([_pair_of(row) for row in asked], language)
+                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in verdicts)
                 certified |= zip((row["id"] for row in asked), said)
             refused |= {id_ for id_ in new if isinstance(certified[id_], str)}
         for _, rows in waiting():
@@ -207,7 +211,7 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
                 id_, said_of = row["id"], certified.get(row["id"])
                 if isinstance(said_of, str):
                     left_out.append((said_of, id_))
-                elif said_of is None or id_ not in kept:
+                elif said_of is None or id_ not in balanced_ids:
                     left_out.append((f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_))
                 else:
                     pairs.append(row | dict(zip(("certified", "prefix"), said_of)))

@@ -162,9 +162,9 @@ class _Histogram(Counter[int]):
 
         def quantile(share: float) -> float:
             """Between the two numbers around its place, as `numpy.quantile`."""
-            place, beyond = divmod((number - 1) * share, 1)
+            rank, beyond = divmod((number - 1) * share, 1)
             low, high = (
-                values[int(np.searchsorted(counts, min(at, number - 1), side="right"))] for at in (place, place + 1)
+                values[int(np.searchsorted(counts, min(index, number - 1), side="right"))] for index in (rank, rank + 1)
             )
             return low + (high - low) * beyond
 

@@ -47,15 +47,10 @@ def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
         result = score(counts, KS, rule)
     except ValueError as error:  # ours and those of json
         return f"This cannot be scored: {error}", []
-    rows = [
-        [
-            relation,
-            entry["edges"],
-            *(entry[str(k)]["score"] for k in KS),
-            "layer {layer}, head {head}".format(**entry["1"]),
-        ]
-        for relation, entry in result["relations"].items()
-    ]
+    rows: list[list[object]] = []
+    for relation, entry in result["relations"].items():
+        scores = [entry[str(k)]["score"] for k in KS]
+        rows.append([relation, entry["edges"], *scores, "layer {layer}, head {head}".format(**entry["1"])])
     means = ["none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}" for k in KS]
     return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
 
@@ -84,9 +79,9 @@ def build_page() -> gr.Blocks:
         text = gr.Textbox(EXAMPLE, label="Example", lines=10, max_lines=30)
         rule = gr.Radio(list(RULES), value=RULES[0], label="Which token of the dependent counts")
         button = gr.Button("Score", variant="primary")
-        told = gr.Textbox(label="Score")
+        score_box = gr.Textbox(label="Score")
         table = gr.Dataframe(headers=COLUMNS, label="By relation", interactive=False)
-        button.click(score_example, [text, rule], [told, table], api_name="score")
+        button.click(score_example, [text, rule], [score_box, table], api_name="score")
         gr.Markdown(card.split("---\n", 2)[2])  # without the front matter
     return page
 

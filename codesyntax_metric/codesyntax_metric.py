@@ -177,7 +177,7 @@ def _offsets(hard: Any) -> dict[str, list[int]]:
     if hard is None:
         return {}
     try:
-        return {str(name): sorted({operator.index(offset) for offset in offsets}) for name, offsets in hard.items()}
+        return {str(name): sorted({*map(operator.index, offsets)}) for name, offsets in hard.items()}
     except (AttributeError, TypeError):
         raise CodeSyntaxError(
             f"hard is {hard!r}, expected relation -> offsets, such as {{'If:if->test': [1]}}: whole numbers from head "
@@ -197,8 +197,8 @@ def _ranked(prediction: Any, reference: Any, offsets: Mapping[str, list[int]]) -
     relations, heads, firsts, _ = edge_columns(edges)
     if not offsets or ranks.shape[1] != len(edges):  # the latter is refused when they are counted
         return relations, ranks
-    kept = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
-    return [name for name, keep in zip(relations, kept) if keep], ranks[:, np.array(kept, bool)]
+    counted = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
+    return [name for name, keep in zip(relations, counted) if keep], ranks[:, np.array(counted, bool)]
 
 
 def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:

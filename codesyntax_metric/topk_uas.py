@@ -122,10 +122,10 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
     begin = span.cumsum() - span
     token = np.arange(span.sum()) + np.repeat(first - begin, span)
     head = np.repeat(head, span)
-    reading, found = (head, token) if direction == HEAD_TO_DEPENDENT else (token, head)
+    reading, target = (head, token) if direction == HEAD_TO_DEPENDENT else (token, head)
     readers, row = np.unique(reading, return_inverse=True)
     for layer in range(layers):  # one layer at a time bounds the memory
-        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[:, row, found]  # (H, pairs)
+        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[:, row, target]  # (H, pairs)
         by_rule = pairs[:, begin], np.minimum.reduceat(pairs, begin, axis=-1), pairs[:, begin + span - 1]
         ranks[:, :, layer] = np.stack(by_rule).swapaxes(1, 2)
     return ranks
@@ -141,9 +141,9 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
     rows[:, np.arange(len(readers)), readers] = 0
     rows[:, :, ~mapped] = -1  # below every weight, so that such a token ranks below every other
     order = np.argsort(-rows, axis=-1, kind="stable")  # equal weights stay in the order of the tokens
-    place = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
+    rank = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
     ranks = np.empty(rows.shape, np.uint8)
-    np.put_along_axis(ranks, order, np.broadcast_to(place, rows.shape), axis=-1)
+    np.put_along_axis(ranks, order, np.broadcast_to(rank, rows.shape), axis=-1)
     ranks[:, :, ~mapped] = ranks[:, ~mapped[readers]] = WORST_RANK
     return ranks
 
@@ -247,8 +247,8 @@ def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, An
         edges = counts.edges(name)
         hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[:, [value - 1 for value in ks]]  # (P, k)
         relations[name] = {"edges": edges, "in_mean": name not in NOT_IN_MEAN}
-        for value, best, place in zip(ks, hits.max(axis=0).tolist(), hits.argmax(axis=0).tolist()):
-            layer, head = divmod(place, counts.heads)  # the first of equals
+        for value, best, pair in zip(ks, hits.max(axis=0).tolist(), hits.argmax(axis=0).tolist()):
+            layer, head = divmod(pair, counts.heads)  # the first of equals
             relations[name][str(value)] = {"score": 100 * best / edges, "layer": layer, "head": head}
     return {"scores": {str(value): mean_score(relations, str(value)) for value in ks}, "relations": relations}
 

@@ -35,21 +35,21 @@ class Change(NamedTuple):
     @property
     def place(self) -> Place:
         """Where it is in the second, or else in the first."""
-        place = self.after or self.before
-        assert place is not None
-        return place
+        span = self.after or self.before
+        assert span is not None
+        return span
 
 
 def changes(first: Annotation, second: Annotation) -> list[Change]:
     """The fate of every edge of two annotations of the same code: first what both have, then what one has."""
     left, right = Side(first, second), Side(second, first)
-    found = []
+    fates = []
     for edges in pairs(left, right):
         before = None if edges[0] is None else left.places[edges[0]]
         after = None if edges[1] is None else right.places[edges[1]]
         kind = "new" if before is None else "gone" if after is None else "kept" if before == after else "moved"
-        found.append(Change(kind, before, after, edges))
-    return found
+        fates.append(Change(kind, before, after, edges))
+    return fates
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,11 @@ class Comparison:
     @property
     def total(self) -> dict[str, int]:
         """What becomes of the edges of all relations -> how many."""
-        return {kind: sum(kinds[kind].edges for kinds in self.relations.values()) for kind in CHANGES}
+        total = dict.fromkeys(CHANGES, 0)
+        for kinds in self.relations.values():
+            for kind, counted in kinds.items():
+                total[kind] += counted.edges
+        return total
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
@@ -100,8 +104,8 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     """
     first, second = two_of_one_language(configs)
     language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
-    labelled = ((code, [_labels(code, language, variant) for variant in variants]) for code in codes)
-    return _compared(Comparison(language, (first, second)), labelled)
+    one_by_one = ((code, _labels_of_each(code, language, variants)) for code in codes)
+    return _compared(Comparison(language, (first, second)), one_by_one)
 
 
 def compare_versions(labelled: Iterable[tuple[str, Annotation]], config: str, version: str) -> Comparison:
@@ -155,6 +159,10 @@ def _followed(config: str) -> Language:
     return language
 
 
+def _labels_of_each(code: str, language: str, variants: Sequence[str]) -> list[Annotation | None]:
+    return [_labels(code, language, variant) for variant in variants]
+
+
 def _labels(code: str, language: str, variant: str) -> Annotation | None:
     try:
         return annotate(code, language, variant)
@@ -163,20 +171,20 @@ def _labels(code: str, language: str, variant: str) -> Annotation | None:
 
 
 def _count(comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change) -> None:
-    places = [place for place in (change.before, change.after) if place]
-    kinds = comparison.relations.setdefault(places[0].relation, {kind: Counted() for kind in CHANGES})
+    spans = [span for span in (change.before, change.after) if span]
+    kinds = comparison.relations.setdefault(spans[0].relation, {kind: Counted() for kind in CHANGES})
     counted = kinds[change.kind]
     counted.edges += 1
-    begin, end = min(min(place.head, place.start) for place in places), max(place.end for place in places)
+    begin, end = min(min(span.head, span.start) for span in spans), max(span.end for span in spans)
     if counted.example is None or end - begin < len(counted.example.code):
         before, after = (
-            None if place is None or one is None else _texts(code, place, one, index)
-            for place, one, index in zip((change.before, change.after), labels, change.edges)
+            None if span is None or annotation is None else _texts(code, span, annotation, index)
+            for span, annotation, index in zip((change.before, change.after), labels, change.edges)
         )
         counted.example = Example(code[begin:end], before, after)
 
 
-def _texts(code: str, place: Place, labels: Annotation, edge: int | None) -> tuple[str, str]:
+def _texts(code: str, span: Place, labels: Annotation, edge: int | None) -> tuple[str, str]:
     """Head and dependent."""
     assert edge is not None
-    return labels.tokens[labels.edges[edge].head].text, code[place.start : place.end]
+    return labels.tokens[labels.edges[edge].head].text, code[span.start : span.end]

@@ -30,20 +30,20 @@ class Side:
 
     def __init__(self, annotation: Annotation, other: Annotation):
         tokens = annotation.tokens
-        covered = {place for token in other.tokens for place in range(token.start, token.end)}
+        covered = {character for token in other.tokens for character in range(token.start, token.end)}
         counts = [token.text.strip() != "" and not covered.isdisjoint(range(*token[1:])) for token in tokens]
         self.tokens = [token for token, counted in zip(tokens, counts) if counted]
         self.places = [_place(tokens, counts, edge) for edge in annotation.edges]
         self._starts = {token.start: index for index, token in enumerate(self.tokens)}
         self._ends = {token.end: index for index, token in enumerate(self.tokens)}
 
-    def without_brackets(self, place: Place) -> Place:
+    def without_brackets(self, span: Place) -> Place:
         """The place after the brackets with which head and dependent begin, and before those with which it ends."""
-        end = self._ends.get(place.end, -1)
-        while end >= 0 and self.tokens[end].text in CLOSING and self.tokens[end].start > place.start:
+        end = self._ends.get(span.end, -1)
+        while end >= 0 and self.tokens[end].text in CLOSING and self.tokens[end].start > span.start:
             end -= 1
-        until = self.tokens[end].end if end >= 0 else place.end
-        return Place(place.relation, self._after_brackets(place.head), self._after_brackets(place.start), until)
+        until = self.tokens[end].end if end >= 0 else span.end
+        return Place(span.relation, self._after_brackets(span.head), self._after_brackets(span.start), until)
 
     def _after_brackets(self, start: int) -> int:
         if (index := self._starts.get(start)) is None:
@@ -63,12 +63,12 @@ def _place(tokens: Sequence[Token], counts: Sequence[bool], edge: Edge) -> Place
 
 
 _COMMON: tuple[Callable[[Side, Place], Any], ...] = (
-    lambda side, place: place,
-    lambda side, place: side.without_brackets(place),
-    lambda side, place: place[:3],
+    lambda side, span: span,
+    lambda side, span: side.without_brackets(span),
+    lambda side, span: span[:3],
     # the children of a node all have the same head
-    lambda side, place: None if place.relation == CHILDREN else place[:2],
-    lambda side, place: None if place.relation == CHILDREN else (place.relation, place.start),
+    lambda side, span: None if span.relation == CHILDREN else span[:2],
+    lambda side, span: None if span.relation == CHILDREN else (span.relation, span.start),
 )
 """What two places have in common if they are those of the same edge; what is the surest sign comes first."""
 

@@ -66,9 +66,9 @@ def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] |
     images = _images(before.tokens, edited, after.tokens)
     if images is None:
         return None
-    kept = set(images)
-    begins, ends = _begins(after.tokens, kept), _ends(after.tokens, kept)
-    found = Counter(after.edges)
+    unchanged = set(images)
+    begins, ends = _begins(after.tokens, unchanged), _ends(after.tokens, unchanged)
+    remaining = Counter(after.edges)
     result = []
     for relation, head, first, last in before.edges:
         spans = product(begins[images[first]], ends[images[last]])
@@ -77,13 +77,13 @@ def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] |
             for begin, end in spans
             if begin == images[first] or _balanced(after.tokens[begin : end + 1])
         ]
-        same = next((edge for edge in edges if found[edge]), None)
+        same = next((edge for edge in edges if remaining[edge]), None)
         if same is None:
             return None
-        found[same] -= 1
+        remaining[same] -= 1
         result.append(same)
-    further = (edge for edge, count in found.items() if count)
-    return None if any(edge.head in kept and edge.first in kept for edge in further) else result
+    further = (edge for edge, count in remaining.items() if count)
+    return None if any(edge.head in unchanged and edge.first in unchanged for edge in further) else result
 
 
 def _images(before: Sequence[Token], edited: Edited, after: Sequence[Token]) -> list[int] | None:
@@ -92,26 +92,26 @@ def _images(before: Sequence[Token], edited: Edited, after: Sequence[Token]) -> 
     That of an empty token, such as a DEDENT, is the next empty one: it stands before what is put in before a token.
     """
     images: list[int] = []
-    place = 0
+    index = 0
     for token, start in zip(before, edited.moved([token.start for token in before])):
-        while place < len(after) and (
-            bool(after[place].text) != bool(token.text) or (token.text and after[place].start < start)
+        while index < len(after) and (
+            bool(after[index].text) != bool(token.text) or (token.text and after[index].start < start)
         ):
-            place += 1
-        if place == len(after) or after[place].start > start:
+            index += 1
+        if index == len(after) or after[index].start > start:
             return None
-        images.append(place)
-        place += 1
+        images.append(index)
+        index += 1
     return images
 
 
-def _begins(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:
+def _begins(tokens: Sequence[Token], unchanged: set[int]) -> list[list[int]]:
     """For each token, itself and the brackets put in before it with which a dependent may begin in its stead."""
     begins: list[list[int]] = []
     before: list[int] = []
-    for place, token in enumerate(tokens):
-        begins.append([place, *before])
-        before = [place, *before] if place not in kept and token.text == "(" else []
+    for index, token in enumerate(tokens):
+        begins.append([index, *before])
+        before = [index, *before] if index not in unchanged and token.text == "(" else []
     return begins
 
 
@@ -120,14 +120,14 @@ def _balanced(tokens: Sequence[Token]) -> bool:
     return min(depths) >= 0 and depths[-1] == 0
 
 
-def _ends(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:
+def _ends(tokens: Sequence[Token], unchanged: set[int]) -> list[list[int]]:
     """For each token, itself and the tokens put in with which a dependent may end in its stead."""
     ends: list[list[int]] = []
     behind: list[int] = []
-    for place in reversed(range(len(tokens))):
-        ends.append([place, *behind])
-        if place not in kept:
-            behind = [place, *behind]
-        elif tokens[place].text.strip() and tokens[place].text not in (")", "]", "}"):
+    for index in reversed(range(len(tokens))):
+        ends.append([index, *behind])
+        if index not in unchanged:
+            behind = [index, *behind]
+        elif tokens[index].text.strip() and tokens[index].text not in (")", "]", "}"):
             behind = []
     return ends[::-1]

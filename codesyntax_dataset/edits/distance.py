@@ -21,8 +21,8 @@ def brackets(function: Function) -> list[Change]:
     opening, closing = [], []
     bare = {node.start_byte for node in function.nodes if _has_field(node, editing.bare)}
     for parent in function.nodes:
-        for place, node in enumerate(parent.children):
-            field = parent.field_name_for_child(place) or "*"
+        for index, node in enumerate(parent.children):
+            field = parent.field_name_for_child(index) or "*"
             start, end = function.span(node)
             if (
                 node.type in editing.expressions
@@ -41,10 +41,15 @@ def brackets(function: Function) -> list[Change]:
 
 
 def _has_field(node: tree_sitter.Node, names: frozenset[str]) -> bool:
-    return any(
-        node.type == kind and (node.child_by_field_name(field) or field in [child.type for child in node.children])
-        for kind, _, field in (name.partition(".") for name in names)
-    )
+    for name in names:
+        kind, _, field = name.partition(".")
+        if node.type == kind and (node.child_by_field_name(field) or _has_child(node, field)):
+            return True
+    return False
+
+
+def _has_child(node: tree_sitter.Node, kind: str) -> bool:
+    return any(child.type == kind for child in node.children)
 
 
 def distance(function: Function) -> list[Change]:
@@ -59,11 +64,11 @@ def _arguments(function: Function) -> list[Change]:
     heads = {node.named_children[0].end_byte for node in calls if len(node.named_children) > 1}
     changes = []
     for node in calls:
-        given = node.named_children[0]
-        start, end = function.span(given)
+        argument = node.named_children[0]
+        start, end = function.span(argument)
         text = function.code[start:end]
         if (
-            given.type in function.editing.expressions
+            argument.type in function.editing.expressions
             and node.end_byte not in heads
             and not any(other.type in function.editing.keywords for other in node.named_children[1:2])
             and not _ends_empty(text)

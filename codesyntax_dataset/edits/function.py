@@ -52,9 +52,9 @@ def covered(spans: Iterable[tuple[int, int]]) -> set[int]:
         changes[start] += 1
         changes[end] -= 1
     places, depth, since = set(), 0, 0
-    for place, change in sorted(changes.items()):
-        places |= {*range(since, place)} if depth else set()
-        depth, since = depth + change, place
+    for position, change in sorted(changes.items()):
+        places |= {*range(since, position)} if depth else set()
+        depth, since = depth + change, position
     return places
 
 
@@ -86,14 +86,14 @@ class Function:
                 spans.append(span)
                 inside = span[1]
         known = {token.text for token in self.identifiers}
-        fields = (field for place in range(len(self.tokens)) for field in self.fields(place) if field.text in known)
+        fields = (field for index in range(len(self.tokens)) for field in self.fields(index) if field.text in known)
         named = (*self._names(spans), *fields)  # one place is both in f"{name}".format
         return [*{token.start: token for token in named}.values()]
 
-    def fields(self, place: int) -> list[Token]:
+    def fields(self, index: int) -> list[Token]:
         """The names of the fields in a token that is a string, if what is behind it fills them."""
-        token, editing = self.tokens[place], self.editing
-        behind = [other.text for other in self.tokens[place + 1 : place + 3]]
+        token, editing = self.tokens[index], self.editing
+        behind = [other.text for other in self.tokens[index + 1 : index + 3]]
         if not any(behind[: len(words)] == [*words] for words in editing.filled_by):
             return []
         text = self._text(token)
@@ -169,7 +169,7 @@ class Function:
         if self.code.isascii():
             return list(range(len(self.code) + 1))
         lengths = [len(character.encode()) for character in self.code]
-        return [place for place, length in enumerate([*lengths, 1]) for _ in range(length)]
+        return [index for index, length in enumerate([*lengths, 1]) for _ in range(length)]
 
     def span(self, node: tree_sitter.Node) -> tuple[int, int]:
         """The first character of a node, and the one behind its last."""

@@ -51,11 +51,11 @@ def literals(function: Function) -> list[Change]:
     """The words in strings become others of the same length, and so do the digits of plain numbers."""
     other, digits = _one_to_one(function, _others), _other_digits(function)
     changes = []
-    for place, token in enumerate(function.tokens):
+    for index, token in enumerate(function.tokens):
         text = function.code[token.start : token.end]
         if match := function.editing.string.fullmatch(text):
             start = token.start + match.start("text")
-            fields = {field.start for field in function.fields(place)}
+            fields = {field.start for field in function.fields(index)}
             changes += [
                 Change(
                     start + word.start("word"), start + word.end("word"), _cased_as(word["word"], other(word["word"]))
@@ -68,16 +68,18 @@ def literals(function: Function) -> list[Change]:
     return changes
 
 
+def _drawn_digits(function: Function, length: int) -> str:
+    first = function.draws.one("123456789")
+    return first + "".join(function.draws.one("0123456789") for _ in range(length - 1))
+
+
 def _other_digits(function: Function) -> Callable[[str], str]:
     """Digits -> as many others, always the same; two numbers never become one, as labels of cases must differ."""
     used: set[str] = set()
 
     @functools.cache
     def other(digits: str) -> str:
-        drawn = (
-            function.draws.one("123456789") + "".join(function.draws.one("0123456789") for _ in digits[1:])
-            for _ in range(1000)
-        )
+        drawn = (_drawn_digits(function, len(digits)) for _ in range(1000))
         every = map(str, range(10 ** (len(digits) - 1), 10 ** len(digits)))  # itself, where all others are taken
         free = (number for numbers in (drawn, every) for number in numbers if number not in used)
         chosen = next((number for number in free if number != digits), digits)
@@ -126,7 +128,7 @@ def _one_to_one(function: Function, candidates: Callable[[Function, int], Iterat
     @functools.cache
     def other(word: str) -> str:
         stream = streams.setdefault(len(word), candidates(function, len(word)))
-        chosen = next(one for one in stream if one not in used and not function.is_taken(one))
+        chosen = next(candidate for candidate in stream if candidate not in used and not function.is_taken(candidate))
         used.add(chosen)
         return chosen
 
@@ -152,8 +154,8 @@ def _nonsense(function: Function, length: int) -> Iterator[str]:
         for _ in range(100):
             begins = function.draws.one((_VOWELS, _CONSONANTS))
             yield "".join(
-                function.draws.one(_VOWELS if (begins == _VOWELS) == (place % 2 == 0) else _CONSONANTS)
-                for place in range(length)
+                function.draws.one(_VOWELS if (begins == _VOWELS) == (index % 2 == 0) else _CONSONANTS)
+                for index in range(length)
             )
         length += 1  # few words are so short
 

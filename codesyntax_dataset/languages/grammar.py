@@ -77,7 +77,7 @@ def parse(code: str, language: str) -> tree_sitter.Tree:
 def parse_framed(code: str, language: str) -> tuple[tree_sitter.Tree, int]:
     """The tree of a function in the first frame in which it parses, or the last one, and the bytes before it there."""
     record = LANGUAGES[language]
-    framed = [(one.grammar, frame) for one in record.dialects for frame in one.frames or ()]
+    framed = [(dialect.grammar, frame) for dialect in record.dialects for frame in dialect.frames or ()]
     for before, after in record.frames:
         tree = parse(before + code + after, language)
         if not tree.root_node.has_error:

@@ -7,7 +7,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
@@ -213,21 +213,20 @@ class Language:
 
     def has_relation(self, name: str, variant: Variant | None = None) -> bool:
         """True if the variant, by default any, has the relation."""
-        variants = self.variants if variant is None else [variant]
+        chosen = self.variants if variant is None else [variant]
         further = self.further_relations
-        return any(relation.name == name for one in variants for relation in self.relations_of(one)) or (
+        return any(relation.name == name for variant in chosen for relation in self.relations_of(variant)) or (
             further is not None and further.fullmatch(name) is not None
         )
 
     @property
     def syntax(self) -> dict[str, list[str]]:
         """Node type -> the relations of the same syntax, where there are any."""
-        return {
-            node_type: [
-                name for name in self.relation_names if any(fnmatchcase(name, pattern) for pattern in patterns.split())
-            ]
-            for node_type, patterns in self.same_syntax
-        }
+        return {node_type: self._relations_like(patterns.split()) for node_type, patterns in self.same_syntax}
+
+    def _relations_like(self, patterns: Sequence[str]) -> list[str]:
+        expression = re.compile("|".join(map(translate, patterns)))
+        return [name for name in self.relation_names if expression.match(name)]
 
     @property
     def configs(self) -> dict[str, Variant]:
@@ -242,9 +241,9 @@ class Language:
         }
 
 
-def deferred(place: str) -> Callable[..., Any]:
-    """The function at `place` (`package.module.function`), imported on its first call because parsers load slowly."""
-    module, _, name = place.rpartition(".")
+def deferred(path: str) -> Callable[..., Any]:
+    """The function at `path` (`package.module.function`), imported on its first call because parsers load slowly."""
+    module, _, name = path.rpartition(".")
 
     @functools.cache
     def function() -> Callable[..., Any]:

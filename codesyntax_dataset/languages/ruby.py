@@ -20,6 +20,7 @@ _IF = {
     "orelse": f"alternative<elsif> | alternative/{_STATEMENTS}",
 }
 _LOOP = {"while": "'while until'", "test": "condition"}
+_LOOP_BEHIND = {part: f"{path} unless body<begin>" for part, path in (_LOOP | {"body": "body"}).items()}
 _TRY = {
     "body": "*<!rescue|else|ensure|empty_statement>",
     "handler": "*<rescue>",
@@ -132,12 +133,8 @@ TABLE = Table(
         Rule("rescue_modifier", "Try", {"body": "body", "handler": "'rescue' .. handler"}),
         Rule("unary", "UnaryOp", {"op": "*/^", "operand": "operand<!integer|float|rational|complex>"}),
         *(Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"}) for node in ("while", "until")),
-        *(
-            Rule(
-                node, "While", {part: f"{path} unless body<begin>" for part, path in (_LOOP | {"body": "body"}).items()}
-            )
-            for node in ("while_modifier", "until_modifier")
-        ),
+        Rule("while_modifier", "While", _LOOP_BEHIND),
+        Rule("until_modifier", "While", _LOOP_BEHIND),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*/*"}),
     ),
     sketch="def f\n  ...\nend",

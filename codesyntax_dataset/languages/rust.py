@@ -72,7 +72,7 @@ TABLE = Table(
             },
         ),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
-        *(Rule("let_chain", "InfixExpr", {"left": "*[0]", "right": f"*[{place}]"}) for place in range(1, 10)),
+        *(Rule("let_chain", "InfixExpr", {"left": "*[0]", "right": f"*[{index}]"}) for index in range(1, 10)),
         Rule("block", "LabeledStatement", {"label": "*<label>", "body": "'{' .. '}'"}),
         Rule("for_expression", "LabeledStatement", {"label": "*<label>", "body": "'for' .. body"}),
         Rule("loop_expression", "LabeledStatement", {"label": "*<label>", "body": "'loop' .. body"}),

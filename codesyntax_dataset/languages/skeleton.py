@@ -85,12 +85,12 @@ def new_language(
 def _check_grammar(grammar: str) -> None:
     package, _, function = grammar.partition(".")
     try:
-        found = importlib.import_module(package)
+        module = importlib.import_module(package)
     except ImportError as error:
         raise ArgumentError(f"no package {package}: pip install {package.replace('_', '-')}") from error
     try:
-        tree_sitter.Language(getattr(found, function or "language")())
+        tree_sitter.Language(getattr(module, function or "language")())
     except (AttributeError, TypeError, ValueError) as error:
-        several = [f"{package}.{attribute}" for attribute in dir(found) if attribute.startswith("language_")]
+        several = [f"{package}.{attribute}" for attribute in dir(module) if attribute.startswith("language_")]
         hint = f"give one of {', '.join(several)}" if several else "its package has none that this tree-sitter reads"
         raise ArgumentError(f"no tree-sitter grammar at {grammar}: {hint}") from error

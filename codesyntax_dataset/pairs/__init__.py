@@ -62,8 +62,8 @@ def minimal_pairs(code: str, language: str) -> list[Pair]:
     >>> [pair.bad.splitlines()[1] for pair in minimal_pairs(code, "python") if pair.phenomenon == "loop-or-conditional"]
     ['    if q.ready():']
     """
-    found = certify(candidates(code, language)[0], language)
-    return [pair for pair in found if isinstance(pair, Pair)]
+    certified = certify(candidates(code, language)[0], language)
+    return [pair for pair in certified if isinstance(pair, Pair)]
 
 
 def candidates(code: str, language: str) -> tuple[list[Pair], list[str]]:
@@ -125,12 +125,14 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
         left = [good for good in goods if good not in framed]
         verdicts = check([(frame[0], good, frame[1]) for good in left])
         framed |= {good: frame for good, verdict in zip(left, verdicts) if verdict == VALID}
-    said = [check([(before, pair.bad, behind) for pair in pairs]) for before, behind in frames]
-    for place, pair in enumerate(pairs):
+    said: list[list[str]] = []
+    for before, behind in frames:
+        said.append(check([(before, pair.bad, behind) for pair in pairs]))
+    for index, pair in enumerate(pairs):
         if pair.good not in framed:
             yield f"{name} cannot read the function"
             continue
-        by_frame = [verdicts[place] for verdicts in said]
+        by_frame = [verdicts[index] for verdicts in said]
         verdict = VALID if VALID in by_frame else by_frame[frames.index(framed[pair.good])]
         certified = _by_tree(pair, language)
         if certified and verdict in (INVALID, UNFINISHED):

@@ -56,7 +56,7 @@ class Code:
 
     def _add(self, root: tree_sitter.Node, before: int) -> None:
         lengths = [len(character.encode()) for character in self.text]
-        characters = [place for place, length in enumerate([*lengths, 1]) for _ in range(length)]
+        characters = [index for index, length in enumerate([*lengths, 1]) for _ in range(length)]
         waiting: list[tuple[tree_sitter.Node, Node | None]] = [(root, None)]
         while waiting:
             read, parent = waiting.pop()
@@ -81,11 +81,11 @@ class Code:
     def of(self, node: Node) -> str:
         return self.text[node.start : node.end]
 
-    def token(self, place: int) -> str:
+    def token(self, index: int) -> str:
         """The text of a token, empty beyond the last."""
-        return self.of(self.tokens[place]) if 0 <= place < len(self.tokens) else ""
+        return self.of(self.tokens[index]) if 0 <= index < len(self.tokens) else ""
 
-    def depth(self, one: int, other: int) -> int:
+    def depth(self, start: int, end: int) -> int:
         """How many levels the deepest token from one place to another lies below the first of them."""
-        first, last = sorted((one, other))
+        first, last = sorted((start, end))
         return max(token.level for token in self.tokens[first : last + 1]) - self.tokens[first].level

@@ -121,14 +121,14 @@ def async_functions(code: Code) -> Iterator[Site]:
             continue
         first = function.children[0]
         if _is_async(code, function):
-            waits = [one for one in _own(function, "await", "async") if one.first > first.last]
+            waits = [node for node in _own(function, "await", "async") if node.first > first.last]
             if waits:
                 licensed = waits[0].first
                 behind = function.children[1].start
                 yield Site(first.start, behind, "", first.first, licensed, "Await:await->value", True)
         else:
-            delegates = [one for one in _own(function, "yield") if code.token(one.first + 1) == "from"]
-            returns = [one for one in _own(function, "return_statement") if len(one.children) > 1]
+            delegates = [node for node in _own(function, "yield") if code.token(node.first + 1) == "from"]
+            returns = [node for node in _own(function, "return_statement") if len(node.children) > 1]
             if not delegates and any(_own(function, "yield")):
                 delegates = returns
             if delegates:
@@ -170,7 +170,7 @@ def argument_order(code: Code) -> Iterator[Site]:
         named = ("keyword_argument", "default_parameter", "typed_default_parameter")
         if any(part.type.endswith(("splat", "splat_pattern", "separator", "for_in_clause")) for part in parts):
             continue
-        places = [place for place, part in enumerate(parts) if part.type in named]
+        places = [index for index, part in enumerate(parts) if part.type in named]
         if places and 0 < places[0] and places == [*range(places[0], len(parts))]:
             positional, first, last = parts[places[0] - 1], parts[places[0]], parts[-1]
             if code.of(positional) in ("self", "cls"):
@@ -186,8 +186,8 @@ def _pairs_of_names(code: Code, names: Sequence[Node], relation: str) -> Iterato
     if len({code.of(name) for name in names}) < len(names) or len(names) < 2:
         return
     first, last = names[0], names[-1]
-    for one, other in ((first, last), (last, first)):
-        yield Site(one.start, one.end, code.of(other), first.first, last.first, relation, True)
+    for replaced, other in ((first, last), (last, first)):
+        yield Site(replaced.start, replaced.end, code.of(other), first.first, last.first, relation, True)
 
 
 _SLOPPY = frozenset(
@@ -230,7 +230,7 @@ def declaration_order(code: Code) -> Iterator[Site]:
             behind = siblings[siblings.index(node) + 1 :][:1]
             names = {code.of(child) for child in node.children if child.type == "identifier"}
             if behind and "\n" not in code.of(behind[0]):
-                uses = [one for one in _own(behind[0], "identifier") if code.of(one) in names]
+                uses = [name for name in _own(behind[0], "identifier") if code.of(name) in names]
                 if uses:
                     between = code.text[node.end : behind[0].start]
                     text = code.of(behind[0]) + between + code.of(node)

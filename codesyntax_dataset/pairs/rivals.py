@@ -50,10 +50,10 @@ def windows(tokens: Sequence[str]) -> Windows:
     return np.lib.stride_tricks.sliding_window_view(numbers, N) if tokens else np.empty((0, N), np.uint64)
 
 
-def _keys(of: Windows) -> np.ndarray:
+def _keys(windowed: Windows) -> np.ndarray:
     """One number for the tokens of each window; others get the same only by an accident of one in 2^64."""
-    keys = np.zeros(len(of), dtype=np.uint64)
-    for column in of.T:
+    keys = np.zeros(len(windowed), dtype=np.uint64)
+    for column in windowed.T:
         keys = keys * np.uint64(0x9E3779B97F4A7C15) + column + np.uint64(1)
     return keys
 
@@ -61,22 +61,22 @@ def _keys(of: Windows) -> np.ndarray:
 class NGrams:
     """An n-gram model of tokens, smoothed as by Witten and Bell."""
 
-    def __init__(self, of: Windows):
+    def __init__(self, windowed: Windows):
         self._orders = []
         for order in range(1, N + 1):
-            keys, places, counts = np.unique(_keys(of[:, N - order :]), return_index=True, return_counts=True)
-            before = _keys(of[:, N - order : N - 1])[places]
+            keys, places, counts = np.unique(_keys(windowed[:, N - order :]), return_index=True, return_counts=True)
+            before = _keys(windowed[:, N - order : N - 1])[places]
             contexts, which = np.unique(before, return_inverse=True)
             totals = np.bincount(which, weights=counts, minlength=len(contexts))
             self._orders.append((keys, counts, contexts, totals, np.bincount(which, minlength=len(contexts))))
         self._types = len(self._orders[0][0])
 
-    def log_probabilities(self, of: Windows) -> np.ndarray:
+    def log_probabilities(self, windowed: Windows) -> np.ndarray:
         """The logarithm of the probability of the last token of each window, given those before it there."""
-        probability = np.full(len(of), 1 / (self._types + 1))
+        probability = np.full(len(windowed), 1 / (self._types + 1))
         for order, (keys, counts, contexts, totals, types) in enumerate(self._orders, start=1):
-            count = _looked_up(keys, counts, _keys(of[:, N - order :]))
-            before = _keys(of[:, N - order : N - 1])
+            count = _looked_up(keys, counts, _keys(windowed[:, N - order :]))
+            before = _keys(windowed[:, N - order : N - 1])
             total, kinds = _looked_up(contexts, totals, before), _looked_up(contexts, types, before)
             seen = total > 0
             mixed = (count + kinds * probability) / np.where(seen, total + kinds, 1)
@@ -97,16 +97,16 @@ class Difference:
     def __init__(self, good: str, bad: str):
         tokens = lexed(good), lexed(bad)
         shorter = min(map(len, tokens))
-        first = next((place for place in range(shorter) if tokens[0][place] != tokens[1][place]), shorter)
+        first = next((index for index in range(shorter) if tokens[0][index] != tokens[1][index]), shorter)
         behind = next(
-            (place for place in range(shorter - first) if tokens[0][-1 - place] != tokens[1][-1 - place]),
+            (index for index in range(shorter - first) if tokens[0][-1 - index] != tokens[1][-1 - index]),
             shorter - first,
         )
-        middles = [Counter(of[first : len(of) - behind]) for of in tokens]
+        middles = [Counter(text[first : len(text) - behind]) for text in tokens]
         self.put_in = tuple(sorted((middles[1] - middles[0]).elements()))
         self.taken = tuple(sorted((middles[0] - middles[1]).elements()))
-        seen = [of[: len(of) - behind + min(behind, N - 1)] for of in tokens]
-        self.good, self.bad = (windows(of)[first:] for of in seen)
+        seen = [text[: len(text) - behind + min(behind, N - 1)] for text in tokens]
+        self.good, self.bad = (windows(text)[first:] for text in seen)
 
 
 @dataclass
@@ -139,12 +139,10 @@ class Rivals:
             by_half[self._half[origin]].append((id_, phenomenon, Difference(good, bad)))
         for half, differences in enumerate(by_half):
             model = self._models[1 - half]
-            sums = [
-                _sums(model, [getattr(difference, side) for _, _, difference in differences])
-                for side in ("good", "bad")
-            ]
-            for (id_, phenomenon, difference), good, bad in zip(differences, *sums):
-                verdict = int(np.sign(round(good - bad, 9)))  # sums of the same numbers may differ by rounding
+            goods = _sums(model, [difference.good for _, _, difference in differences])
+            bads = _sums(model, [difference.bad for _, _, difference in differences])
+            for (id_, phenomenon, difference), good_sum, bad_sum in zip(differences, goods, bads):
+                verdict = int(np.sign(round(good_sum - bad_sum, 9)))  # sums of the same numbers may differ by rounding
                 self.preferred[id_] = _PREFERS[verdict]
                 exchange = tuple(sorted((difference.put_in, difference.taken)))
                 cells = self._cells.setdefault((phenomenon, exchange), {})
@@ -152,27 +150,25 @@ class Rivals:
 
     def kept(self, without: set[str]) -> set[str]:
         """The ids of the pairs that are kept, `without` some; which of equal ones depends on their ids alone."""
-        kept: set[str] = set()
+        balanced: set[str] = set()
         for (_, exchange), cells in self._cells.items():
-            ordered = {
-                cell: sorted((id_ for id_ in ids if id_ not in without), key=_drawn) for cell, ids in cells.items()
-            }
+            ordered = {cell: sorted({*ids} - without, key=_drawn) for cell, ids in cells.items()}
             moved = exchange[0] == exchange[1]
             for (side, verdict), ids in ordered.items():
                 if moved and verdict == 0:
-                    kept.update(ids)
+                    balanced.update(ids)
                     continue
-                kept.update(ids[: len(ordered.get((side if moved else not side, -verdict), ()))])
-        return kept
+                balanced.update(ids[: len(ordered.get((side if moved else not side, -verdict), ()))])
+        return balanced
 
 
-def _sums(model: NGrams, of: Sequence[Windows]) -> list[float]:
+def _sums(model: NGrams, texts: Sequence[Windows]) -> list[float]:
     """The logarithms of the probabilities of some windows, summed over each."""
-    if not of:
+    if not texts:
         return []
-    log = np.concatenate([[0.0], np.cumsum(model.log_probabilities(np.concatenate(of)))])
-    ends = np.cumsum([len(one) for one in of])
-    return [float(log[end] - log[end - len(one)]) for end, one in zip(ends, of)]
+    log = np.concatenate([[0.0], np.cumsum(model.log_probabilities(np.concatenate(texts)))])
+    ends = np.cumsum([len(text) for text in texts])
+    return [float(log[end] - log[end - len(text)]) for end, text in zip(ends, texts)]
 
 
 def _drawn(id_: str) -> bytes:

@@ -102,9 +102,9 @@ def _within(*words: str) -> Callable[[Code, Node], Iterator[tuple[int, int]]]:
         header = [
             child for child in token.parent.children if child.type == "with_clause"
         ]  # names are given in bodies, too
-        for place in range(token.last + 1, (header or [token.parent])[0].last + 1):
-            if code.tokens[place].type in words:
-                yield token.last, place
+        for index in range(token.last + 1, (header or [token.parent])[0].last + 1):
+            if code.tokens[index].type in words:
+                yield token.last, index
                 return
 
     return within
@@ -139,9 +139,9 @@ def _before(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     statement = token.parent
     assert statement is not None and statement.parent is not None
     siblings = statement.parent.children
-    place = siblings.index(statement)
-    if place and any(child.type.endswith("block") for child in siblings[place - 1].children[-1:]):
-        yield siblings[place - 1].first, token.first
+    index = siblings.index(statement)
+    if index and any(child.type.endswith("block") for child in siblings[index - 1].children[-1:]):
+        yield siblings[index - 1].first, token.first
 
 
 def _bare(code: Code, token: Node) -> Iterator[tuple[int, int]]:
@@ -162,9 +162,9 @@ def _name(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 def _expression(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     """The beginning of the statement, if what belongs to the word is an expression: no name is given."""
     assert token.parent is not None
-    given = [child for child in token.parent.children if child.first > token.last][:1]
-    named = any(inside.type in ("as", ",") for node in given for inside in [node, *node.children])
-    if given and given[0].type != ":" and not named and "=>" not in code.text[token.end :].partition("\n")[0]:
+    following = [child for child in token.parent.children if child.first > token.last][:1]
+    named = any(inside.type in ("as", ",") for node in following for inside in [node, *node.children])
+    if following and following[0].type != ":" and not named and "=>" not in code.text[token.end :].partition("\n")[0]:
         yield from _statement(code, token)
 
 
@@ -212,8 +212,8 @@ def _table(table: str) -> dict[str, dict[tuple[str, str], list[_Exchange]]]:
     """Language -> (type of the parent, token) -> exchanges."""
     exchanges: dict[str, dict[tuple[str, str], list[_Exchange]]] = {}
     for line in filter(None, map(str.strip, table.splitlines())):
-        languages, place, others, partner, relation = line.split()
-        parent, _, word = place.partition(".")
+        languages, token, others, partner, relation = line.split()
+        parent, _, word = token.partition(".")
         words = word.split("+")
         exchange = _Exchange(
             parent,
@@ -241,7 +241,7 @@ def exchanged(table: str) -> Callable[[Code], Iterator[Site]]:
         for token in code.tokens:
             for exchange in exchanges.get((token.parent.type if token.parent else "", code.of(token)), ()):
                 last = token.first + len(exchange.words) - 1
-                words = [code.token(place) for place in range(token.first, last + 1)]
+                words = [code.token(index) for index in range(token.first, last + 1)]
                 follows_if = code.token(last + 1) == "if" and words[-1] == "else"
                 if words != exchange.words or follows_if:
                     continue

@@ -106,9 +106,9 @@ def reader(source: str, config: str, column: str | None = None) -> ModuleType:
             return module
     problem = "has none of the known forms" if exists else "does not exist"
     raise SourceError(
-        f"source {source!r} {problem}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
-        f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, a treebank "
-        f"in CoNLL-U, for a config of sentences, or {SAMPLE!r}; or Parquet files, with the name of their column of code"
+        f"source {source!r} {problem}: expected {SAMPLE!r}, a folder of source files, owner/name on the Hub, a folder "
+        "or zip of CodeSearchNet v2 (python/final/jsonl/...), a CodeSyntax_*.json of its authors or a zip of them, a "
+        "treebank in CoNLL-U, for a config of sentences, or Parquet files, with --column"
     )
 
 

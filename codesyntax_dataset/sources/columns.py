@@ -99,8 +99,8 @@ def _splits(source: str, language: Language) -> dict[str, list[str]]:
         assert match  # see `fits`
         where = {"path": match["name"], "data_dir": match["folder"], "revision": match["revision"]}
     name = language.name if language.name in datasets.get_dataset_config_names(**where) else None
-    found = datasets.load_dataset_builder(**where, name=name).config.data_files or {}
-    splits = {str(split): list(files) for split, files in found.items()}
+    data_files = datasets.load_dataset_builder(**where, name=name).config.data_files or {}
+    splits = {str(split): list(files) for split, files in data_files.items()}
     if others := sorted({file for files in splits.values() for file in files if not file.endswith(".parquet")}):
         raise SourceError(
             f"{source} has {_shown(others[0], source)}, expected Parquet files: the Hub has those of many datasets at "
@@ -114,13 +114,13 @@ def _parsed(source: str, files: Iterable[str], column: str, config: str, skips: 
     for file in files:
         name = _shown(file, source)
         for row, (data, repo, path) in enumerate(_cells(file, name, column)):
-            place = f"{name}:{row}"
+            location = f"{name}:{row}"
             if data is None:
-                skips.add("row has no text", place)
+                skips.add("row has no text", location)
             elif len(data) > LARGEST_FILE:
-                skips.add(TOO_LARGE, place)
-            elif found := definitions(_decoded(data), config, skips, place):
-                yield SourceFile(repo or place, repo or _name(source), path or place, place, found)
+                skips.add(TOO_LARGE, location)
+            elif functions := definitions(_decoded(data), config, skips, location):
+                yield SourceFile(repo or location, repo or _name(source), path or location, location, functions)
 
 
 def _cells(file: str, name: str, column: str) -> Iterator[tuple[bytes | None, str | None, str | None]]:
@@ -134,11 +134,15 @@ def _cells(file: str, name: str, column: str) -> Iterator[tuple[bytes | None, st
                 f"holds {parquet.schema_arrow.field(column).type}, expected text" if column in names else "is not there"
             )
             raise SourceError(f"{name}: the column {column!r} {problem}; it has {', '.join(names)}")
-        chosen = [column, *(next((name for name in known if name in texts), None) for known in (_REPOSITORY, _PATH))]
+        chosen = [column, _first_in(texts, _REPOSITORY), _first_in(texts, _PATH)]
         columns = list({name for name in chosen if name})
         for batch in batches(parquet, 1, columns):  # one row: a few bytes can spell many rows of one large text
             data, repo, path = (_bytes(batch[name][0]) if name else None for name in chosen)
             yield data, _decoded(repo or b""), _decoded(path or b"")
+
+
+def _first_in(columns: set[str], names: Iterable[str]) -> str | None:
+    return next((name for name in names if name in columns), None)
 
 
 def _texts(schema: pa.Schema) -> set[str]:

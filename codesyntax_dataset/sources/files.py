@@ -31,8 +31,8 @@ class SourceFile(NamedTuple):
     functions: list[Definition]
 
 
-def definitions(text: str | None, config: str, skips: Skips, place: str) -> list[Definition]:
-    """The functions of the file at `place` that a config has, but for those that do not parse.
+def definitions(text: str | None, config: str, skips: Skips, location: str) -> list[Definition]:
+    """The functions of the file at `location` that a config has, but for those that do not parse.
 
     Counted in `skips` are a file that is not text (None), one without a function that parses, and of others each part
     that does not, with its line.
@@ -40,20 +40,20 @@ def definitions(text: str | None, config: str, skips: Skips, place: str) -> list
     language, exact = language_of(config), variant_of(config).exact
     assert language.definitions is not None
     if text is None:
-        skips.add("file is not text in UTF-8 or the encoding that it declares", place)
+        skips.add("file is not text in UTF-8 or the encoding that it declares", location)
         return []
     try:
-        found = list(language.definitions(text))
+        parts = list(language.definitions(text))
     except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError) as error:
-        skips.add(UNPARSED, f"{place}: {_where(error)}")
+        skips.add(UNPARSED, f"{location}: {_where(error)}")
         return []
-    functions = [one for one in found if isinstance(one, Definition) and (exact or not one.beyond_published)]
-    unread = dict.fromkeys(one for one in found if isinstance(one, Unread))
+    functions = [part for part in parts if isinstance(part, Definition) and (exact or not part.beyond_published)]
+    unread = dict.fromkeys(part for part in parts if isinstance(part, Unread))
     if unread and not functions:
-        skips.add(UNPARSED, f"{place}#L{min(line for _, line in unread)}")
+        skips.add(UNPARSED, f"{location}#L{min(line for _, line in unread)}")
         return []
     for reason, line in unread:
-        skips.add(reason, f"{place}#L{line}")
+        skips.add(reason, f"{location}#L{line}")
     return functions
 
 

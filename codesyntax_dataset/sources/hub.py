@@ -56,7 +56,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
 def check_reachable(source: str) -> None:
     """Raise SourceError if the Hub does not answer, and only its cache is not what is wanted."""
     if not constants.is_offline_mode() and not hub_answers():
-        raise SourceError(f"cannot read {source}: {UNREACHABLE} A downloaded copy works, too")
+        raise SourceError(f"cannot read {source}: {UNREACHABLE}; a downloaded copy works, too")
 
 
 def reason(error: Exception) -> str:

@@ -67,22 +67,22 @@ def read(
         folder = root / partition
         if folder.is_symlink():
             raise SourceError(f"{folder} is a symbolic link, which a source must not have: move the folder there")
-        for file, found in _parsed(root, folder, config, skips):
+        for file, parsed in _parsed(root, folder, config, skips):
             project, _, path = file.relative_to(folder).as_posix().partition("/")
             if not path:
                 project, path = root.name, project
             url = file.relative_to(root).as_posix()
-            yield from functions(SourceFile(url, project, path, url, found), language.name, partition)
+            yield from functions(SourceFile(url, project, path, url, parsed), language.name, partition)
 
 
 def _drawable(root: Path, config: str, skips: Skips) -> Iterator[SourceFile]:
     """The files that have functions, to be drawn by file, or by repository if there are several."""
     clones = _clones(root)
-    for file, found in _parsed(root, root, config, skips):
+    for file, parsed in _parsed(root, root, config, skips):
         url = file.relative_to(root).as_posix()
         clone = next((clone for clone in clones if url.startswith(f"{clone}/")), None)
         path = url.removeprefix(f"{clone}/") if clone else url
-        yield SourceFile(clone or url, clone or root.name, path, url, found)
+        yield SourceFile(clone or url, clone or root.name, path, url, parsed)
 
 
 def _clones(root: Path) -> list[str]:
@@ -120,8 +120,8 @@ def _parsed(root: Path, folder: Path, config: str, skips: Skips) -> Iterator[tup
         except OSError as error:
             skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
-        if found := definitions(_decoded(data, language), config, skips, place(file)):
-            yield file, found
+        if parsed := definitions(_decoded(data, language), config, skips, place(file)):
+            yield file, parsed
 
 
 def _decoded(data: bytes, language: Language) -> str | None:

@@ -104,20 +104,19 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
         return match is None or language.tag in (None, match["language"])
 
     if source.is_file():
-        found = {"test": [source] if source.suffix in (".conllu", ".txt") and ours(source) else []}
+        files = {"test": [source] if source.suffix in (".conllu", ".txt") and ours(source) else []}
     else:
-        found = {
-            partition: sorted(file for pattern in patterns for file in source.rglob(pattern) if ours(file))
-            for partition, patterns in _PARTITIONS.items()
-        }
-    if not any(found.values()):
+        files = {}
+        for partition, patterns in _PARTITIONS.items():
+            files[partition] = sorted(file for pattern in patterns for file in source.rglob(pattern) if ours(file))
+    if not any(files.values()):
         start = f"{language.tag or 'xx'}_"
         raise SourceError(
             f"{source} is not a treebank in {language.title}: expected a CoNLL-U file ({start}name-ud-test.conllu) or "
             "plain text (.txt, lines of `word head-relation`), or a folder with *-test.conllu or test.txt, and "
             "*-dev.conllu or dev.txt for validation"
         )
-    return found
+    return files
 
 
 def _sentences(file: Path) -> Iterator[tuple[int, int, list[str]]]:

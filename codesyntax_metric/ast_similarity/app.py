@@ -20,13 +20,13 @@ LANGUAGES = ("python", "java")
 EXAMPLE = ("def f(x):\n    if x > 0:\n        return x\n", "def f(x):\n    if x:\n        return x\n")
 
 
-def compare_example(one: str, other: str, language: str, anonymous: bool) -> list[list[object]]:
+def compare_example(first: str, second: str, language: str, anonymous: bool) -> list[list[object]]:
     """The rows of a table: each similarity of the two, or the reason why they cannot be compared."""
     try:
-        found = compare(*(node_types(code, language, anonymous=anonymous) for code in (one, other)))
+        similarity = compare(*(node_types(code, language, anonymous=anonymous) for code in (first, second)))
     except CodeSyntaxError as error:
         return [["cannot be compared", str(error)]]
-    return [[name, round(value, 4)] for name, value in zip(Similarity._fields, found)]
+    return [[name, round(value, 4)] for name, value in zip(Similarity._fields, similarity)]
 
 
 def build_page() -> gr.Blocks:

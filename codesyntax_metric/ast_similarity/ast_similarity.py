@@ -121,18 +121,18 @@ class AstSimilarity(evaluate.Metric):
         if not results:
             raise CodeSyntaxError("nothing to compare: no process added a pair")
         compared = [result for result in results if result is not None]
-        found: dict[str, Any] = {}
-        for place, name in enumerate(Similarity._fields):
+        scores: dict[str, Any] = {}
+        for index, name in enumerate(Similarity._fields):
             if average:
-                found[name] = math.fsum(result[place] for result in compared) / len(compared) if compared else None
+                scores[name] = math.fsum(result[index] for result in compared) / len(compared) if compared else None
             else:
-                found[name] = [None if result is None else result[place] for result in results]
+                scores[name] = [None if result is None else result[index] for result in results]
         failed = len(results) - len(compared)
         signature = (
             f"ast|language:{language}|parser:{parser_version(language)}|nodes:{'all' if anonymous else 'named'}"
             f"|pairs:{len(results)}|failed:{failed}"
         )
-        return {**found, "pairs": len(results), "failed": failed, "signature": signature}
+        return {**scores, "pairs": len(results), "failed": failed, "signature": signature}
 
 
 def _to_json(code: Any) -> str:

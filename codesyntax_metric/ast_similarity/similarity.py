@@ -158,7 +158,7 @@ def node_types(code: str | tree_sitter.Tree, language: str = "python", *, anonym
                     return types
 
 
-def compare(one: Sequence[str], other: Sequence[str]) -> Similarity:
+def compare(first: Sequence[str], second: Sequence[str]) -> Similarity:
     """The similarity of two sequences of node types, as from `node_types`; the order of the two does not matter.
 
     With c common elements of the two multisets, of sizes m and n: Jaccard is c / (m + n - c), Sorensen-Dice
@@ -168,8 +168,8 @@ def compare(one: Sequence[str], other: Sequence[str]) -> Similarity:
     >>> compare(node_types("f(x)"), node_types("f(x, y)"))
     Similarity(jaccard=0.8, sorensen_dice=0.8888888888888888, levenshtein=0.8)
     """
-    if not one and not other:
+    if not first and not second:
         return Similarity(1.0, 1.0, 1.0)
-    common, both = (Counter(one) & Counter(other)).total(), len(one) + len(other)
-    distance = Levenshtein.distance(one, other)
-    return Similarity(common / (both - common), 2 * common / both, 1 - distance / max(len(one), len(other)))
+    common, both = (Counter(first) & Counter(second)).total(), len(first) + len(second)
+    distance = Levenshtein.distance(first, second)
+    return Similarity(common / (both - common), 2 * common / both, 1 - distance / max(len(first), len(second)))

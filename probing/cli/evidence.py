@@ -32,7 +32,7 @@ from probing.cli.group import main, note, one_line, print_made, print_saved, qui
     type=options.NATURAL,
     help="Draw other functions.  [default: the draw follows from the ledger]",
 )
-def verify(results: tuple[Path, ...], **given: Any) -> None:
+def verify(results: tuple[Path, ...], **arguments: Any) -> None:
     """Run part of each RESULT again and compare.
 
     RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. For each
@@ -48,7 +48,7 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
     from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report, verify_each
 
     verdicts = set()
-    for result, verification in zip(results, verify_each(results, **given)):
+    for result, verification in zip(results, verify_each(results, **arguments)):
         if len(results) > 1:
             click.echo(f"{printable(str(result))}:")
         if isinstance(verification, LedgerError):
@@ -61,27 +61,30 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
 
 
 @main.command()
-@click.argument("one", metavar="A")
-@click.argument("other", metavar="B")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
 @click.option(
     "--results",
     multiple=True,
-    type=options.PATH,
+    type=options.ANY_PATH,
     help="Results, or folders of results, of the models that A and B name.",
 )
 @options.shared("cluster wide")
-def compare(one: str, other: str, results: tuple[Path, ...], cluster: str, wide: bool) -> None:
+def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wide: bool) -> None:
     """Compare two models on the functions that both can read.
 
     The command prints the paired held-out difference with its interval, overall and by relation. A and B are folders
     with the results of one model on the splits test and validation, or names of models in --results.
     """
+    for side in (first, second):
+        if not results and not Path(side).exists():
+            raise click.UsageError(f"no file or folder {side}: to name a model, also give --results FOLDER")
     quiet_libraries()
     from probing.report.results import parts
     from probing.runs.repositories import clustered_by
 
     with clustered_by(cluster):
-        for compared in probing.compare(one, other, results, cluster):
+        for compared in probing.compare(first, second, results, cluster):
             print_made(compared, parts, wide)
 
 
@@ -94,9 +97,9 @@ def compare(one: str, other: str, results: tuple[Path, ...], cluster: str, wide:
     type=click.Choice(DIRECTIONS),
     help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
 )
-@click.option("--output", type=options.FOLDER, help="Folder for the result.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result.")
 @options.shared("wide as_json")
-def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> None:
+def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
 
     The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the published and the
@@ -106,15 +109,15 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     from probing.evidence import baselines
     from probing.report import results
 
-    result = baselines.baseline(**given)
+    result = baselines.baseline(**arguments)
     print_made(result, results.baselines, wide, as_json)
     if output:
         note(f"wrote {result.save(output)}")
 
 
 @main.command()
-@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER)
-@click.option("--output", type=options.FOLDER, help="Folder for the results.  [default: FOLDER, if there is one]")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER_PATH)
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the results.  [default: FOLDER, if there is one]")
 @options.wide
 def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     """Merge the shards of a run.

@@ -147,14 +147,16 @@ def quiet_libraries() -> None:
     datasets.disable_progress_bars()
 
 
-def print_made(made: Any, parts: Callable[[Any], Iterable[object]], wide: bool = False, as_json: bool = False) -> None:
+def print_made(
+    product: Any, parts: Callable[[Any], Iterable[object]], wide: bool = False, as_json: bool = False
+) -> None:
     """Print what a command made, as JSON or as the tables and texts that `parts` makes of it."""
     from probing.report.document import print_parts
 
     if as_json:
-        click.echo(made.to_json(), nl=False)
+        click.echo(product.to_json(), nl=False)
     else:
-        print_parts(parts(made), wide)
+        print_parts(parts(product), wide)
 
 
 def print_saved(result: Result | None, output: Path | None, wide: bool = False, as_json: bool = False) -> None:

@@ -42,10 +42,14 @@ _node_types = click.option(
     help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
     "of these, runs an untrained twin of MODEL.",
 )
-@click.option("--draws", default=20, type=options.POSITIVE, help="The number of random controls of each masked copy.")
+@click.option(
+    "--draws",
+    type=options.POSITIVE,
+    help="The number of random controls of each masked copy.  [default: 20; 2 for a decoder, which takes longer]",
+)
 @click.option("--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample.")
 @options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
-def mask(controls: tuple[str, ...], **given: Any) -> None:
+def mask(controls: tuple[str, ...], **arguments: Any) -> None:
     """Mask syntax, let MODEL restore it, compare trees.
 
     MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each run of masked
@@ -56,7 +60,7 @@ def mask(controls: tuple[str, ...], **given: Any) -> None:
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
     if len(set(masked)) > 1:
         raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
-    _run("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **given)
+    _run("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **arguments)
 
 
 _scoring = options.in_order(
@@ -77,28 +81,28 @@ _scoring = options.in_order(
     help="A config of minimal pairs, LANGUAGE_pairs. Repeat it for several.",
 )
 @_scoring
-def prefer(**given: Any) -> None:
+def prefer(**arguments: Any) -> None:
     """Ask MODEL which of two texts is likelier, of which one parses.
 
     MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an embedded model. The two
     texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
     phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("prefer", **given)
+    _run("prefer", **arguments)
 
 
 @main.command()
 @options.shared("model configs")
 @_node_types
 @_scoring
-def surprise(**given: Any) -> None:
+def surprise(**arguments: Any) -> None:
     """Ask MODEL how surprising the tokens of syntax are.
 
     MODEL is a decoder: a Hub id, a local folder, a GGUF file, or an embedded model. For each node type, the command
     compares the surprisal of first, closing and all tokens of the nodes with that of other tokens of the function that
     are as frequent and at a similar place. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("surprise", **given)
+    _run("surprise", **arguments)
 
 
 @main.command()
@@ -110,7 +114,7 @@ def surprise(**given: Any) -> None:
 @click.option("--states", is_flag=True, help="Measure hidden states of a layer instead of the attention of all heads.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself.")
 @options.shared("seed wide as_json")
-def inform(**given: Any) -> None:
+def inform(**arguments: Any) -> None:
     """Measure what all heads add to words and positions.
 
     MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Three choices compete for the dependent among
@@ -118,7 +122,7 @@ def inform(**given: Any) -> None:
     split validation; the result says how many bits attention adds. Under `accelerate launch` or `torchrun`, the
     processes share the work.
     """
-    _run("inform", **given)
+    _run("inform", **arguments)
 
 
 @main.command()
@@ -137,7 +141,7 @@ def inform(**given: Any) -> None:
     help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
 )
 @click.option("--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample.")
-@click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result, both probes, and their ledgers.")
 @options.shared("revision device")
 @click.option(
     "--limit",
@@ -146,7 +150,7 @@ def inform(**given: Any) -> None:
     metavar="N",
 )
 @options.shared("sample shard direction weights max_length wide as_json")
-def ablate(**given: Any) -> None:
+def ablate(**arguments: Any) -> None:
     """Silence the best heads and measure the cost.
 
     Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
@@ -154,7 +158,7 @@ def ablate(**given: Any) -> None:
     chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
     the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("ablate", tell=note, **given)
+    _run("ablate", tell=note, **arguments)
 
 
 def _run(
@@ -166,24 +170,27 @@ def _run(
     wide: bool,
     as_json: bool,
     splits: Sequence[str] = ("",),
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Run and print the function of this name for each config and split, or of one that has no choice of splits for
     each config. The model is loaded once."""
-    runs = options.every(configs, splits, as_json, given["shard"])
-    options.check([model], given["data"], configs, head=name in ("mask", "ablate"))
-    if "node_types" in given:
-        given["node_types"] = _names(given["node_types"], configs)
+    runs = options.every(configs, splits, as_json, arguments["shard"])
+    options.check([model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate"))
+    if "node_types" in arguments:
+        arguments["node_types"] = _names(arguments["node_types"], configs)
     quiet_libraries()
+    if arguments["shard"] is None:
+        options.sample_if_none(arguments["data"], configs, [model])
+    options.check((), arguments["data"])
     from probing.runs.session import Session
 
     where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")
-    loaded = {option: given.pop(option) for option in where_and_how if option in given}
+    loaded = {option: arguments.pop(option) for option in where_and_how if option in arguments}
     session = Session(options.with_gguf(model, gguf), **loaded)
     for config, split in runs:
         on = {"config": config, "split": split} if split else {"config": config}
-        print_saved(getattr(probing, name)(session, **on, **given), given["output"], wide, as_json)
-    note_shard(given["shard"], given["output"])
+        print_saved(getattr(probing, name)(session, **on, **arguments), arguments["output"], wide, as_json)
+    note_shard(arguments["shard"], arguments["output"])
 
 
 def _names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:

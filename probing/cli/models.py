@@ -15,7 +15,7 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 
 @main.command()
 @options.shared("model gguf revision dtype device as_json")
-def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
+def doctor(model: str, gguf: str | None, as_json: bool, **arguments: Any) -> None:
     """Check whether and how MODEL can be probed.
 
     The exit status is 1 if it cannot.
@@ -24,16 +24,16 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     quiet_libraries()
     from probing.models.load import doctor as run
 
-    diagnosis = run(named, **given)
+    diagnosis = run(named, **arguments)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
 
 
 @main.command()
-@click.argument("checkpoint", type=options.PATH)
-@click.option("--output", required=True, type=options.FOLDER, help="The new folder for the model.")
-@click.option("--vocabulary", required=True, type=options.FILE, help="The vocabulary file of the same release.")
+@click.argument("checkpoint", type=options.ANY_PATH)
+@click.option("--output", required=True, type=options.FOLDER_PATH, help="The new folder for the model.")
+@click.option("--vocabulary", required=True, type=options.FILE_PATH, help="The vocabulary file of the same release.")
 @click.option("--language", required=True, type=click.Choice(LANGUAGES), help="The language that the model reads.")
 @click.option(
     "--drop",

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
 from probing.cli.group import note
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
-PATH = click.Path(path_type=Path)
+FILE_PATH = click.Path(path_type=Path, dir_okay=False)
+FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
+ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 
@@ -42,7 +42,7 @@ configs = click.option(
     default=["python"],
     help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
-output = click.option("--output", type=FOLDER, help="Folder for the result and its ledger.")
+output = click.option("--output", type=FOLDER_PATH, help="Folder for the result and its ledger.")
 seed = click.option("--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample.")
 splits = click.option(
     "--split",
@@ -53,7 +53,7 @@ splits = click.option(
 )
 exclude_repositories = click.option(
     "--exclude-repositories",
-    type=FILE,
+    type=FILE_PATH,
     help="Leave out the repositories in this file: one name per line, or JSON lines with the field `repository`.",
 )
 direction = click.option(
@@ -125,13 +125,22 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
-def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str] = (), head: bool = False) -> None:
+def check(
+    models: Sequence[str],
+    data_: str | None = None,
+    configs: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    head: bool = False,
+) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of their kind."""
     from codesyntax_dataset.languages import language_of
     from probing.models.location import check_head, check_name
 
     for config in configs:
         language_of(config)
+    for split in splits:
+        if split not in SPLITS:
+            raise UnknownName("split", split, SPLITS)
     for model in models:
         check_name(model)
         if head:
@@ -142,16 +151,21 @@ def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str
         check_id(data_)
 
 
-def sample_if_none(data: str, configs: Sequence[str]) -> None:
+def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> None:
     """Build the embedded sample where commands read by default, if nothing is there and no data are named.
 
-    Of several processes, each would build it.
+    A single model is located first, so that nothing is built for a name that is wrong. Of several processes, each would
+    build the sample.
     """
     source = click.get_current_context().get_parameter_source("data")
     if source is not ParameterSource.DEFAULT or Path(data).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
         return
     from codesyntax_dataset.build import build
+    from probing.models.location import checkpoints, loading, locate
 
+    if len(models) == 1:
+        with loading(models[0]):
+            locate(models[0], checkpoints(models[0])[0].revision)
     note(f"no --data, and no dataset in the folder {data}: building the embedded sample there")
     build("sample", list(dict.fromkeys(configs)), data)
 
@@ -177,7 +191,7 @@ def results(metavar: str) -> Callable[..., Callable]:
     def chosen(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         return _of_results(paths)
 
-    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH, callback=chosen)
+    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen)
 
 
 def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -186,15 +200,15 @@ def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
 
 def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """The ledgers in folders, and those given, or beside results that are given instead, each once."""
-    found: list[Path] = []
+    ledgers_of_paths: list[Path] = []
     for path in _of_results(paths):
         beside = path.with_suffix(".ledger.parquet")
         of_path = beside if path.suffix == ".json" and beside.is_file() else path
         files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
         if not files:
             raise LedgerError(f"{path} has no ledgers: expected what `codesyntax probe --output` writes")
-        found += files
-    return tuple(dict.fromkeys(found))
+        ledgers_of_paths += files
+    return tuple(dict.fromkeys(ledgers_of_paths))
 
 
 def where(whose: str) -> Callable[..., Callable]:

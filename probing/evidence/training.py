@@ -32,7 +32,7 @@ from probing.instruments.attention.probe import Probing
 from probing.instruments.likelihood.likelihood import Preferring, Surprising
 from probing.instruments.likelihood.result import BITS, CLOSING
 from probing.instruments.masking.mask import Masking, chosen_types
-from probing.models.load import CAUSAL, MASKED, head_of_class
+from probing.models.load import CAUSAL_HEAD, MASKED_HEAD, head_of_class
 from probing.models.loaded import error_line, quiet
 from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, R, run
@@ -93,9 +93,9 @@ def evaluate(
         session = Session((model, tokenizer), dtype=getattr(model, "dtype", "float32"), alone=True)
         numbers = _of_attention(session, language, functions)
         head = head_of_class(type(model))
-        if head is CAUSAL:
+        if head is CAUSAL_HEAD:
             numbers |= _of_decoder(session, language, functions)
-        elif head is MASKED:
+        elif head is MASKED_HEAD:
             numbers |= _of_masked(session, language, functions)
     return {f"syntax/{name}": number for name, number in numbers.items() if not math.isnan(number)}
 

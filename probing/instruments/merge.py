@@ -93,7 +93,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
         same = next(other for other in run if other.record.number == shard.record.number)
         if same.record.ledger != shard.record.ledger:
             raise LedgerError(f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them")
-    of, there = first.record.of, {shard.record.number for shard in run}
+    of, there = first.record.total, {shard.record.number for shard in run}
     if missing := sorted(set(range(1, of + 1)) - there):
         like = next((other[0] for other in runs if {shard.record.number for shard in other} & set(missing)), None)
         hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
@@ -106,7 +106,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
 
 def _of_run(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
-    return {**shard.made, "shards": shard.record.of, "parts": shard.record.parts}
+    return {**shard.made, "shards": shard.record.total, "parts": shard.record.parts}
 
 
 def _difference(one: Any, other: Any, at: str = "") -> str | None:

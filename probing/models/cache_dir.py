@@ -27,7 +27,7 @@ from probing.models.location import digest_of_files, sha256
 
 logger = logging.getLogger(__name__)
 
-_FOLDERS = [
+_CODE_FOLDERS = [
     Path(*spec.submodule_search_locations or ())
     for name in ("codesyntax_dataset", "codesyntax_metric", "probing")
     if (spec := find_spec(name))  # nothing is imported
@@ -43,11 +43,11 @@ def folder() -> Path | None:
     return Path(name) if name else None
 
 
-def private(place: Path) -> Path:
+def private(folder: Path) -> Path:
     """Create the folder, readable by its owner only, if it does not exist: who can write to it can forge results."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.mkdir(mode=0o700, exist_ok=True)
-    return place
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def key(made_of: Any) -> str:
@@ -58,8 +58,8 @@ def key(made_of: Any) -> str:
 
 def self_check(revision: str, *settings: Any) -> Path | None:
     """The file for the self-check of the model with this commit or digest; None if nothing is kept."""
-    place = folder()
-    return place and place / f"{key([revision, settings])}.self-check.json"
+    cache = folder()
+    return cache and cache / f"{key([revision, settings])}.self-check.json"
 
 
 _temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # removed when the process ends
@@ -71,27 +71,27 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
     `end`: of its name, `<key>-<digest of its files><end>`, so that a damaged one is made again. If nothing can be kept,
     it is removed when the process ends.
     """
-    name, place = key(made_of), folder()
+    name, cache = key(made_of), folder()
     if name in _temporary:
         return Path(_temporary[name].name)
-    for made in sorted(place.glob(f"{name}-*{end}")) if place else ():
-        if made.name == f"{name}-{digest_of_files(made)}{end}":
-            return made
-        logger.warning("%s is damaged: making it again", made)
-        shutil.rmtree(made, ignore_errors=True)
+    for candidate in sorted(cache.glob(f"{name}-*{end}")) if cache else ():
+        if candidate.name == f"{name}-{digest_of_files(candidate)}{end}":
+            return candidate
+        logger.warning("%s is damaged: making it again", candidate)
+        shutil.rmtree(candidate, ignore_errors=True)
     with contextlib.ExitStack() as stack:
         try:
-            work = stack.enter_context(temporary_folder(private(place))) / "model" if place else None
+            work = stack.enter_context(temporary_folder(private(cache))) / "model" if cache else None
         except OSError as error:
             logger.warning("cannot write to the cache: %s", error)
             work = None
-        if work is None or place is None:
+        if work is None or cache is None:
             _temporary[name] = tempfile.TemporaryDirectory()
             make(Path(_temporary[name].name))
             return Path(_temporary[name].name)
         work.mkdir()
         make(work)
-        target = place / f"{name}-{digest_of_files(work)}{end}"
+        target = cache / f"{name}-{digest_of_files(work)}{end}"
         try:
             work.rename(target)
         except OSError:
@@ -111,4 +111,4 @@ _version = functools.cache(importlib.metadata.version)  # reads files
 @functools.cache
 def _code() -> str:
     """A digest of the modules that ranks depend on, because code changes between versions."""
-    return sha256(*(file for folder in _FOLDERS for file in sorted(folder.rglob("*.py"))))
+    return sha256(*(file for folder in _CODE_FOLDERS for file in sorted(folder.rglob("*.py"))))

@@ -17,7 +17,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-NAME = "codesyntax"
+ATTENTION_NAME = "codesyntax"
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ def attention(
     if (numbers := _numbers.get()) is not None:
         numbers.append(getattr(module, "layer_idx", None))
     listener, factor = _listener.get(), next(_factors.get(iter(())), None)
-    given = None if listener is None else listener(rows if factor is None else _weighted(rows, values(), factor))
+    replacement = None if listener is None else listener(rows if factor is None else _weighted(rows, values(), factor))
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
@@ -167,8 +167,8 @@ def attention(
             is_causal=causal,
             position_bias=position_bias,
         )
-    if given is not None:
-        output[: len(given)] = output_of(given)
+    if replacement is not None:
+        output[: len(replacement)] = output_of(replacement)
     editor = _editor.get()
     if editor is not None:
         editor(output)
@@ -241,5 +241,5 @@ def _added(allowed: torch.Tensor) -> torch.Tensor:
 
 
 # Without a mask function of the same name a model would get no mask, and ignore padding and sliding windows.
-AttentionInterface.register(NAME, attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionInterface.register(ATTENTION_NAME, attention)
+AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)

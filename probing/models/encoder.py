@@ -131,7 +131,7 @@ class Encoder(LoadedModel):
 
         if self.path == "captured":
             with capture.listen(listen, self.factors):
-                self.run(inputs, capture.NAME)
+                self.run(inputs, capture.ATTENTION_NAME)
         else:
             for maps in self.maps(inputs):
                 listen(capture.rows_of(maps))
@@ -154,7 +154,7 @@ class Encoder(LoadedModel):
 
     def states(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
         """The hidden states (B, S, D) of the embeddings and of each layer; raises ModelError if some are pooled."""
-        output = self.run(inputs, "eager" if self.why else capture.NAME, output_hidden_states=True)
+        output = self.run(inputs, "eager" if self.why else capture.ATTENTION_NAME, output_hidden_states=True)
         states, shape = output.get("hidden_states") or (), inputs["input_ids"].shape
         if not states or any(layer.shape[:2] != shape for layer in states):
             raise ModelError(f"{self.name} does not give the hidden states of each sub-token after each layer")
@@ -203,21 +203,21 @@ def factors_of(encoder: Encoder) -> list[torch.Tensor]:
 
 def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
     """Of each layer the first module with a matrix that receives just what the heads give, side by side."""
-    given: list[torch.Tensor] = []
-    found: dict[int, torch.nn.Module] = {}
+    inputs: list[torch.Tensor] = []
+    projections: dict[int, torch.nn.Module] = {}
 
     def enter(module: torch.nn.Module, received: tuple) -> None:
-        if given and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], given[-1]):
-            found.setdefault(len(given) - 1, module)
+        if inputs and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], inputs[-1]):
+            projections.setdefault(len(inputs) - 1, module)
 
     with contextlib.ExitStack() as stack:
         for module in encoder.model.modules():
             if getattr(getattr(module, "weight", None), "ndim", 0) == 2:
                 stack.callback(module.register_forward_pre_hook(enter).remove)
-        stack.enter_context(capture.edit(lambda outputs: given.append(outputs.flatten(2).clone())))
+        stack.enter_context(capture.edit(lambda outputs: inputs.append(outputs.flatten(2).clone())))
         ids, *_ = next(encoder.encode(TEXTS))
-        encoder.run(encoder.inputs([ids[: encoder.longest]]), capture.NAME)
-    return found
+        encoder.run(encoder.inputs([ids[: encoder.longest]]), capture.ATTENTION_NAME)
+    return projections
 
 
 def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
@@ -256,7 +256,7 @@ class LanguageModel(Encoder):
         for ids in functions:
             heard.clear()
             with capture.edit(hear):
-                self.run(self.inputs([ids]), capture.NAME)
+                self.run(self.inputs([ids]), capture.ATTENTION_NAME)
             if [len(outputs) for outputs in heard] != [self.heads] * self.layers:
                 raise ModelError(f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms")
             sums = [before + outputs for before, outputs in zip(sums, heard)] if sums else [*heard]
@@ -274,16 +274,16 @@ class LanguageModel(Encoder):
 
         `silenced`: those of each row of the batch, none for the whole model.
         """
-        with attention_of(self.model, capture.NAME), capture.edit(self._silencer(silenced)):
+        with attention_of(self.model, capture.ATTENTION_NAME), capture.edit(self._silencer(silenced)):
             return self.scoring.log_probabilities(inputs, rows, columns)
 
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
         """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""
-        layers = [
-            [(row, head) for row, heads in enumerate(silenced) for of, head in heads if of == layer]
-            for layer in range(len(self.means))
-        ]
-        cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in layers]
+        of_layers: list[list[tuple[int, int]]] = [[] for _ in self.means]
+        for row, heads in enumerate(silenced):
+            for number, head in heads:
+                of_layers[number].append((row, head))
+        cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in of_layers]
         layer = -1
 
         def silence(outputs: torch.Tensor) -> None:
@@ -305,6 +305,6 @@ class LanguageModel(Encoder):
             )
         if self.heads < 2:
             raise ModelError(f"{self.name} has one attention head in each layer, and no other to compare it with")
-        with attention_of(self.model, capture.NAME):
+        with attention_of(self.model, capture.ATTENTION_NAME):
             self.scoring.examine()
         return self

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
-import io
 import mmap
 import re
 import struct
@@ -35,7 +34,7 @@ from probing.models.loaded import check_weights
 from probing.models.location import JOIN
 from probing.models.untrusted import check_asked, check_growth, check_parts
 
-_LARGEST_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
+_LARGEST_GGUF_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
 _MOST_TENSORS = 100_000  # the largest known models have a few thousand
 _MOST_FIELDS = 10_000  # known files have some fifty
 _MOST_VALUES = 1 << 21  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
@@ -44,9 +43,9 @@ _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
 _MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
-_LONGEST_LIST = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
+_MOST_LISTED_NUMBERS = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
 
-_NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_NUMBER_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 """The types of values that are numbers, as `struct` reads them."""
 
 _STRING, _ARRAY = 8, 9
@@ -78,15 +77,15 @@ class _Bytes:
     """Reads one value after the other; raises ValueError at the end."""
 
     def __init__(self, data: mmap.mmap):
-        self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_HEADER)
+        self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_GGUF_HEADER)
 
     def take(self, size: int) -> int:
         """The place of the next `size` bytes."""
-        place = self.place
-        if size > self.end - place:
+        start = self.place
+        if size > self.end - start:
             raise ValueError("it is cut off, or its header is too large")
-        self.place = place + size
-        return place
+        self.place = start + size
+        return start
 
     def number(self, form: str) -> Any:
         return struct.unpack_from(form, self.data, self.take(struct.calcsize(form)))[0]
@@ -150,7 +149,7 @@ def _header(data: mmap.mmap) -> Header:
     for tensor in tensors_read:
         kinds[tensor.kind] += prod(tensor.shape)
         if tensor.name in ROTARY_FACTORS:
-            if tensor.kind != "F32" or prod(tensor.shape) > _LONGEST_LIST:
+            if tensor.kind != "F32" or prod(tensor.shape) > _MOST_LISTED_NUMBERS:
                 raise ValueError(f"its tensor {tensor.name} has {prod(tensor.shape):,} numbers of type {tensor.kind}")
             form = f"<{prod(tensor.shape)}f"
             factors[tensor.name] = list(struct.unpack_from(form, data, start + tensor.offset))
@@ -185,17 +184,17 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     size = read.size(_LONGEST_TEXT, "the bytes of a text are")
                     read.take(size)
                     pieces += size * size
-            elif kind in _NUMBERS:
-                form = f"<{length}{_NUMBERS[kind][1]}"
-                place = read.take(struct.calcsize(form))
-                if length <= _LONGEST_LIST:
-                    fields[name] = list(struct.unpack_from(form, read.data, place))
+            elif kind in _NUMBER_FORMATS:
+                form = f"<{length}{_NUMBER_FORMATS[kind][1]}"
+                start = read.take(struct.calcsize(form))
+                if length <= _MOST_LISTED_NUMBERS:
+                    fields[name] = list(struct.unpack_from(form, read.data, start))
             else:
                 raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:
                 raise ValueError("its vocabulary is larger than any tokenizer's")
-        elif kind in _NUMBERS:
-            fields[name] = read.number(_NUMBERS[kind])
+        elif kind in _NUMBER_FORMATS:
+            fields[name] = read.number(_NUMBER_FORMATS[kind])
         else:
             raise ValueError(f"its field {name[:60]!r} is of type {kind}")
     return fields
@@ -254,7 +253,7 @@ def _convert(file: Path, output: Path) -> None:
     header = read_header(file)
     config = _config_of(header)
     kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
-    with _alone(file) as folder, contextlib.redirect_stderr(io.StringIO()):  # of a progress bar
+    with _alone(file) as folder:
         model, info = kind.from_pretrained(
             folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
         )

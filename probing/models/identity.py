@@ -22,7 +22,7 @@ import transformers
 
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.loaded import LoadedModel, body_of, is_read
-from probing.models.location import HEAD
+from probing.models.location import HEAD_MARK
 
 _NOT_ATTENTION = {*transformers.PreTrainedConfig().to_dict(), "use_cache"} - {"model_type"}
 """Fields that every configuration has, on labels, outputs and files, and one on memory."""
@@ -53,8 +53,8 @@ def is_revision(model: LoadedModel, revision: str) -> bool:
     if revision == model.revision:
         return True
     digest = digest_of(model.model, model.tokenizer)
-    if HEAD in revision:
-        digest += HEAD + digest_of_head(model.model, model.tokenizer)
+    if HEAD_MARK in revision:
+        digest += HEAD_MARK + digest_of_head(model.model, model.tokenizer)
     return revision == digest
 
 

@@ -66,7 +66,7 @@ def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> Restorin
     None of its weights may be missing. Raises ModelError if the model does not exist, cannot be loaded, or is neither.
     """
     loaded, head = _loaded(model, with_head=True, **options)
-    return (MaskedModel if head is MASKED else InfillingModel)(loaded).examine()
+    return (MaskedModel if head is MASKED_HEAD else InfillingModel)(loaded).examine()
 
 
 def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringModel:
@@ -75,7 +75,7 @@ def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringMod
     Raises ModelError if the model does not exist, cannot be loaded, or has no language-model head.
     """
     loaded, head = _loaded(model, with_head=True, **options)
-    return ScoringModel(loaded, head is MASKED).examine()
+    return ScoringModel(loaded, head is MASKED_HEAD).examine()
 
 
 def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> LanguageModel:
@@ -85,16 +85,16 @@ def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> Lan
     silenced.
     """
     loaded, head = _loaded(model, with_head=True, eager=True, **options)
-    return self_check(LanguageModel(loaded, head is MASKED)).examine()
+    return self_check(LanguageModel(loaded, head is MASKED_HEAD)).examine()
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
     with loading(model), quiet():
-        found = described(model, None)
+        described_model = described(model, None)
         with torch.device("meta"):
-            empty = AutoModel.from_config(found.config)
-    return found.tokenizer, min(max_length, positions_of(empty) or max_length)
+            empty = AutoModel.from_config(described_model.config)
+    return described_model.tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 class Diagnosis(NamedTuple):
@@ -111,7 +111,7 @@ class Diagnosis(NamedTuple):
     def text(self) -> str:
         width = max(len(check.name) for check in self.checks)
         lines = [
-            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.measured}" for check in self.checks
         ]
         return "\n".join([*lines, "", self.summary])
 
@@ -151,14 +151,14 @@ class Head(NamedTuple):
         return ModelError(f"{model} has no {self.name} head ({why}): use a model trained to {self.use}")
 
 
-MASKED = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
-CAUSAL = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
+MASKED_HEAD = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
+CAUSAL_HEAD = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
 
 
 def head_of_class(kind: type) -> Head | None:
     """The language-model head that models of a class have; None without any."""
     names = {parent.__name__ for parent in kind.__mro__}
-    return next((head for head in (MASKED, CAUSAL) if names & {*head.names.values()}), None)
+    return next((head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()}), None)
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
@@ -171,9 +171,9 @@ def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
             f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, so its "
             "predictions cannot be compared with the masked sub-tokens; use a model of BERT's kind"
         )
-    known = [head for head in (MASKED, CAUSAL) if config.model_type in head.names]
+    known = [head for head in (MASKED_HEAD, CAUSAL_HEAD) if config.model_type in head.names]
     if not known:
-        raise MASKED.missing(name, f"transformers has none for {config.model_type}")
+        raise MASKED_HEAD.missing(name, f"transformers has none for {config.model_type}")
     return known[-1 if getattr(config, "is_decoder", False) else 0]
 
 
@@ -214,14 +214,14 @@ def _of_files(
     model: str, revision: str | None, with_head: bool, eager: bool, dtype: str, max_length: int
 ) -> tuple[Loaded, Head | None]:
     """A model from its files; of a head, no weights may be missing."""
-    found = described(model, revision)
-    head = _head_of(found.config, found.name) if with_head else None
+    files = described(model, revision)
+    head = _head_of(files.config, files.name) if with_head else None
     with loading(model), quiet():
-        check_size(found.source, found.config)
+        check_size(files.source, files.config)
         weights, info = (head.auto if head else AutoModel).from_pretrained(
-            found.source.place,
-            config=found.config,
-            revision=found.source.commit,
+            files.source.path,
+            config=files.config,
+            revision=files.source.commit,
             dtype=DTYPES[dtype],
             use_safetensors=True,
             trust_remote_code=False,
@@ -232,10 +232,10 @@ def _of_files(
         missing = check_weights(weights, info)
     if head and missing:
         others = " and others" if len(missing) > 3 else ""
-        raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    known = found.revision or digest_of(weights, found.tokenizer)
-    of_head = digest_of_head(weights, found.tokenizer) if head and not found.revision else ""
-    return Loaded(weights, found.tokenizer, found.name, known, dtype, max_length, found.quantization, of_head), head
+        raise head.missing(files.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    known = files.revision or digest_of(weights, files.tokenizer)
+    of_head = digest_of_head(weights, files.tokenizer) if head and not files.revision else ""
+    return Loaded(weights, files.tokenizer, files.name, known, dtype, max_length, files.quantization, of_head), head
 
 
 def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: int) -> tuple[Loaded, Head | None]:
@@ -304,7 +304,7 @@ def described(model: str, revision: str | None) -> Described:
         source, quantization = locate(model, revision), ""
         name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
         if source.is_gguf:
-            file = Path(source.place)
+            file = Path(source.path)
             quantization = gguf_file.read_header(file).quantization
             source = Location(str(gguf_file.converted(file, sha256(file))), name, None)
         return Described(source, *_config_and_tokenizer(source), name, known, quantization)
@@ -312,11 +312,11 @@ def described(model: str, revision: str | None) -> Described:
 
 def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(source.place, **options)
+    config = AutoConfig.from_pretrained(source.path, **options)
     check_parts(config)
-    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
-        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
-    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    if get_tokenizer_config(source.path, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
+        return config, CubertTokenizer.from_pretrained(source.path, revision=source.commit or "main")
+    tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
     if not isinstance(tokenizer.model_max_length, (int, float)):
         raise ModelError(
             f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
@@ -331,7 +331,12 @@ def _device_named(name: str | torch.device | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {str(name)!r} cannot be used: {str(error).splitlines()[0]}") from None
+        there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        there += ["mps"] * torch.backends.mps.is_available()
+        reason = "" if str(error).startswith("Expected one of") else f" ({str(error).splitlines()[0]})"
+        raise ModelError(
+            f"device {str(name)!r} cannot be used here{reason}: expected {' or '.join(['cpu', *there])}"
+        ) from None
     return device
 
 

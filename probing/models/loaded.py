@@ -14,7 +14,7 @@ import transformers
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.location import HEAD
+from probing.models.location import HEAD_MARK
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 
@@ -40,7 +40,7 @@ class Check(NamedTuple):
 
     name: str
     passed: bool
-    found: str
+    measured: str
     meaning: str = ""
 
     @classmethod
@@ -54,7 +54,7 @@ class FailedCheck(ModelError):
 
     def __init__(self, name: str, checks: list[Check]):
         failed = checks[-1]
-        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.found})")
+        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.measured})")
         self.checks = checks
 
 
@@ -78,7 +78,7 @@ class Loaded(NamedTuple):
     @property
     def with_head(self) -> str:
         """The revision of the model with its head."""
-        return f"{self.revision}{HEAD}{self.head}" if self.head else self.revision
+        return f"{self.revision}{HEAD_MARK}{self.head}" if self.head else self.revision
 
 
 class LoadedModel:
@@ -125,9 +125,9 @@ class LoadedModel:
             )
         return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
 
-    def require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
+    def require(self, name: str, passed: bool, measured: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
-        self.checks.append(Check(name, passed, found, meaning))
+        self.checks.append(Check(name, passed, measured, meaning))
         if not passed:
             raise FailedCheck(self.name, self.checks)
 
@@ -301,10 +301,14 @@ def full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' long warnings about missing weights and attention, which our messages cover."""
-    before = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
+    """Silence transformers' long warnings about missing weights and attention, which our messages cover, and the bars
+    of weights that are read in a second."""
+    library: Any = transformers.utils.logging
+    verbosity, bars = library.get_verbosity(), library._tqdm_active
+    library.set_verbosity_error()
+    library._tqdm_active = False  # disable_progress_bar() would hide downloads, too
     try:
         yield
     finally:
-        transformers.logging.set_verbosity(before)
+        library.set_verbosity(verbosity)
+        library._tqdm_active = bars

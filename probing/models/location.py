@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download, hf_hub_url
-from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.utils import tqdm
 
 from codesyntax_dataset import safe_files
@@ -65,7 +71,7 @@ _EMBEDDED = {
 
 EMBEDDED_MODELS = tuple(_EMBEDDED)
 
-HEAD = "+"
+HEAD_MARK = "+"
 """In the revision of a local language model, between the digest of its body and that of its head."""
 
 _GGUF = ".gguf"
@@ -90,10 +96,10 @@ _LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 class Location(NamedTuple):
     """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub.
 
-    `is_gguf`: `place` is a GGUF file instead, on disk.
+    `is_gguf`: `path` is a GGUF file instead, on disk.
     """
 
-    place: str
+    path: str
     name: str
     commit: str | None
     is_gguf: bool = False
@@ -102,7 +108,7 @@ class Location(NamedTuple):
         """The commit, or a digest of all files: caches find a model by it without loading it."""
         if self.commit is not None:
             return self.commit
-        return sha256(Path(self.place)) if self.is_gguf else digest_of_files(Path(self.place))
+        return sha256(Path(self.path)) if self.is_gguf else digest_of_files(Path(self.path))
 
 
 def check_name(model: str) -> None:
@@ -164,6 +170,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
         if ggufs and not (folder / "config.json").exists():
             return Location(str(folder / _only(ggufs)), _only(ggufs), None, is_gguf=True)
+        _check_has_model(folder)
         files(folder)  # raises at once if some are outside
         return Location(str(folder), name, None)
     if model in EMBEDDED_MODELS:
@@ -183,7 +190,9 @@ def locate(model: str, revision: str | None = None) -> Location:
         try:
             file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
         except LocalEntryNotFoundError as error:
-            raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
+            if _is_path(model):
+                raise ModelError(_no_folder(model)) from error
+            raise ModelError(f"{_no_folder(model)}, it is not in the cache, and {UNREACHABLE}") from error
         return Location(str(Path(file).parent), name, Path(file).parent.name)
     # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
     # conversion service, which would load weights from a revision that nobody asked for.
@@ -198,6 +207,32 @@ def locate(model: str, revision: str | None = None) -> Location:
             raise
         return _gguf_on_hub(model, _only(ggufs), revision, request)
     return Location(model, name, Path(file).parent.name)
+
+
+def _check_has_model(folder: Path) -> None:
+    """Raise ModelError for a folder without the configuration of a model."""
+    if (folder / "config.json").exists() or (folder / "adapter_config.json").exists():
+        return
+    if steps := checkpoints_in(folder):
+        raise ModelError(f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path")
+    state = "has no config.json" if any(folder.iterdir()) else "is empty"
+    raise ModelError(
+        f"the folder {state}: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
+    )
+
+
+def _is_path(model: str) -> bool:
+    """True for a name that is valid on the Hub, but is more likely a path: a checkpoint, or beside other files."""
+    path = Path(model)
+    return len(path.parts) > 1 and (path.parent.is_dir() or bool(re.fullmatch(r"(checkpoint|step)[-_]?\d+", path.name)))
+
+
+def _no_folder(model: str) -> str:
+    """That a folder is missing, and what is like its name beside it."""
+    path = Path(model)
+    beside = sorted(item.name for item in path.parent.iterdir() if item.is_dir()) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, beside, n=3)
+    return f"no folder {model}" + (f" (there is {', '.join(near)})" if near else "")
 
 
 class _Bounded(tqdm):
@@ -296,8 +331,12 @@ def loading(model: str) -> Iterator[None]:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:
             reason = _no_safetensors(model, is_folder)
+        elif isinstance(error, RepositoryNotFoundError) and _is_path(model):
+            reason = _no_folder(model)
+        elif isinstance(error, RepositoryNotFoundError) and not isinstance(error, GatedRepoError):
+            reason = f"{_no_folder(model)}, and no such model on the Hub, or a private one, which needs `hf auth login`"
         elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
-            reason = f"no folder of that name, and no model on the Hub that can be reached ({reason})"
+            reason = f"{_no_folder(model)}, and no model on the Hub that can be reached ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {_clip(reason)}") from error
 
 
@@ -379,8 +418,8 @@ def _digest(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> st
 
 def _state(file: Path) -> tuple[int, ...]:
     """The size of a file, and what changes when it is replaced or written to."""
-    found = file.stat()
-    return found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    status = file.stat()
+    return status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def sha256(*paths: Path) -> str:
@@ -405,8 +444,8 @@ class Checkpoint(NamedTuple):
 
 def step_of(revision: str | None) -> int | None:
     """The step in the name of a revision, such as `step-000128`, `step1000` or `checkpoint-500`; None without one."""
-    found = re.search(r"(?:step|checkpoint)[-_]?(\d{1,15})(?!\d)", revision or "")
-    return int(found[1]) if found else None
+    match = re.search(r"(?:step|checkpoint)[-_]?(\d{1,15})(?!\d)", revision or "")
+    return int(match[1]) if match else None
 
 
 def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
@@ -443,15 +482,15 @@ def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
 
     A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that name.
     """
-    found: dict[tuple[str, bool], dict[str, None]] = {}
+    by_name: dict[tuple[str, bool], dict[str, None]] = {}
     for text in models:
         name, _, revision = text.rpartition("@")
         if not name or not revision or revision.startswith(REQUEST) or os.path.isdir(text):
             name, revision = text, ""
-        named = found.setdefault((name, bool(revision)), {})
+        named = by_name.setdefault((name, bool(revision)), {})
         if revision:
             named[revision] = None
-    return [(name, list(revisions)) for (name, _), revisions in found.items()]
+    return [(name, list(revisions)) for (name, _), revisions in by_name.items()]
 
 
 def read_models(file: str | os.PathLike) -> list[str]:

@@ -34,13 +34,13 @@ logger = logging.getLogger(__name__)
 KS = (1, 5, 10)
 """A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true one."""
 
-NEAR = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
+NEAR_LOGITS = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
 """Logits as near as this may be in another order in another batch; in half precision any two may, and nothing is
 promised."""
 
 _EVERY = 3  # in the self-check every third sub-token is masked
-_LENGTH = 48  # the sub-tokens of the longer text for the self-check
-_NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
+_EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
+_MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
 
 
 class ScoringModel(LoadedModel):
@@ -58,7 +58,7 @@ class ScoringModel(LoadedModel):
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.why = ""
         self._body_options, self._options = without_cache(self.model.base_model), without_cache(self.model)
-        self._at_once = max(1, _NUMBERS // max(1, int(min(self.vocabulary, _NUMBERS))))
+        self._at_once = max(1, _MOST_LOGITS // max(1, int(min(self.vocabulary, _MOST_LOGITS))))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
@@ -105,11 +105,11 @@ class ScoringModel(LoadedModel):
         truth, read = inputs["input_ids"][rows, columns], columns - 1
         if self.mask is not None:
             inputs, read = masked(inputs, rows, columns, self.mask), columns
-        found = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
+        chances = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
         for part, logits in self.logits(inputs, rows, read):
             true = logits.gather(1, truth[part, None])[:, 0]
-            found[part] = (true - logits.logsumexp(dim=1)).double()
-        return found
+            chances[part] = (true - logits.logsumexp(dim=1)).double()
+        return chances
 
     def _examine_output(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, expected: torch.Tensor
@@ -118,14 +118,14 @@ class ScoringModel(LoadedModel):
         name = "output layer at the positions that are read only"
         meaning = "its output layer cannot be computed on its own"
         try:
-            found = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
-            apart = found - expected if found.shape == expected.shape else torch.tensor(float("inf"))
+            from_states = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
+            apart = from_states - expected if from_states.shape == expected.shape else torch.tensor(float("inf"))
             check = Check.within(name, largest(apart), DRIFT[self.dtype], "logits differ by {}", meaning)
         except Exception as error:  # a model's code may fail in any way when its parts are called on their own
             check = Check(name, False, error_line(error), meaning)
         self.checks.append(check)
         if not check.passed:
-            self.why = f"{meaning} ({check.found})"
+            self.why = f"{meaning} ({check.measured})"
             logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
 
     def _of(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -147,10 +147,10 @@ class ScoringModel(LoadedModel):
     ) -> torch.Tensor:
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,): float64 (M, 4), as
         of `MaskedModel.scores`."""
-        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
+        comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         for part, logits in self.logits(inputs, rows, columns):
-            found[part] = _compared(logits, truth[part], NEAR[self.dtype])
-        return found
+            comparisons[part] = _compared(logits, truth[part], NEAR_LOGITS[self.dtype])
+        return comparisons
 
     def examine(self) -> Self:
         """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
@@ -159,7 +159,7 @@ class ScoringModel(LoadedModel):
         those before.
         """
         self.check_tokenizer()
-        lengths = (min(self.longest, _LENGTH // 2), min(self.longest, _LENGTH))
+        lengths = (min(self.longest, _EXAMINED_LENGTH // 2), min(self.longest, _EXAMINED_LENGTH))
         texts, places = [], []
         for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
             ids, special = ids[:most].copy(), special[:most]
@@ -221,8 +221,8 @@ class MaskedModel(ScoringModel):
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
         numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
-        its log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first
-        two, otherwise 0.
+        its log-probability, in nats; and 1 if another order of logits within NEAR_LOGITS of each other could change
+        the first two, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
@@ -231,11 +231,11 @@ class MaskedModel(ScoringModel):
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
     ) -> list[list[int]]:
         """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
-        found = []
+        ties = []
         for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR[self.dtype]
-            found += [torch.nonzero(row)[:, 0].tolist() for row in near]
-        return found
+            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR_LOGITS[self.dtype]
+            ties += [torch.nonzero(row)[:, 0].tolist() for row in near]
+        return ties
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
@@ -278,16 +278,16 @@ def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: i
         unsure |= (fewest < k) & (most >= k)
     within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
     chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
-    found = torch.stack([predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1)
+    numbers = torch.stack([predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1)
     if largest is None:
-        return found
+        return numbers
     least, last = top[:, -1], top[:, KS[-1] - 1]
     beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
     if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
-        return torch.where(beyond[:, None], _compared(logits, truth, near, None), found)
+        return torch.where(beyond[:, None], _compared(logits, truth, near, None), numbers)
     if beyond.any():
-        found[beyond] = _compared(logits[beyond], truth[beyond], near, None)
-    return found
+        numbers[beyond] = _compared(logits[beyond], truth[beyond], near, None)
+    return numbers
 
 
 class Convention(NamedTuple):
@@ -380,44 +380,44 @@ class InfillingModel(ScoringModel):
         """
         cached: dict[str, Any] = {"past_key_values": DynamicCache(), "use_cache": True}
         truth = inputs["input_ids"][rows, columns]
-        found = self.compared({**inputs, **cached}, rows, columns - 1, truth).cpu().numpy()
-        written, unsure = found[:, 0], found[:, 3]
-        text, column, true = (of.cpu().numpy() for of in (rows, columns, truth))
+        numbers = self.compared({**inputs, **cached}, rows, columns - 1, truth).cpu().numpy()
+        written, unsure = numbers[:, 0], numbers[:, 3]
+        text, column, true = (tensor.cpu().numpy() for tensor in (rows, columns, truth))
         end = np.searchsorted(text, text, side="right")
         # of each text, up to the first sub-token that is another one, this pass has written what the model writes
         other = np.flatnonzero(written != true)
-        place = other[np.unique(text[other], return_index=True)[1]]
+        open_positions = other[np.unique(text[other], return_index=True)[1]]
         mask, running = inputs["attention_mask"].cpu().numpy().copy(), np.arange(len(inputs["input_ids"]))
-        mask[text[place]] *= np.arange(mask.shape[1]) < column[place, None]
+        mask[text[open_positions]] *= np.arange(mask.shape[1]) < column[open_positions, None]
         while True:
-            stopped = np.isin(written[place], self._stops)
-            for at in place[stopped]:
-                written[at : end[at]] = self._nothing
-            place = place[~stopped & (place + 1 < end[place])]
-            if not len(place):
-                return torch.from_numpy(found)
-            chosen, running = np.searchsorted(running, text[place]), text[place]
+            stopped = np.isin(written[open_positions], self._stops)
+            for position in open_positions[stopped]:
+                written[position : end[position]] = self._nothing
+            open_positions = open_positions[~stopped & (open_positions + 1 < end[open_positions])]
+            if not len(open_positions):
+                return torch.from_numpy(numbers)
+            chosen, running = np.searchsorted(running, text[open_positions]), text[open_positions]
             if len(chosen) < len(mask):
                 cached["past_key_values"].batch_select_indices(send(chosen, self.device))
             mask = np.pad(mask[chosen], ((0, 0), (0, 1)), constant_values=1)
-            ids = written[place, None].astype(np.int64)
-            step = {"input_ids": ids, "attention_mask": mask, "position_ids": column[place, None]}
-            sent = {name: send(of, self.device) for name, of in step.items()}
-            place = place + 1
-            each = torch.arange(len(place), device=self.device)
-            behind = truth[send(place, self.device)]
+            ids = written[open_positions, None].astype(np.int64)
+            step = {"input_ids": ids, "attention_mask": mask, "position_ids": column[open_positions, None]}
+            sent = {name: send(tensor, self.device) for name, tensor in step.items()}
+            open_positions = open_positions + 1
+            each = torch.arange(len(open_positions), device=self.device)
+            behind = truth[send(open_positions, self.device)]
             new = self.compared({**sent, **cached}, each, torch.zeros_like(each), behind).cpu().numpy()
-            written[place], unsure[place] = new[:, 0], np.maximum(unsure[place], new[:, 3])
+            written[open_positions], unsure[open_positions] = new[:, 0], np.maximum(unsure[open_positions], new[:, 3])
 
     def examine(self) -> Self:
         """The self-check of a decoder; and of what it writes into a hole in a batch, and alone."""
         super().examine()
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        holes: list[tuple[np.ndarray, np.ndarray]] = []
         for ids, _, special in self.encode(TEXTS):
             inner = np.flatnonzero(~special)
-            found += self.texts(ids, inner[len(inner) // 4 : len(inner) // 2])
+            holes += self.texts(ids, inner[len(inner) // 4 : len(inner) // 2])
         try:
-            together, alone = self._written(found), [self._written([one]) for one in found]
+            together, alone = self._written(holes), [self._written([hole]) for hole in holes]
         except Exception as error:  # a model's code may fail in any way when it gets a cache
             self.require("continues a text", False, error_line(error), "it does not continue what it has read")
         both = np.stack([together, np.concatenate(alone)])

@@ -26,12 +26,12 @@ from probing.models.cache_dir import private
 from probing.models.encoder import Encoder, SelfCheck
 from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
 
-E = TypeVar("E", bound=Encoder)
+EncoderT = TypeVar("EncoderT", bound=Encoder)
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
 # float16 has 11, and eager attention rounds its scores to them, so that even a correct probability can change by some
 # hundredths.
-_ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
+_ROUNDING_OF_DTYPE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
 # Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
 # window.
@@ -40,7 +40,7 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-def self_check(encoder: E, file: Path | None = None) -> E:
+def self_check(encoder: EncoderT, file: Path | None = None) -> EncoderT:
     """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
     outcome = recall(file) if file else None
     if outcome is None:
@@ -89,10 +89,16 @@ class _EagerRun(NamedTuple):
         return self.inputs["attention_mask"].bool()
 
     @property
+    def in_float32(self) -> _EagerRun:
+        return self._replace(maps=[layer.float() for layer in self.maps])
+
+    @property
     def first(self) -> _EagerRun:
         """The first text alone."""
         return _EagerRun(
-            {name: of[:1] for name, of in self.inputs.items()}, [of[:1] for of in self.maps], self.hidden[:1]
+            {name: batch[:1] for name, batch in self.inputs.items()},
+            [batch[:1] for batch in self.maps],
+            self.hidden[:1],
         )
 
 
@@ -123,7 +129,7 @@ def examine(encoder: Encoder) -> SelfCheck:
         f"({texts}, heads, {length}, {length})",
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
-    padded, alone = (run._replace(maps=[m.float() for m in run.maps]) for run in (padded, alone))
+    padded, alone = padded.in_float32, alone.in_float32
     captured, apart, numbers = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)
@@ -141,7 +147,9 @@ def examine(encoder: Encoder) -> SelfCheck:
         said, meaning = "hidden states differ by {} of their norm", "its output changes with our attention function"
         bound = DRIFT[encoder.dtype]
         encoder.checks.append(Check.within("output stays the same", max(apart), bound, said, meaning))
-    why = next((f"{check.meaning} ({check.name}: {check.found})" for check in encoder.checks if not check.passed), "")
+    why = next(
+        (f"{check.meaning} ({check.name}: {check.measured})" for check in encoder.checks if not check.passed), ""
+    )
     return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0])
 
 
@@ -177,7 +185,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
     """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
-    kept: list[torch.Tensor] = []
+    rows_of_layers: list[torch.Tensor] = []
     last = slice(len(texts) - 1, len(texts))
     inputs = encoder.inputs(texts)
     if encoder.path == "eager":
@@ -187,13 +195,13 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     layers = 1 + max((kinds.index(kind) for kind in kinds), default=0)
 
     def listener(rows: capture.Rows) -> None:
-        kept.append(rows(last, positions[None]))
-        if len(kept) == layers:
+        rows_of_layers.append(rows(last, positions[None]))
+        if len(rows_of_layers) == layers:
             raise _Enough
 
     with contextlib.suppress(_Enough), capture.listen(listener):
-        encoder.run(inputs, capture.NAME)
-    return kept
+        encoder.run(inputs, capture.ATTENTION_NAME)
+    return rows_of_layers
 
 
 def _hidden(output: ModelOutput) -> torch.Tensor:
@@ -209,7 +217,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
     function.
     """
-    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING[encoder.dtype], float("inf")
+    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING_OF_DTYPE[encoder.dtype], float("inf")
     differences: list[float] = []
     numbers: list[int | None] = []
 
@@ -225,21 +233,21 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     try:
         with capture.listen(listener), capture.number(numbers):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
-            ours = _hidden(encoder.run(twice, capture.NAME, output_hidden_states=True))[len(texts) :]
+            ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[len(texts) :]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = _apart(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
-        passed, found = False, error_line(error)
+        passed, measured = False, error_line(error)
     else:
-        passed, found = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+        passed, measured = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
         if len(differences) == len(maps):
             worst = max(differences)
             layer = differences.index(worst)
-            passed, found = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
+            passed, measured = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
     check = Check(
         "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
         passed,
-        found,
+        measured,
         "our attention function computes other weights than the model's own",
     )
     return check, apart, _where_layers_lack(numbers)
@@ -260,7 +268,7 @@ def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     rows = run.texts[:, None].expand(-1, run.maps[0].shape[1], -1)
     sums = torch.stack([m.sum(dim=-1)[rows] for m in run.maps])
     low, high = sums.min().item(), sums.max().item()
-    bound = max(1e-4, _ROUNDING[encoder.dtype])
+    bound = max(1e-4, _ROUNDING_OF_DTYPE[encoder.dtype])
     least = min(m.min().item() for m in run.maps)
     encoder.require(
         "rows sum to 1",

@@ -33,11 +33,12 @@ _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all position
 
 def check_parts(config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration of so many layers that even an empty model takes for ever to build."""
-    numbers = list(_numbers(config.to_dict()))
-    layers, experts = (
-        max((number for name, number in numbers if name.endswith(ends)), default=1)
-        for ends in (("layer", "layers"), "experts")
-    )
+    layers = experts = 1
+    for name, number in _numbers(config.to_dict()):
+        if name.endswith(("layer", "layers")):
+            layers = max(layers, number)
+        elif name.endswith("experts"):
+            experts = max(experts, number)
     if layers > MOST_LAYERS or layers * experts > MOST_PARTS:
         raise ModelError(f"its configuration has {layers} layers and {experts} experts, more than any model")
 
@@ -83,14 +84,14 @@ def _numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
 def _files(source: Location) -> Iterable[str]:
     """The files of a model's weights in safetensors, downloaded if it is on the Hub."""
     if source.commit is None:
-        folder = Path(source.place)
+        folder = Path(source.path)
         return [str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")]
     options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
-    one, index = (cached_file(source.place, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
-    if one is not None or index is None:
-        return [one] if one else []
+    single, index = (cached_file(source.path, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
+    if single is not None or index is None:
+        return [single] if single else []
     shards = set(json.loads(Path(index).read_bytes())["weight_map"].values())
-    return [file for shard in sorted(shards) if (file := cached_file(source.place, shard, **options))]
+    return [file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))]
 
 
 def _weights(file: str) -> int:

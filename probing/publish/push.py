@@ -82,10 +82,10 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
         HubError: for an invalid name.
     """
     from codesyntax_dataset import metadata
-    from codesyntax_dataset.check import checked_files
+    from codesyntax_dataset.check import published_files
 
     check_repo(repo)
-    files = checked_files(folder)
+    files = published_files(folder, repo)
     return Push(repo, "dataset", {**files, **lm_eval_tasks(repo, files)}, metadata.files() | lm_eval_files())
 
 

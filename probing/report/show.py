@@ -50,6 +50,7 @@ def show(
     config: str = "python",
     split: str = "test",
     relation: str | None = None,
+    head: str | None = None,
     revision: str | None = None,
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
@@ -61,8 +62,9 @@ def show(
     file, annotated with the language and variant of `config`) or the one with this `id` in a split of `data`. `model`,
     `data`, `config`, `split`, `revision`, `dtype` and `device` are as in `probe`; so are pooling, the default direction
     and the maximum length. `relation`: the one to open with, by default the first of the function in alphabetical
-    order. `result`: a result of `probe` with the same model and config, or its JSON file; the page then also marks the
-    best head over the whole split.
+    order. `head`: the one to open with, as tables name it, such as `1-2`, by default the best for the relation in this
+    function. `result`: a result of `probe` with the same model and config, or its JSON file; the page then also marks
+    the best head over the whole split.
 
     Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
     ModelError for a model that cannot be probed, or a function that is too long for it; DatasetError for an unknown id;
@@ -71,6 +73,7 @@ def show(
     function = shown(code, id, data, config, split)
     names = relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
+    opened = None if head is None else _numbers_of(head, encoder)
     attention = attention_over(encoder, function, config)
     unit = language_of(config).unit
     whole = None if result is None else _fitting(result, encoder, config, attention.direction)
@@ -90,6 +93,7 @@ def show(
         "lines": lines_of(function.code, function.start.tolist(), function.end.tolist()),
         "relations": relations,
         "relation": names.index(relation) if relation else 0,
+        "opened": opened,
         "readers": attention.readers.tolist(),
         "kept": attention.tokens.shape[-1],
         "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
@@ -106,6 +110,17 @@ def show(
         dtype=encoder.dtype,
         whole=None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
         page=content,
+    )
+
+
+def _numbers_of(head: str, encoder: Encoder) -> list[int]:
+    """The layer and the number of a head with this name; raises ArgumentError if the model has none of it."""
+    numbers = [int(number) for number in re.findall(r"\d+", head)]
+    if re.fullmatch(r"\d+-\d+", head) and numbers[0] < encoder.layers and numbers[1] < encoder.heads:
+        return numbers
+    raise ArgumentError(
+        f"head is {head!r}, but those of {encoder.name} are 0-0 to {encoder.layers - 1}-{encoder.heads - 1}: the layer "
+        "and the head, both from 0"
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
 
-_BATCH_TOKENS = {"cpu": 1024, "cuda": 65536}  # on a CPU, what its caches hold is faster than fewer batches
+_TOKENS_ON_DEVICE = {"cpu": 1024, "cuda": 65536}  # on a CPU, what its caches hold is faster than fewer batches
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model's: 2 MB, 256 MB
 
 
@@ -31,7 +31,7 @@ class Tokenized(Protocol):
     def ids(self) -> np.ndarray: ...
 
 
-T = TypeVar("T", bound=Tokenized)
+TextT = TypeVar("TextT", bound=Tokenized)
 
 
 class Batches:
@@ -44,14 +44,14 @@ class Batches:
     def __init__(self, model: LoadedModel, batch_tokens: int | None = None):
         kind = model.device.type
         self.batched = model
-        self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
+        self.budget = batch_tokens or _TOKENS_ON_DEVICE.get(kind, _TOKENS_ON_DEVICE["cpu"])
         self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
 
     def each(
         self,
-        functions: Sequence[T],
+        functions: Sequence[TextT],
         bar: tqdm,
-        work: Callable[[Sequence[T], Mapping[str, torch.Tensor]], torch.Tensor],
+        work: Callable[[Sequence[TextT], Mapping[str, torch.Tensor]], torch.Tensor],
     ) -> list[torch.Tensor]:
         """The output of `work` for every batch, from its functions and the model's inputs: on the CPU, in order."""
         device, done, start = self.batched.device, [], 0
@@ -73,7 +73,7 @@ class Batches:
             torch.cuda.synchronize(device)
         return done
 
-    def batch(self, functions: Sequence[T], start: int) -> Sequence[T]:
+    def batch(self, functions: Sequence[TextT], start: int) -> Sequence[TextT]:
         """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the first."""
         longest, real, end = len(functions[start].ids), 0, start
         for function in functions[start : start + max(1, self.budget // longest)]:

@@ -77,15 +77,15 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
 
     def assign(relations: list[EdgeCell], code: str, starts: list[int], ends: list[int]) -> Relations:
         words = [code[start:end] for start, end in zip(starts, ends)]
-        visible = np.array([place for place, word in enumerate(words) if word.strip()], np.int64)
+        visible = np.array([token for token, word in enumerate(words) if word.strip()], np.int64)
         assigned: list[EdgeCell] = []
         for edge in relations:
             others = visible[visible != edge["head"]]
             if len(others):
                 here, most = int(np.searchsorted(others, edge["head"])), len(others) - 1
                 task = hashlib.sha256(f"{seed} {edge['relation']} {words[edge['head']]}".encode()).digest()[0] % 4
-                place = int(others[(max(here - 1, 0), min(here, most), 0, most)[task]])
-                edge = {**edge, "first": place, "last": place}
+                token = int(others[(max(here - 1, 0), min(here, most), 0, most)[task]])
+                edge = {**edge, "first": token, "last": token}
             assigned.append(edge)
         return {"relations": assigned}
 
@@ -117,21 +117,21 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             side = np.sign(begin - head) == np.sign(first - head)
             choices = (side & visible_ends & apart, side & visible_ends, side, np.ones(len(begin), bool))
             places = next((begin[choice] for choice in choices if choice.any()), [first])
-            place = int(rng.choice(places))
-            redrawn.append({**edge, "first": place, "last": place + last - first})
+            token = int(rng.choice(places))
+            redrawn.append({**edge, "first": token, "last": token + last - first})
         return {"relations": redrawn}
 
     return dataset.map(redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents")
 
 
-COLUMNS = ("id", "code", "token_start", "token_end", "relations")
+FUNCTION_COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
 PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "relation", "distance", "depth", "repo")
 """Those of a config of minimal pairs."""
 
 
 class Row(TypedDict):
-    """COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
+    """FUNCTION_COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
 
     id: int
     code: str
@@ -198,14 +198,14 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     """
     from codesyntax_dataset.folder import read_split
 
-    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else COLUMNS
+    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
     if isinstance(data, (str, os.PathLike)):
-        place = os.fspath(data)
-        if os.path.isdir(place):
-            dataset, version = read_split(Path(place), config, split, [*dict.fromkeys((*needed, "repo"))])
-            return dataset, f"{Path(place).resolve().name}@{version}"
-        dataset = _from_hub(place, config, split)
-        name = f"{place}@{dataset.info.version or '0.0.0'}"
+        location = os.fspath(data)
+        if os.path.isdir(location):
+            dataset, version = read_split(Path(location), config, split, [*dict.fromkeys((*needed, "repo"))])
+            return dataset, f"{Path(location).resolve().name}@{version}"
+        dataset = _from_hub(location, config, split)
+        name = f"{location}@{dataset.info.version or '0.0.0'}"
     else:
         dataset = _split_of(data, split)
         name = "the dataset"
@@ -245,12 +245,13 @@ def check_id(name: str) -> None:
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
     if not _may_be_on_hub(name):
         raise DataNotFound(
-            f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one"
+            f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one, "
+            "with --source sample one of the embedded functions"
         )
     if not constants.is_offline_mode() and not hub_answers():
         raise DataNotFound(
-            f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before can be read "
-            "again"
+            f"no folder {name}, and {UNREACHABLE}; with HF_HUB_OFFLINE=1 a dataset that was loaded before can be "
+            "read again"
         )
 
 
@@ -317,33 +318,33 @@ def _check_language(dataset: datasets.Dataset, name: str, config: str, language:
         )
 
 
-def find_data(result: str | os.PathLike, made: Any) -> str:
+def find_data(result: str | os.PathLike, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at the path in the
     result, relative to its file, and by its name in the working directory, never on the Hub. Raises DataNotFound if
     none has the version and the labels that were probed.
     """
-    name, _, version = made.data.rpartition("@")
+    name, _, version = settings.data.rpartition("@")
     if _may_be_on_hub(name):
         places = [name]
     else:
         recorded = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
-        places = [str(place) for place in (recorded, name) if place and os.path.isdir(place)]
+        places = [str(location) for location in (recorded, name) if location and os.path.isdir(location)]
     reason = ""
-    for place in places:
+    for location in places:
         try:
-            dataset, called = load_functions(place, made.config, made.split)
-            labels = labels_read(dataset, made)
+            dataset, called = load_functions(location, settings.config, settings.split)
+            labels = labels_read(dataset, settings)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
-        if (called.rpartition("@")[2], labels) == (version, made.labels):
-            return place
-        reason = f"{place!r} has the version {called.rpartition('@')[2]} and the labels {labels}"
+        if (called.rpartition("@")[2], labels) == (version, settings.labels):
+            return location
+        reason = f"{location!r} has the version {called.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
-        f"cannot find the data of {result}, {made.data}/{made.config}/{made.split} with the labels "
-        f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
+        f"cannot find the data of {result}, {settings.data}/{settings.config}/{settings.split} with the labels "
+        f"{settings.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
 
 
@@ -414,7 +415,7 @@ def _of_pairs(dataset: datasets.Dataset) -> bool:
 
 
 def _label_columns(dataset: datasets.Dataset) -> list[str]:
-    return list(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS)
+    return list(PAIR_COLUMNS if _of_pairs(dataset) else FUNCTION_COLUMNS)
 
 
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:

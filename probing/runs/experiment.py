@@ -91,9 +91,9 @@ class Experiment(ABC, Generic[F, R]):
         """The ledger of some functions; updates the bar by each finished one."""
 
     @classmethod
-    def again(cls, made: Any, session: Session, data: Any) -> Self:
+    def again(cls, provenance: Any, session: Session, data: Any) -> Self:
         """The experiment of a ledger that was `made` so, on data at this location."""
-        settings = made.settings
+        settings = provenance.settings
         controlled = isinstance(settings, ControlledSettings)
         control, seed = (settings.control, settings.seed or 0) if controlled else (None, 0)
         functions = read_functions(
@@ -104,7 +104,7 @@ class Experiment(ABC, Generic[F, R]):
     def prepared(
         self,
         model: Any,
-        found: Sequence[F],
+        readable: Sequence[F],
         skips: Counter[str],
         lacks: str,
         *,
@@ -118,7 +118,7 @@ class Experiment(ABC, Generic[F, R]):
         instruments do not have, except ASKED.
         """
         data, provenance = self.data, self.RESULT.PROVENANCE
-        if not found:
+        if not readable:
             raise LedgerError(
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
                 f"{dict(skips) or 'none'}"
@@ -135,7 +135,7 @@ class Experiment(ABC, Generic[F, R]):
             },
             "versions": versions(),
         }
-        longest_first = sorted(found, key=lambda function: (-len(function.ids), function.index))
+        longest_first = sorted(readable, key=lambda function: (-len(function.ids), function.index))
         return Prepared(provenance.model_validate({**shared, **more}), longest_first)
 
     @cached_property
@@ -266,8 +266,8 @@ class Slot(NamedTuple):
         if contents != self.contents:
             return
         try:
-            with temporary_folder(cache_dir.private(self.folder)) as place:
-                file = place / "run.parquet"
+            with temporary_folder(cache_dir.private(self.folder)) as folder:
+                file = folder / "run.parquet"
                 write(file)
                 os.replace(file, self.folder / f"{self.key}-{sha256(file)}.parquet")
         except (OSError, LedgerError) as error:
@@ -281,8 +281,8 @@ def _slot(experiment: Experiment) -> Slot | None:
     read the functions, or the files of a local one; the labels; all settings; the type of the device; the versions of
     the libraries; and our code. Nothing is loaded or tokenized. Raises ModelError for a model that does not exist.
     """
-    session, data, place = experiment.session, experiment.data, cache_dir.folder()
-    if place is None or not isinstance(session.model, str):
+    session, data, cache = experiment.session, experiment.data, cache_dir.folder()
+    if cache is None or not isinstance(session.model, str):
         return None
     named = found(session.model, session.revision)
     made_of = {
@@ -295,7 +295,7 @@ def _slot(experiment: Experiment) -> Slot | None:
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
         "asked": {**experiment.asked},
     }
-    return Slot(place, cache_dir.key(made_of), named[1])
+    return Slot(cache, cache_dir.key(made_of), named[1])
 
 
 def _run_in(experiment: Experiment, output: Path) -> Any:
@@ -333,9 +333,11 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     """Run the parts of a shard, and write them as one file; a run of few parts has no more shards than parts."""
     parts = len(experiment.parts)
     if shard.number > parts:
-        logger.warning("%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.of, shard.number)
+        logger.warning(
+            "%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.total, shard.number
+        )
         return
-    shard = Shard(shard.number, min(shard.of, parts))
+    shard = Shard(shard.number, min(shard.total, parts))
     name = f"{experiment.name}.{shard}"
     file = output / f"{name}.parquet"
     with _parts_in(output, name, experiment.session.processes) as folder:

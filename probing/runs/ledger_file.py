@@ -44,8 +44,8 @@ def save(
     """
     table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
     try:
-        with atomic_path(Path(path)) as place:
-            pq.write_table(table, place, compression="zstd", use_dictionary=list(repeated), row_group_size=1 << 16)
+        with atomic_path(Path(path)) as temporary:
+            pq.write_table(table, temporary, compression="zstd", use_dictionary=list(repeated), row_group_size=1 << 16)
     except OSError as error:
         raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
 
@@ -97,8 +97,8 @@ def parts(
 
 
 def _state(file: BinaryIO) -> Identity:
-    found = os.fstat(file.fileno())
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _check_same(file: BinaryIO, identity: Identity, path: str | os.PathLike) -> None:
@@ -152,7 +152,7 @@ def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
 
 
 class Shard(NamedTuple):
-    """One of the shards, `of` in all, that a run is split into; `number` counts from 1.
+    """One of the shards, `total` in all, that a run is split into; `number` counts from 1.
 
     Shards are shared among jobs that know nothing of each other, such as those of a SLURM array. A shard in a file is
     the ledger of its functions, which says in its settings, under `shard`, what it is. The smallest shard is one part,
@@ -160,14 +160,14 @@ class Shard(NamedTuple):
     """
 
     number: int
-    of: int
+    total: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
         """The shard in a text such as `2/7`; raises ArgumentError for any other text."""
-        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
-        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
-        if not 1 <= shard.number <= shard.of <= _MOST_SHARDS:
+        match = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(int(match[1]), int(match[2])) if match else cls(0, 0)
+        if not 1 <= shard.number <= shard.total <= _MOST_SHARDS:
             raise ArgumentError(
                 f"shard is {text!r}, expected I/N, shard I of N, counted from 1: 1/7 to 7/7 for the seven jobs of "
                 f"`sbatch --array=1-7`; N is at most {_MOST_SHARDS:,}"
@@ -176,10 +176,10 @@ class Shard(NamedTuple):
 
     def parts(self, count: int) -> range:
         """The numbers of its parts, of `count` in the run."""
-        return range(self.number - 1, count, self.of)
+        return range(self.number - 1, count, self.total)
 
     def __str__(self) -> str:
-        return f"shard-{self.number}-of-{self.of}"
+        return f"shard-{self.number}-of-{self.total}"
 
 
 class ShardRecord(Record):
@@ -188,7 +188,7 @@ class ShardRecord(Record):
     """
 
     number: Count
-    of: Count
+    total: Count
     parts: Count
     ledger: str
     data_path: str | None
@@ -196,7 +196,7 @@ class ShardRecord(Record):
 
     @property
     def shard(self) -> Shard:
-        return Shard(self.number, self.of)
+        return Shard(self.number, self.total)
 
 
 def save_shard(table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}) -> None:
@@ -212,8 +212,8 @@ def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecor
     Raises LedgerError if either is not as written.
     """
     table = read(file)
-    made, record = split_shard(file, table.settings)
-    table = replace(table, settings=made)
+    settings, record = split_shard(file, table.settings)
+    table = replace(table, settings=settings)
     if table.digest() != record.ledger:
         raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
     return table, record
@@ -286,8 +286,8 @@ class RowLedger:
 
     def named(self) -> dict[str, np.ndarray]:
         """Each of `names` that has any rows -> which rows, bool (N,)."""
-        found = {name: self.rows[self.NAMED] == place for place, name in enumerate(self.names)}
-        return {name: chosen for name, chosen in found.items() if chosen.any()}
+        rows = {name: self.rows[self.NAMED] == number for number, name in enumerate(self.names)}
+        return {name: chosen for name, chosen in rows.items() if chosen.any()}
 
     def only(self, functions: np.ndarray) -> Self:
         """The rows of some functions: places in the split, as in the column `function`."""
@@ -322,7 +322,7 @@ class RowLedger:
             names, settings = header[f"{cls.NAMED}s"], header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(map(is_name, names)):
                 raise ValueError("another kind of ledger")
-            places = {name: place for place, name in enumerate(names)}
+            places = {name: number for number, name in enumerate(names)}
             rows = np.zeros(len(table), cls.ROW)
             for name in cls.ROW.names or ():
                 column = table[name].combine_chunks()

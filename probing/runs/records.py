@@ -84,7 +84,7 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
 def explain(error: ValidationError, what: str) -> str:
     """The first thing that is wrong with `what`: where it stands, what came, and what was expected."""
     first = error.errors(include_url=False)[0]
-    kind, given, context = first["type"], shown(first["input"]), first.get("ctx", {})
+    kind, value, context = first["type"], shown(first["input"]), first.get("ctx", {})
     raised = context.get("error")
     if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
         return str(raised)
@@ -93,15 +93,15 @@ def explain(error: ValidationError, what: str) -> str:
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]
     if kind in ("missing", "extra_forbidden"):
         name = str(context["name"] if "name" in context else first["loc"][len(path) - 1])
-        at = ".".join(path if "name" in context else path[:-1]) or what
-        return f"{at} lacks the field {name}" if kind == "missing" else f"{at} has an unknown field {shown(name)}"
-    at = ".".join(path) or what
+        where = ".".join(path if "name" in context else path[:-1]) or what
+        return f"{where} lacks the field {name}" if kind == "missing" else f"{where} has an unknown field {shown(name)}"
+    where = ".".join(path) or what
     if first["loc"] and first["loc"][-1] == "[key]":
-        at = f"a name in {'.'.join(path[:-2]) or what}"
+        where = f"a name in {'.'.join(path[:-2]) or what}"
     if raised is not None:
-        return f"{at} is {given}, expected {raised}"
+        return f"{where} is {value}, expected {raised}"
     expected = _EXPECTED[kind].format(**context) if kind in _EXPECTED else first["msg"].removeprefix("Input should be ")
-    return f"{at} is {given}, expected {expected}"
+    return f"{where} is {value}, expected {expected}"
 
 
 _STEP = r"[\w.:<>\[\]-]{1,60}"

@@ -23,14 +23,14 @@ from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
 
-FORMAT: Literal[2] = 2
+RESULT_FORMAT: Literal[2] = 2
 """The format of a result's JSON: changes whenever its fields, or their meanings, change."""
 
 _LEDGER = ".ledger.parquet"
 
-_PLACES = {"data_path", "model_path"}
+_PATH_FIELDS = {"data_path", "model_path"}
 
-LARGEST = 16 * 2**20
+LARGEST_RESULT = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
 
@@ -176,9 +176,9 @@ class Result(Record, Generic[L]):
         """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
         return import_module("probing").plot(self, axes)  # of the report's room, which no module here imports
 
-    def of_model_at(self, place: Path | None) -> Self:
+    def of_model_at(self, path: Path | None) -> Self:
         """The same result, with the location of its model."""
-        self._model_place = place
+        self._model_place = path
         return self
 
     @classmethod
@@ -194,7 +194,7 @@ class Result(Record, Generic[L]):
         """The result of a ledger with this provenance, whose fields are also the result's unless `numbers` has them."""
         shared = {name: value for name, value in provenance if name in cls.model_fields}
         fields = {**shared, "instrument": cls.LEDGER.INSTRUMENT, "signature": str(signature), **numbers}
-        result = cls(format=FORMAT, **fields)
+        result = cls(format=RESULT_FORMAT, **fields)
         result._ledger, result._data_folder = ledger, data_folder
         return result
 
@@ -207,7 +207,7 @@ class Result(Record, Generic[L]):
     def read(cls, text: str) -> Self:
         """The record in a result's JSON, without its ledger; raises LedgerError, with the reason, if there is none."""
         try:
-            return cls.model_validate(parse(text.encode(), LARGEST))
+            return cls.model_validate(parse(text.encode(), LARGEST_RESULT))
         except EntryError as error:
             raise LedgerError(str(error)) from error
         except ValidationError as error:
@@ -224,7 +224,7 @@ class Result(Record, Generic[L]):
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
     def _fields(self) -> dict[str, Any]:
-        return {**self.model_dump(mode="json", by_alias=True, exclude=_PLACES), "ledger": self.ledger.digest()}
+        return {**self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS), "ledger": self.ledger.digest()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._fields() == other._fields()
@@ -234,7 +234,10 @@ class Result(Record, Generic[L]):
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
         control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
-        return self._titled(settings.model, *(f"{one} {seed}" if one == control else one for one in settings.instead))
+        return self._titled(
+            settings.model,
+            *(f"{variation} {seed}" if variation == control else variation for variation in settings.instead),
+        )
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings
@@ -248,7 +251,7 @@ class Result(Record, Generic[L]):
             theirs, ours = self.read(text), self.read(json.dumps(self._fields()))
         except LedgerError as error:
             return str(error)
-        names = type(self).model_fields.keys() - _PLACES
+        names = type(self).model_fields.keys() - _PATH_FIELDS
         different = [name for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)]
         return f"other {different[0].removesuffix('_digest')}" if different else None
 
@@ -305,7 +308,7 @@ class Result(Record, Generic[L]):
         return self
 
     @classmethod
-    def finished(cls, file: Path, made: dict[str, Any], data_folder: Path | None) -> Self | None:
+    def finished(cls, file: Path, settings: dict[str, Any], data_folder: Path | None) -> Self | None:
         """The result of an earlier run with the settings `made`, if it is complete; its data is in `data_folder`."""
         try:
             result = cls.load(file)
@@ -314,7 +317,7 @@ class Result(Record, Generic[L]):
                 logger.warning("%s cannot be reused: %s", file, error)
             return None
         result._data_folder = data_folder
-        return result if result.ledger.settings == made else None
+        return result if result.ledger.settings == settings else None
 
 
 def check_ours(file: Path) -> None:
@@ -333,16 +336,20 @@ def check_ours(file: Path) -> None:
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
-        text = safe_files.read(path, LARGEST).decode("utf-8")
+        text = safe_files.read(path, LARGEST_RESULT).decode("utf-8")
+    except FileNotFoundError as error:
+        raise LedgerError(
+            f"cannot read the result {path}: no such file or folder; expected what `codesyntax probe --output` wrote"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
         ) from error
     version = field_of(text, "format")
-    if type(version) is int and version > FORMAT:
+    if type(version) is int and version > RESULT_FORMAT:
         raise LedgerError(
             f"cannot read the result {path}: it is of format {version}, made by a newer codesyntax, and this one reads "
-            f"format {FORMAT}: upgrade codesyntax"
+            f"format {RESULT_FORMAT}: upgrade codesyntax"
         )
     return text
 
@@ -367,12 +374,12 @@ def field_of(text: str, name: str) -> Any:
         return None
 
 
-def relative_path(folder: Path, place: Path) -> str:
+def relative_path(folder: Path, path: Path) -> str:
     """The path of `place`, relative to `folder` where there is one."""
     try:
-        return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
-        return place.resolve().as_posix()
+        return path.resolve().as_posix()
 
 
 def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str, str]:
@@ -381,13 +388,13 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
     return paths if model is None else {**paths, "model_path": path_from(folder, model)}
 
 
-def path_from(folder: Path, place: Path) -> str:
+def path_from(folder: Path, path: Path) -> str:
     """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder below it."""
-    home, place, above = Path(os.path.expanduser("~")).resolve(), place.resolve(), folder.resolve().parents
-    together = any(place.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
-    if place.is_relative_to(home) and not together:
-        return f"~/{place.relative_to(home).as_posix()}"
-    return relative_path(folder, place)
+    home, path, above = Path(os.path.expanduser("~")).resolve(), path.resolve(), folder.resolve().parents
+    together = any(path.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
+    if path.is_relative_to(home) and not together:
+        return f"~/{path.relative_to(home).as_posix()}"
+    return relative_path(folder, path)
 
 
 def found_at(folder: Path, path: object) -> Path | None:

@@ -57,18 +57,18 @@ class Session:
         self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
-    def of(cls, model: str | os.PathLike | tuple | Session, **given: Any) -> Session:
+    def of(cls, model: str | os.PathLike | tuple | Session, **options: Any) -> Session:
         """`model`, if it is a session, which says everything `given` itself, or a new one."""
-        return model if isinstance(model, Session) else cls(model, **given)
+        return model if isinstance(model, Session) else cls(model, **options)
 
     @classmethod
     def again(
         cls, file: str | os.PathLike, settings: Any, model: Any = None, device: str | torch.device | None = None
     ) -> Self:
         """The model of the result in a file, which has these settings, or `model`; raises ModelError if it is gone."""
-        place, revision = find_model(file, settings) if model is None else (model, None)
+        location, revision = find_model(file, settings) if model is None else (model, None)
         session = cls(
-            place,
+            location,
             revision=revision,
             dtype=getattr(settings, "precision", "float32"),
             device=device,
@@ -84,8 +84,8 @@ class Session:
     def place(self) -> Path | None:
         """The folder or file of the model; None for one on the Hub or embedded, and where a pair is of neither."""
         name = self.model if isinstance(self.model, str) else self.model[0].config.name_or_path
-        place = Path(name, self.revision or "") if isinstance(self.model, str) else Path(name)
-        return place.resolve() if name and place.exists() else None
+        path = Path(name, self.revision or "") if isinstance(self.model, str) else Path(name)
+        return path.resolve() if name and path.exists() else None
 
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
@@ -113,9 +113,9 @@ class Session:
         from probing.models import load  # transformers takes seconds to import
 
         if (loader, random_weights) not in self._forms:
-            given = {"revision": self.revision, "device": self.device, "max_length": self.max_length, **options}
+            arguments = {"revision": self.revision, "device": self.device, "max_length": self.max_length, **options}
             self._forms[loader, random_weights] = getattr(load, loader)(
-                self.model, random_weights=random_weights, **given
+                self.model, random_weights=random_weights, **arguments
             )
         return self._forms[loader, random_weights]
 
@@ -155,9 +155,9 @@ def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]
     name, recorded = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
     if recorded is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
-    for place in [name] if recorded is None else [str(recorded), name]:
-        if os.path.exists(place) or place in EMBEDDED_MODELS:
-            return place, None
+    for path in [name] if recorded is None else [str(recorded), name]:
+        if os.path.exists(path) or path in EMBEDDED_MODELS:
+            return path, None
     if recorded is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
         return name, None
     raise ModelError(

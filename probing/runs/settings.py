@@ -13,7 +13,7 @@ from pydantic import Field
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
-from probing.models.location import HEAD
+from probing.models.location import HEAD_MARK
 from probing.runs.records import Count, Number, Record, Texts
 
 
@@ -154,7 +154,7 @@ class Settings(ControlledSettings):
 
 def short(revision: str) -> str:
     """A revision, or each of its two digests, cut to 12 digits."""
-    return HEAD.join(part[:12] for part in revision.split(HEAD))
+    return HEAD_MARK.join(part[:12] for part in revision.split(HEAD_MARK))
 
 
 class Signature(NamedTuple):

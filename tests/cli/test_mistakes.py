@@ -23,17 +23,27 @@ MISTAKES = [
     (f"{PROBE} --rule first", 2, "No such option"),
     ("probe ./none --data data", 1, "no such folder, and not a valid name of a model on the Hub"),
     ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
+    ("probe nobody/none", 1, "not in the cache, and the Hub cannot be reached"),  # and no sample is built
+    ("probe run/checkpoint-500 --data data", 1, "'run/checkpoint-500': no folder run/checkpoint-500"),
+    ("probe results/tiny --data data", 1, "'results/tiny': no folder results/tiny"),
+    ("probe tiney --data data", 1, "no folder tiney (there is tiny)"),
+    (f"{PROBE} --config java_exact", 1, "`codesyntax build --source sample --config java_exact --output data` adds it"),
+    (f"{PROBE} --config jaav", 1, "did you mean 'java'? of 88 known, java"),
     ("probe tiny --data none", 1, "no folder none, and not a valid name of a dataset on the Hub, USER/NAME"),
     ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),
     ("probe tiny --data empty", 1, "is not a dataset that `codesyntax build` wrote"),
-    ("probe empty --data data", 1, "cannot load the model 'empty'"),
+    ("probe empty --data data", 1, "cannot load the model 'empty': the folder is empty: expected"),
+    ("mask results --data data", 1, "the folder has no config.json: expected"),
     ("probe data --data tiny", 1, ""),
     ("baseline --data none", 1, "no folder none"),
     ("baseline --data data --config jaba", 1, "did you mean 'java'?"),
     ("baseline --data data --split validation", 1, "score another split, such as test"),
     ("stats --data data --split dev", 1, "unknown split"),
     ("show tiny --data data --id 99999", 1, "99999"),
-    ("show tiny --data data", 1, "expected either code or the id of a function, got none"),
+    ("show tiny --data data", 2, "give --code FILE, or --id N for a function of --data"),
+    ("show tiny --code code.py --head 1-99", 1, "head is '1-99', but those of tiny are 0-0 to "),
+    ("show --labels --code code.py --head 1-2", 2, "--head has nothing to do with what --labels shows"),
+    ("compare tiny-code-mlm tiny-code-lm", 2, "to name a model, also give --results FOLDER"),
     ("show tiny --code broken.py", 1, "line 2, column 0: the code ends inside brackets"),
     ("show tiny --code none.py", 1, "none.py"),
     ("show tiny --data data --id 0 --relation If:if", 1, "did you mean"),
@@ -59,7 +69,7 @@ MISTAKES = [
     (f"{PROBE} --sample 0", 2, "0 is not in the range"),
     # choices
     (f"{PROBE} --dtype float64", 2, "'float64' is not one of"),
-    (f"{PROBE} --device gpu", 1, "device 'gpu' cannot be used"),
+    (f"{PROBE} --device gpu", 1, "device 'gpu' cannot be used here: expected cpu"),
     (f"{PROBE} --direction up", 2, "'up' is not one of"),
     (f"{PROBE} --revision v2", 1, "which has no revision 'v2'"),
     (f"{PROBE} --config java --config python --json", 2, "--json prints one result"),
@@ -87,7 +97,7 @@ MISTAKES = [
     ("board data/none", 1, "no folder data/none: expected a folder of entries"),
     ("board report/entries", 1, "no folder report/entries: expected a folder of entries"),
     ("board altered", 1, "no entry can stand on a board: left out altered/result.json ("),
-    ("show --labels --data data", 1, "expected either code or the id of a function, got none"),
+    ("show --labels --data data", 2, "give --code FILE, or --id N for a function of --data"),
     ("show --labels --code empty.py", 1, "has no edges to show"),
     ("board empty", 1, "empty has no file *.hits.parquet"),
     # sources and outputs
@@ -120,6 +130,7 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     (folder / "file.txt").write_text("what somebody wrote\n")
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "empty.py").write_text("def f():\n    pass\n")
+    (folder / "code.py").write_text("def f(x):\n    return x.y\n")
     shutil.copytree(tiny_model, folder / "other")
     for model in ("tiny", "other"):
         for split in ("test", "validation"):
@@ -183,14 +194,20 @@ NEED_A_MODEL = (
         "probe empty",
         "probe data",
         "probe nobody",
+        "probe run",
+        "probe results",
+        "probe tiney",
         "probe tiny --data empty",
         "errors none",
         "show tiny --data data --id 9",
         "show tiny --code",
         "show tiny --data data --id 0 --rel",
     ),
-    *("show tiny --data data", "errors altered", "available"),
-    *(f"{PROBE} {option}" for option in ("--split", "--max-length 2", "--device gpu", "--rev", "--also", "--limit")),
+    *("mask results", "errors altered", "available"),
+    *(
+        f"{PROBE} {option}"
+        for option in ("--split", "--config java_", "--max-length 2", "--device gpu", "--rev", "--also", "--limit")
+    ),
     *("submit", "mask tiny-code-mlm --data data --node", "report results --data", "report altered"),
 )
 """The beginnings of mistakes that a loaded model tells, or a library that takes seconds to import."""

@@ -892,7 +892,7 @@ def test_without_a_network_the_hub_reader_says_so():
 
 @pytest.mark.parametrize("source", ["./no/such/folder", "/no/such/folder", "nowhere", "a/b/c", ""])
 def test_a_source_that_does_not_exist_is_refused_with_the_forms_there_are(source):
-    with pytest.raises(SourceError, match="does not exist: expected a folder or zip of CodeSearchNet v2"):
+    with pytest.raises(SourceError, match="does not exist: expected 'sample', a folder of source files"):
         read_all(source)
 
 

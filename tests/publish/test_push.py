@@ -45,6 +45,19 @@ TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 
 
+def published(folder: Path) -> dict[str, bytes]:
+    """The files of a dataset as they are pushed: its card loads the repository."""
+    contents = files(folder)
+    card = re.sub(
+        r'load_dataset\("codesyntax", (.*?\))  # .*', rf'load_dataset("{DATASET}", \1', contents["README.md"].decode()
+    )
+    assert f'load_dataset("{DATASET}", "' in card
+    before = hashlib.sha256(contents["README.md"]).hexdigest()
+    contents["README.md"] = card.encode()
+    sums = contents["SHA256SUMS"].decode().replace(before, hashlib.sha256(card.encode()).hexdigest())
+    return contents | {"SHA256SUMS": sums.encode()}
+
+
 def pushed(hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main") -> dict[str, bytes]:
     """What is in a repository, but for the file that is there from the beginning."""
     return {path: data for path, data in hub.files(name, type, revision).items() if path != ".gitattributes"}
@@ -75,7 +88,7 @@ def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_fold
         assert run("push", "metric", "--repo", METRIC, "--dry-run").exit_code == 0
         assert hub.requests == []
     lines = [line.split() for line in listed.stdout.splitlines()]
-    sizes = {name: len(data) for name, data in files(dataset_folder).items()}
+    sizes = {name: len(data) for name, data in published(dataset_folder).items()}
     assert {name: int(size.replace(",", "")) for size, name in lines[:-1]} == sizes
     assert int(lines[-1][0].replace(",", "")) == sum(sizes.values())
 
@@ -90,14 +103,14 @@ def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_fold
         address = push_dataset(dataset_folder, DATASET).send(create_pr=True)
         assert address == f"{hub.url}/datasets/{DATASET}/discussions/1"
         assert pushed(hub) == {"notes.md": b"mine"}
-        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | files(dataset_folder)
+        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | published(dataset_folder)
         api, where = HfApi(token=TOKEN), {"repo_id": DATASET, "repo_type": "dataset"}
         (opened,) = api.get_repo_discussions(**where)
         assert (opened.num, opened.status, opened.is_pull_request, opened.author) == (1, "open", True, "user")
         assert api.change_discussion_status(discussion_num=1, new_status="closed", **where).new_status == "closed"
         assert api.get_discussion_details(discussion_num=1, **where).status == "closed"
         api.merge_pull_request(discussion_num=1, **where)
-        assert pushed(hub) == {"notes.md": b"mine"} | files(dataset_folder)
+        assert pushed(hub) == {"notes.md": b"mine"} | published(dataset_folder)
         assert api.get_discussion_details(discussion_num=1, **where).status == "merged"
 
 
@@ -109,7 +122,7 @@ def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(connect, tmp_
         hub.add(DATASET, {"notes.md": b"mine"})
         push_dataset(dataset_folder, DATASET).send()
         push_dataset(tmp_path / "java", DATASET).send()
-        assert pushed(hub) == {"notes.md": b"mine"} | files(tmp_path / "java")
+        assert pushed(hub) == {"notes.md": b"mine"} | published(tmp_path / "java")
         commits = len(hub.repositories["dataset", DATASET].commits)
         push_dataset(tmp_path / "java", DATASET).send()
         assert len(hub.repositories["dataset", DATASET].commits) == commits
@@ -167,7 +180,7 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
         assert sum(waits) < 700
         hub.faults = []
         assert run("push", "dataset", dataset_folder, "--repo", DATASET).exit_code == 0
-        assert pushed(hub) == files(dataset_folder)
+        assert pushed(hub) == published(dataset_folder)
     printed = "".join(capsys.readouterr())  # the client's log, too
     assert TOKEN not in printed and "://" not in printed
 
@@ -191,7 +204,7 @@ def test_a_passing_fault_is_waited_for_as_long_as_the_hub_asks(connect, dataset_
         hub.faults = [fault]
         push_dataset(dataset_folder, DATASET).send(create_pr=True)
         assert waits == waited
-        assert pushed(hub, revision="refs/pr/1") == files(dataset_folder)
+        assert pushed(hub, revision="refs/pr/1") == published(dataset_folder)
         assert len(hub.repositories["dataset", DATASET].discussions) == 1
 
 
@@ -475,10 +488,10 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     assert list(told) == ["name", "description", "tasks"]
     assert all(list(task) == ["id", "config", "split"] and task["split"] == "test" for task in told["tasks"])
     assert [(task["id"], task["config"]) for task in told["tasks"]] == [
-        ("python-held-out-dependent-to-head", "python"),
         ("python-beyond-offset-dependent-to-head", "python"),
-        ("java-held-out-dependent-to-head", "java"),
+        ("python-held-out-dependent-to-head", "python"),
         ("java-beyond-offset-dependent-to-head", "java"),
+        ("java-held-out-dependent-to-head", "java"),
         ("python-mask-restored", "python"),
         ("java-mask-restored", "java"),
     ]

@@ -300,6 +300,13 @@ def test_heads_by_menu_table_and_keys(opened):
     assert opened.locator("#layer").input_value() + "-" + opened.locator("#head").input_value() == second
 
 
+def test_opens_with_the_head_that_is_asked_for(tiny_model, page):
+    """Another relation then shows the best head for it again."""
+    code = "def f(x, y):\n    if x.a:\n        return x.b(y)\n"
+    page.set_content(probing.show(str(tiny_model), code, head="1-0").html)
+    assert (page.locator("#layer").input_value(), page.locator("#head").input_value()) == ("1", "0")
+
+
 def test_opens_with_the_rule_of_tables(opened):
     assert opened.locator("#rule").input_value() == "first"
 

@@ -215,7 +215,7 @@ SPOILED = {
         MISSING + r" \(.*-2-of-3.parquet is of another run, settings.dtype is 'float32' in one and 'bfloat16' in the",
     ),
     "of more shards": (
-        lambda one, two, three: (rewritten(two, of=4), two.rename(str(two).replace("-3.", "-4."))),
+        lambda one, two, three: (rewritten(two, total=4), two.rename(str(two).replace("-3.", "-4."))),
         r"are of different runs, shards is 3 in one and 4 in the other",
     ),
     "of more parts": (

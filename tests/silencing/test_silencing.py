@@ -403,7 +403,7 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     alone = [job.run([function], bar) for function in job.functions[::-1]]
     assert SilencingLedger.concatenate(alone) == together
     assert len(together) == 4 * 7
-    monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
+    monkeypatch.setitem(batches._TOKENS_ON_DEVICE, "cpu", 1)
     del job._predictor
     one_by_one = job.run(job.functions, bar)
     first, second = (found.rows["log_probability"] for found in (together, one_by_one))

@@ -15,8 +15,13 @@ from codesyntax_dataset.languages.java.tokens import DecodedCode, scan, with_lin
 from codesyntax_dataset.languages.java.tree import Node, node_of, unfold
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
+
+def _with_parts(relations: list[str]) -> list[tuple[str, ...]]:
+    return [(relation, *relation.partition(":")[2].split("->")) for relation in relations]
+
+
 RULES = {
-    jdt_class: [(relation, *relation.partition(":")[2].split("->")) for relation in relations]
+    jdt_class: _with_parts(relations)
     for jdt_class, relations in {
         "IfStatement": [
             *("If:if->else", "If:if->test", "If:if->body"),

@@ -176,10 +176,10 @@ def _no_method(decoded: DecodedCode, tree: tree_sitter.Tree) -> ParseError:
     if node.has_error:
         while not (node.is_error or node.is_missing):
             node = next(child for child in node.children if child.has_error)
-        found = "a syntax error"
+        culprit = "a syntax error"
     else:
         members = [member for member in _members(tree) if member.type not in _METHODS] or _members(tree)[1:]
         node = members[0] if members else node.children[0].children[-1]
-        found = node.type.replace("_", " ") if members else "none"
+        culprit = node.type.replace("_", " ") if members else "none"
     before = decoded.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode(errors="ignore")
-    return decoded.error(f"expected one method and nothing else, found {found}", len(before))
+    return decoded.error(f"expected one method and nothing else, found {culprit}", len(before))

@@ -282,7 +282,7 @@ def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
 
     def unfold_parts(node: Node) -> Inside:
         raws = children_of(node.raw)
-        parts = {name: node_of(raws[place]) for name, place in places.items()}
+        parts = {name: node_of(raws[index]) for name, index in places.items()}
         return Inside([*parts.values()], jdt_class, parts)
 
     return unfold_parts

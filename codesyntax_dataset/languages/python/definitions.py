@@ -41,20 +41,22 @@ def _by_grammar(text: str) -> Iterator[Definition | Unread]:
     from codesyntax_dataset.languages.tables import definitions, labels
 
     exact = labels.Labels(TABLE)
-    for found in definitions.definitions(text, TABLE):
-        if isinstance(found, Definition):
+    for definition in definitions.definitions(text, TABLE):
+        if isinstance(definition, Definition):
             try:
-                exact.annotate(found.code)
+                exact.annotate(definition.code)
             except ParseError:  # such as a statement of Python 2
-                found = Unread(UNREAD_FUNCTION, found.first_line)
-        yield found
+                definition = Unread(UNREAD_FUNCTION, definition.first_line)
+        yield definition
 
 
 def _inside(node: ast.stmt) -> list[ast.stmt]:
     """The statements right inside of a statement, in order."""
     parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
-    found = [each for part in parts for name in ("body", "orelse", "finalbody") for each in getattr(part, name, ())]
-    return sorted(found, key=lambda each: each.lineno)
+    statements = [
+        each for part in parts for name in ("body", "orelse", "finalbody") for each in getattr(part, name, ())
+    ]
+    return sorted(statements, key=lambda each: each.lineno)
 
 
 def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[Definition]:

@@ -74,9 +74,9 @@ TABLE = Table(
         Rule("named_expression", "Assign", {"target": "name unless ^<interpolation>", "value": "value"}),  # f"{x:=9}"
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
         *(
-            Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{place}]"})
+            Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{index}]"})
             for pattern in _PATTERNS
-            for place in range(1, 5)
+            for index in range(1, 5)
         ),
         Rule("augmented_assignment", "AugAssign", {"target": "left", "value": "right"}),
         Rule("await", "Await", {"await": "'await'", "value": "*"}),

@@ -110,7 +110,7 @@ def tokenize(code: str) -> list[Token]:
             quotes += code[start] in "'\""
             if quotes > MOST_QUOTES:
                 raise error_at(code, start, f"the quotes up to here begin no string, more than {MOST_QUOTES} of them")
-            tokens += [Token(code[place], place, place + 1) for place in range(start, end)]
+            tokens += [Token(code[index], index, index + 1) for index in range(start, end)]
         elif kind != "continuation":
             tokens.append(Token(code[start:end], start, end))
     if depth or kind == "continuation":

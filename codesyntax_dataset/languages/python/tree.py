@@ -69,8 +69,13 @@ def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
     return tree
 
 
-_FIELDS = {  # node class -> its fields that may hold nodes; operators and contexts are not worth a visit
-    node_class: tuple(field for field in node_class._fields if field not in ("ctx", "op", "ops"))
+def _fields_of(node_class: type[ast.AST]) -> tuple[str, ...]:
+    """The fields that may hold nodes; operators and contexts are not worth a visit."""
+    return tuple(field for field in node_class._fields if field not in ("ctx", "op", "ops"))
+
+
+_FIELDS = {
+    node_class: _fields_of(node_class)
     for node_class in vars(ast).values()
     if isinstance(node_class, type) and issubclass(node_class, ast.AST)
 }
@@ -78,14 +83,14 @@ _FIELDS = {  # node class -> its fields that may hold nodes; operators and conte
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The child nodes of `node` in the order of its fields, without operators and contexts."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for field in _FIELDS[type(node)]:
         value = getattr(node, field)
         if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
+            nodes += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 class TokenIndex:

@@ -24,7 +24,7 @@ def definitions(text: str, table: Table) -> list[Definition | Unread]:
     data = text.encode()
     plain = table.unread.sub(lambda word: b" " * len(word[0]), data) if table.unread else data
     readings: list[list[Definition | Unread]] = []
-    grammars = dict.fromkeys((table.file_grammar or table.grammar, *(one.grammar for one in table.dialects)))
+    grammars = dict.fromkeys((table.file_grammar or table.grammar, *(dialect.grammar for dialect in table.dialects)))
     for name, source in product(grammars, dict.fromkeys((plain, data))):
         try:
             root = bounded.parse(grammar(name), source, keep_text=False).root_node
@@ -36,7 +36,11 @@ def definitions(text: str, table: Table) -> list[Definition | Unread]:
             return readings[-1]
     if not readings:
         raise unbounded
-    return max(readings, key=lambda found: sum(len(one.code) for one in found if isinstance(one, Definition)))
+    return max(readings, key=_length_of_functions)
+
+
+def _length_of_functions(reading: list[Definition | Unread]) -> int:
+    return sum(len(definition.code) for definition in reading if isinstance(definition, Definition))
 
 
 def _defined(
@@ -54,12 +58,12 @@ def _defined(
         if name := _name(node, scopes, data):
             prefix += f"{name}."
         name = _name(node, functions, data) if itself else ""
-        if not name and itself and (given := _name(node, callbacks, data)):
+        if not name and itself and (callback := _name(node, callbacks, data)):
             nested = list(_defined(node, data, table, prefix, inside=True))
             if nested:  # it is only the place where others are defined, such as a module or a suite of tests
                 yield from nested
                 continue
-            name = given
+            name = callback
         if name:
             if node.has_error:
                 yield Unread(UNREAD_FUNCTION, first)
@@ -74,9 +78,9 @@ def _defined(
 
 def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
     """The text of what the path for nodes of this type leads to: of its first node, or from the first to the last."""
-    found = paths[node.type](node) if node.type in paths else []
-    if not found:
+    parts = paths[node.type](node) if node.type in paths else []
+    if not parts:
         return ""
-    whole = len(found) == 2 and found[1].type in ("string", "template_string")
-    name = data[found[0].start_byte : found[whole].end_byte].decode()
+    whole = len(parts) == 2 and parts[1].type in ("string", "template_string")
+    name = data[parts[0].start_byte : parts[whole].end_byte].decode()
     return f"{name})" if whole else name

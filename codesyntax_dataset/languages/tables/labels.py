@@ -144,7 +144,7 @@ class Labels:
         """The brackets that are missing so that the grammar groups operators as the language does."""
         operators = self._table.operators
         places = set().union(*map(operators.brackets, walk.competing)) if operators else set()
-        return [*_around(places), *((place, place + 1, b" ") for place in walk.breaks)]
+        return [*_around(places), *((position, position + 1, b" ") for position in walk.breaks)]
 
     def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
         """The tree of the code with further brackets, those that close before those that open, or other white space."""
@@ -153,14 +153,14 @@ class Labels:
         for start, end, text in [*sorted(edits, key=itemgetter(0)), (tree.end, tree.end, b"")]:
             moved = len(data) - last
             signs += [sign + moved for sign in tree.signs if last <= sign < start]
-            inserted += [place + moved for place in tree.inserted if last <= place < start]
+            inserted += [position + moved for position in tree.inserted if last <= position < start]
             data += tree.data[last:start] + text
             inserted += range(len(data) - len(text) + end - start, len(data))
             last = end
         edited = self._in_frame(bytes(data))
         return edited._replace(
             signs=frozenset(edited.start + sign for sign in signs),
-            inserted=tuple(edited.start + place for place in inserted),
+            inserted=tuple(edited.start + position for position in inserted),
         )
 
     def _parsed(self, code: str) -> _Tree:
@@ -198,15 +198,15 @@ class Labels:
         """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
         leaves = {start - tree.start for start, end in self._walked(tree).leaves if end - start == 1}
         assert self._table.suffixed is not None
-        found = [match.start("sign") for match in self._table.suffixed.finditer(data)]
-        signs = [place for place in found if place in leaves]
+        starts = [match.start("sign") for match in self._table.suffixed.finditer(data)]
+        signs = [sign for sign in starts if sign in leaves]
         plain = bytearray(data)
-        for place in signs:
-            plain[place] = ord(" " if plain[place - 1] in b")]" else "_")
+        for sign in signs:
+            plain[sign] = ord(" " if plain[sign - 1] in b")]" else "_")
         again = self._in_frame(bytes(plain)) if signs else tree
         if again.error is not None:
             return tree
-        return again._replace(signs=frozenset(again.start + place for place in signs))
+        return again._replace(signs=frozenset(again.start + sign for sign in signs))
 
     def _plain(self, tree: _Tree, data: bytes) -> bytes:
         """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped.
@@ -220,13 +220,13 @@ class Labels:
             every = plain[node.start_byte - tree.start] == ord("\\")
             plain[inside] = re.sub(rb"(?s)." if every else rb"[^\r\n]", b" ", plain[inside])
         depth = end = 0
-        depth = place = 0
+        depth = position = 0
         for start, end in walk.leaves if self._table.joins_lines else ():
-            between, word = slice(place, start - tree.start), data[start - tree.start : end - tree.start]
+            between, word = slice(position, start - tree.start), data[start - tree.start : end - tree.start]
             if depth > 0:
                 plain[between] = re.sub(rb"[\r\n]", b" ", plain[between])
             depth += (word in (b"(", b"[", b"{")) - (word in (b")", b"]", b"}"))
-            place = end - tree.start
+            position = end - tree.start
         return bytes(plain)
 
     def _in_frame(self, data: bytes) -> _Tree:
@@ -264,8 +264,8 @@ class Labels:
             if frame is None or frame.start_byte != start - 1:
                 return root
         captures = tree_sitter.QueryCursor(refused).captures(root) if refused else {}
-        found = [*captures.get("refused", ()), *_statements(captures)]
-        return min(found, key=lambda node: node.start_byte, default=None)
+        refusals = [*captures.get("refused", ()), *_statements(captures)]
+        return min(refusals, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: _Tree, interpolated: bool = False) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
@@ -325,8 +325,11 @@ class Labels:
                     )
                     if asked and operators.competes(node):
                         walk.competing.append(node)
-                    if kind in operators.continued and (place := operators.line_break(node, tree.data)) is not None:
-                        walk.breaks.append(place)
+                    if (
+                        kind in operators.continued
+                        and (line_break := operators.line_break(node, tree.data)) is not None
+                    ):
+                        walk.breaks.append(line_break)
                 if parent in parents and (parent, kind) in inside:
                     related.extend([(rule, node, begin) for rule in inside[parent, kind]])
             else:  # of the frame
@@ -424,14 +427,14 @@ def _statements(captures: Mapping[str, Nodes]) -> Nodes:
 
 def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
     """The operands and operators of a chain, in order."""
-    found, waiting = [], chain.children[::-1]
+    flat, waiting = [], chain.children[::-1]
     while waiting:
         node = waiting.pop()
         if node.type in parts:
             waiting += node.children[::-1]
         else:
-            found.append(node)
-    return found
+            flat.append(node)
+    return flat
 
 
 def _groups(children: Nodes) -> bool:
@@ -448,14 +451,14 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
 
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
-    if inserted := [place - tree.start for place in tree.inserted]:
+    if inserted := [position - tree.start for position in tree.inserted]:
         spans = [(start - bisect_left(inserted, start), end - bisect_left(inserted, end)) for start, end in spans]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():
         return [Token(code[start:end], start, end) for start, end in spans]
     lengths = accumulate((len(character.encode()) for character in code), initial=0)
-    places = {place: index for index, place in enumerate(lengths)}
+    places = {position: index for index, position in enumerate(lengths)}
     return [Token(code[places[start] : places[end]], places[start], places[end]) for start, end in spans]
 
 
@@ -471,11 +474,11 @@ def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator
 
 def _error_at(code: str, tree: _Tree) -> ParseError:
     assert tree.error is not None
-    place = len(code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore"))
-    return _at(code, place, "something is missing" if tree.error.is_missing else "cannot be read")
+    position = len(code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore"))
+    return _at(code, position, "something is missing" if tree.error.is_missing else "cannot be read")
 
 
-def _at(code: str, place: int, problem: str) -> ParseError:
+def _at(code: str, position: int, problem: str) -> ParseError:
     """The error at a character of the code."""
-    line_start = code.rfind("\n", 0, place) + 1
-    return ParseError(problem, code.count("\n", 0, line_start) + 1, place - line_start)
+    line_start = code.rfind("\n", 0, position) + 1
+    return ParseError(problem, code.count("\n", 0, line_start) + 1, position - line_start)

@@ -105,11 +105,11 @@ class Operators:
             closing = b",)" if group == "unpacking" else b")"
             right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(group, power)
             for sign in signs.split() or [""]:
-                found = _Power(left, right, sign, closing)
+                operator = _Power(left, right, sign, closing)
                 for node in nodes.split():
-                    self._powers.setdefault(node, {})[sign] = found
+                    self._powers.setdefault(node, {})[sign] = operator
                 if group in ("prefix", "range") and sign:
-                    self._prefixes[sign] = found._replace(left=None)
+                    self._prefixes[sign] = operator._replace(left=None)
                 if group == "function":
                     self._functions.add(sign)
         self.rivals = {node: self._rivals(node) for node in self._powers}
@@ -154,7 +154,7 @@ class Operators:
         outermost = self._outermost(node)
         items, nodes = self._flat(outermost)
         grouped = set(self._grouped(items))
-        if {(one.start, one.end) for one in grouped} <= nodes:
+        if {(pair.start, pair.end) for pair in grouped} <= nodes:
             return set()
         return grouped - {Brackets(outermost.start_byte, outermost.end_byte)}
 

@@ -81,7 +81,7 @@ def compiled(part: str) -> Find:
     def follow(node: tree_sitter.Node) -> Nodes:
         nodes = first(node)
         for step in others:
-            nodes = [found for node in nodes for found in step(node)]
+            nodes = [child for node in nodes for child in step(node)]
         return nodes
 
     return follow
@@ -92,14 +92,14 @@ def _step(text: str) -> Find:
     if match is None or (match["words"] and re.search(r"\w\|\w", match["words"])):
         raise ValueError(f"{text!r} is not a step between nodes: see codesyntax_dataset/languages/tables/parts.py")
     find = _found(match)
-    for kept in _KEPT.finditer(match["kept"]):
-        if kept["types"]:
-            find = _of_types(find, frozenset(kept["types"].split("|")), bool(kept["other"]))
-        elif kept["having"]:
-            find = _having(find, kept["having"], bool(kept["without"]))
+    for selector in _KEPT.finditer(match["kept"]):
+        if selector["types"]:
+            find = _of_types(find, frozenset(selector["types"].split("|")), bool(selector["other"]))
+        elif selector["having"]:
+            find = _having(find, selector["having"], bool(selector["without"]))
         else:
-            place = int(kept["place"])
-            find = _some(find, slice(place, None) if kept["rest"] or place == -1 else slice(place, place + 1))
+            index = int(selector["place"])
+            find = _some(find, slice(index, None) if selector["rest"] or index == -1 else slice(index, index + 1))
     return find
 
 
@@ -123,11 +123,11 @@ def _found(match: re.Match[str]) -> Find:
 
 
 def _of_types(find: Find, types: frozenset[str], other: bool) -> Find:
-    return lambda node: [found for found in find(node) if (found.type in types) != other]
+    return lambda node: [child for child in find(node) if (child.type in types) != other]
 
 
 def _having(find: Find, field: str, without: bool) -> Find:
-    return lambda node: [found for found in find(node) if (found.child_by_field_name(field) is None) == without]
+    return lambda node: [child for child in find(node) if (child.child_by_field_name(field) is None) == without]
 
 
 def _if_any(find: Find) -> Find:
@@ -153,17 +153,17 @@ def _named(nodes: Nodes, sign: str = "_") -> Nodes:
 
 
 def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
-    kind, found = node.type, node.child_by_field_name(field)
-    while found is not None and found.type == kind and (inner := found.child_by_field_name(field)) is not None:
-        found = inner
-    return [found] if found is not None else []
+    kind, child = node.type, node.child_by_field_name(field)
+    while child is not None and child.type == kind and (inner := child.child_by_field_name(field)) is not None:
+        child = inner
+    return [child] if child is not None else []
 
 
 def _in_field(node: tree_sitter.Node, field: str) -> Nodes:
     """The nodes in a field; an empty statement stands there alone."""
     children = node.children_by_field_name(field)
-    found = [child for child in children if child.is_named or child.type == "_"]
-    return found or [child for child in children if child.type == ";"]
+    named = [child for child in children if child.is_named or child.type == "_"]
+    return named or [child for child in children if child.type == ";"]
 
 
 def _between_colons(node: tree_sitter.Node, number: int) -> Nodes:

@@ -89,7 +89,7 @@ class Table:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The relations that the rules can give, by name."""
-        found = {
+        relations = {
             f"{rule.construct}:{relation}": Relation(
                 f"{rule.construct}:{relation}", CONSTRUCTS[rule.construct].category, self.examples[rule.construct]
             )
@@ -98,4 +98,4 @@ class Table:
             if set(relation.split("->")) <= set(rule.parts) and f"{rule.construct}:{relation}" not in self.backward
         }
         tree = Relation(CHILDREN, "tree", "every node => each of its children")
-        return tuple(sorted((*found.values(), tree)))
+        return tuple(sorted((*relations.values(), tree)))

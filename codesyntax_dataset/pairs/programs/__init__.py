@@ -165,7 +165,7 @@ def _by_rust(texts: Sequence[Text]) -> list[str]:
             output = _output([*command, "-Awarnings", "--out-dir", "out", "lib.rs"], folder)
             if not output and not (Path(folder) / "out" / "liblib.rmeta").exists():
                 return [UNKNOWN] * len(texts)  # it did not end in time
-            found: dict[str, str] = {}
+            problems: dict[str, str] = {}
             parsed = True
             for line in output.splitlines():
                 if not line.startswith("{"):
@@ -176,13 +176,13 @@ def _by_rust(texts: Sequence[Text]) -> list[str]:
                     continue
                 syntax = number is None and not _RUST_NAMES.match(error["message"])
                 if syntax or number in _RUST:
-                    found.setdefault(Path(spans[0]["file_name"]).name, error["message"])
+                    problems.setdefault(Path(spans[0]["file_name"]).name, error["message"])
                 parsed &= number is not None or not syntax
             verdicts = [
-                _end(found[name], "unclosed delimiter") if name in found else verdict
+                _end(problems[name], "unclosed delimiter") if name in problems else verdict
                 for name, verdict in zip(names, verdicts)
             ]
-            if parsed or not found:
+            if parsed or not problems:
                 return verdicts
 
 

@@ -48,7 +48,7 @@ from probing.instruments.attention.result import RelationScores
 from probing.instruments.attention.result import load as load_result
 from probing.runs.progress import progress
 from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
-from probing.runs.saved import LARGEST
+from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
-        fields = without_checksum(json.loads(safe_files.read(path, LARGEST)))
+        fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         return ErrorAnalysis.model_validate({**fields, "settings": made})

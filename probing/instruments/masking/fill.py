@@ -16,7 +16,7 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
 from probing.models.loaded import borrowed, full_precision
-from probing.models.masked import KS, NEAR, RestoringModel, mask_of
+from probing.models.masked import KS, NEAR_LOGITS, RestoringModel, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches
 
@@ -114,8 +114,8 @@ def key_of(one: Any) -> Hashable:
 class Filler(Passes[Copy]):
     """Restores copies in batches, longest first. What it finds does not depend on the batches, in float32.
 
-    Rounding differs between batches, by far less than NEAR. The texts of a copy in which it could decide anything are
-    run again, alone; `reruns` counts these.
+    Rounding differs between batches, by far less than NEAR_LOGITS. The texts of a copy in which it could decide
+    anything are run again, alone; `reruns` counts these.
     """
 
     LONGEST_FIRST = True
@@ -135,7 +135,7 @@ class Filler(Passes[Copy]):
         return [[self._sure(*one) for one in zip(*of_group)] for of_group in zip(groups, found)]
 
     def _sure(self, copy: Copy, scores: np.ndarray) -> Filled:
-        if NEAR[self.model.dtype] and _unsure(scores):
+        if NEAR_LOGITS[self.model.dtype] and _unsure(scores):
             self.reruns += len(self.passes(copy))
             scores = self.alone(copy)
         return _filled(scores)

@@ -5,7 +5,9 @@ Copies of a function are masked by `masking`, restored by `fill`, and put back i
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,11 @@ from probing.runs.settings import limit_of
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel
 
+logger = logging.getLogger(__name__)
+
+DRAWS, DRAWS_OF_DECODER = 20, 2
+"""How many random controls a masked copy has by default; a decoder writes into one hole after the other."""
+
 
 @checked
 def mask(
@@ -48,7 +55,7 @@ def mask(
     rate: float | int = 1.0,
     control: str = masking.SUB_TOKENS,
     random_weights: bool = False,
-    draws: Positive = 20,
+    draws: Positive | None = None,
     seed: Natural = 0,
     revision: str | None = None,
     device: str | torch.device | None = None,
@@ -62,8 +69,8 @@ def mask(
     """Have a language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
 
     For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
-    many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that
-    of the source.
+    many random sub-tokens masked, T0: by default 20, and 2 for a decoder, which takes longer. The model restores each,
+    and the tree of the restored text is compared with that of the source.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head, or a decoder
     with fill-in-the-middle tokens, for which the result has the protocol `infilling`; or a `Session` that keeps it for
@@ -98,12 +105,16 @@ def mask(
 
 @dataclass(frozen=True)
 class MaskedFunction:
-    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has."""
+    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has.
+
+    `holes`: how many runs of neighbours are masked, in all copies together.
+    """
 
     index: int
     code: str
     ids: np.ndarray
     copies: int
+    holes: int
 
 
 @dataclass
@@ -119,9 +130,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     rate: float = 1.0
     control: str = masking.SUB_TOKENS
     random_weights: bool = False
-    draws: int = 20
+    draws: int | None = None
     seed: int = 0
     batch_tokens: int | None = None
+    _announced: bool = False
 
     @property
     def asked(self) -> Mapping[str, object]:
@@ -161,6 +173,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
             )
         data, model, masker = self.data, self.model, self.masker
+        if self.draws is None:
+            self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
         functions: list[MaskedFunction] = []
         skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
         placed: Counter[tuple[str, bool]] = Counter()
@@ -179,7 +193,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     arm = masked.setdefault((copy.node_type, copy.number > 0), Counter())
                     arm.update(function.ids[copy.positions].tolist())
                 if copies:
-                    functions.append(MaskedFunction(row["place"], function.code, function.ids, len(copies)))
+                    holes = sum(_holes(copy.positions) for copy in copies)
+                    functions.append(MaskedFunction(row["place"], function.code, function.ids, len(copies), holes))
         return self.prepared(
             model,
             functions,
@@ -207,6 +222,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         self, function: Maskable, index: int
     ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
         """The masked copies of the function at this place in the split, as of `masked_copies`."""
+        assert self.draws is not None  # `prepare` chose it
         return masked_copies(function, index, self.node_types, self.draws, self.seed, self.rate, self.control)
 
     @cached_property
@@ -220,7 +236,30 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         return {place: commonest[name] for place, name in enumerate(self.node_types) if name in commonest}
 
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
+        if self.model.mask is None and not self._announced:
+            self._announce()
         return self.rows(part, bar)[0].sorted()
+
+    def _announce(self) -> None:
+        """Log how long a decoder takes, which reads a text again for each hole: measured on the shortest function."""
+        self._announced = True
+        shortest = self.functions[-1]
+        (text,) = self.masker.read([shortest.code])
+        copies = self.copies(text, shortest.index)[0][: 1 + DRAWS_OF_DECODER]
+        start = time.perf_counter()
+        list(self.restoration.each([(text, copies)]))
+        seconds = time.perf_counter() - start
+        measured = len(shortest.ids) * sum(_holes(copy.positions) for copy in copies)
+        work = sum(len(function.ids) * function.holes for function in self.functions)
+        minutes = seconds * work / measured / self.session.processes.count / 60
+        if minutes > 1:
+            logger.warning(
+                "%s writes into %d holes of %d functions, in about %d minutes: lower --draws, --limit or --node-types",
+                self.model.name,
+                sum(function.holes for function in self.functions),
+                len(self.functions),
+                round(minutes),
+            )
 
     def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
         """The rows of some functions, in their order, and the number of unsure positions of each row."""
@@ -243,6 +282,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             int((function.ids[copy.positions] == commonest).sum()),
             *chain(similarity, *floors),
         )
+
+
+def _holes(positions: np.ndarray) -> int:
+    """The number of runs of neighbours among sorted positions."""
+    return 1 + int((np.diff(positions) > 1).sum())
 
 
 def _commonest(numbers: Counter[int]) -> int:

@@ -83,7 +83,7 @@ class TensorBundle:
             shard = _number(fields, 3)
             if shard >= shards:
                 raise _Malformed(f"file {shard} of {shards}")
-            dimensions = [_fields(one) for one in _messages(_fields(_message(fields, 2)), 2)]
+            dimensions = [_fields(dimension) for dimension in _messages(_fields(_message(fields, 2)), 2)]
             variables[key.decode(errors="backslashreplace")] = Variable(
                 shape=tuple(_number(dimension, 1) for dimension in dimensions),
                 file=self.prefix.with_name(f"{self.prefix.name}.data-{shard:05}-of-{shards:05}"),
@@ -115,11 +115,11 @@ class _Malformed(Exception):
 
 def _prefix(path: Path) -> Path:
     if path.is_dir():
-        found = sorted(path.glob("*.index"))
-        if len(found) != 1:
-            names = ", ".join(file.stem for file in found[:3]) or "none"
-            raise ModelError(f"{path} has {len(found)} checkpoints ({names}): give one by the prefix of its files")
-        path = found[0]
+        indices = sorted(path.glob("*.index"))
+        if len(indices) != 1:
+            names = ", ".join(file.stem for file in indices[:3]) or "none"
+            raise ModelError(f"{path} has {len(indices)} checkpoints ({names}): give one by the prefix of its files")
+        path = indices[0]
     return path.with_suffix("") if path.suffix == ".index" else path
 
 
@@ -147,10 +147,10 @@ def _entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer = table[-_FOOTER:]
     if len(footer) < _FOOTER or struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
         raise _Malformed("its last bytes are not those of such a table")
-    _, place = _varint(footer, 0)  # of the block of meta data
-    _, place = _varint(footer, place)
+    _, position = _varint(footer, 0)  # of the block of meta data
+    _, position = _varint(footer, position)
     behind = 0
-    for _, handle in _block(table, *_handle(footer, place)):
+    for _, handle in _block(table, *_handle(footer, position)):
         offset, size = _handle(handle, 0)
         if offset < behind:  # otherwise a small table could have any number of entries
             raise _Malformed("its blocks overlap")
@@ -158,10 +158,10 @@ def _entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield from _block(table, offset, size)
 
 
-def _handle(data: bytes, place: int) -> tuple[int, int]:
+def _handle(data: bytes, position: int) -> tuple[int, int]:
     """The offset and size of a block."""
-    offset, place = _varint(data, place)
-    size, _ = _varint(data, place)
+    offset, position = _varint(data, position)
+    size, _ = _varint(data, position)
     return offset, size
 
 
@@ -175,50 +175,50 @@ def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]
     if trailer[0]:
         raise _Malformed("it is compressed")
     end = size - 4 * (struct.unpack("<I", block[-4:])[0] + 1)  # behind it are places to start from
-    key, place = b"", 0
-    while place < end:
-        shared, place = _varint(block, place)
-        own, place = _varint(block, place)
-        length, place = _varint(block, place)
-        if shared > len(key) or shared + own > _LONGEST_KEY or place + own + length > end:
+    key, position = b"", 0
+    while position < end:
+        shared, position = _varint(block, position)
+        own, position = _varint(block, position)
+        length, position = _varint(block, position)
+        if shared > len(key) or shared + own > _LONGEST_KEY or position + own + length > end:
             raise _Malformed("an entry is longer than its block, or its key than any name")
-        key = key[:shared] + block[place : place + own]
-        place += own + length
-        yield key, block[place - length : place]
+        key = key[:shared] + block[position : position + own]
+        position += own + length
+        yield key, block[position - length : position]
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     """A number of variable length, and the place behind it."""
     number = 0
     for shift in range(0, 64, 7):
-        if place >= len(data):
+        if position >= len(data):
             break
-        byte = data[place]
-        place += 1
+        byte = data[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return number, place
+            return number, position
     raise _Malformed("a number has no end")
 
 
 def _fields(message: bytes) -> dict[int, list[int | bytes]]:
     """The values of a protocol buffer, by the number of their field."""
     fields: dict[int, list[int | bytes]] = {}
-    place = 0
-    while place < len(message):
-        tag, place = _varint(message, place)
+    position = 0
+    while position < len(message):
+        tag, position = _varint(message, position)
         value: int | bytes
         if tag & 7 == 0:
-            value, place = _varint(message, place)
+            value, position = _varint(message, position)
         else:
             if tag & 7 == 2:
-                size, place = _varint(message, place)
+                size, position = _varint(message, position)
             elif tag & 7 in (1, 5):
                 size = 8 if tag & 7 == 1 else 4
             else:
                 raise _Malformed("a field has an unknown type")
-            value, place = message[place : place + size], place + size
-            if place > len(message):
+            value, position = message[position : position + size], position + size
+            if position > len(message):
                 raise _Malformed("a field is beyond the end of its message")
             if tag & 7 != 2:
                 value = int.from_bytes(value, "little")
@@ -236,10 +236,10 @@ def _number(fields: dict[int, list[int | bytes]], field: int) -> int:
 
 def _messages(fields: dict[int, list[int | bytes]], field: int) -> list[bytes]:
     """The values of a repeated field of messages."""
-    found = [value for value in fields.get(field, []) if isinstance(value, bytes)]
-    if len(found) < len(fields.get(field, [])):
+    messages = [value for value in fields.get(field, []) if isinstance(value, bytes)]
+    if len(messages) < len(fields.get(field, [])):
         raise _Malformed(f"field {field} is not a message")
-    return found
+    return messages
 
 
 def _message(fields: dict[int, list[int | bytes]], field: int) -> bytes:
@@ -258,7 +258,7 @@ def _checksum(data: bytes) -> int:
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-HEAD = 64
+HEAD_FEATURES = 64
 """Features of an attention head. The variables do not tell; it is so in every BERT that was released in this format."""
 
 _OPTIMIZER = ("adam_m", "adam_v")
@@ -309,18 +309,18 @@ def convert(
         hidden_size=sizes.hidden,
         intermediate_size=4 * sizes.hidden,
         num_hidden_layers=sizes.layers,
-        num_attention_heads=sizes.hidden // HEAD,
+        num_attention_heads=sizes.hidden // HEAD_FEATURES,
         pad_token_id=tokenizer.pad_token_id,
     )
     weights = {}
     for name in shapes_of(sizes):
         values = source.read(name)
         weights[_in_bert(name)] = np.ascontiguousarray(values.T) if name.endswith("/kernel") else values
-    with os_errors_as_ledger_errors(target), atomic_path(target) as place:
-        config.save_pretrained(place)
-        tokenizer.save_pretrained(place)
+    with os_errors_as_ledger_errors(target), atomic_path(target) as folder:
+        config.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
         try:
-            save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
+            save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         except SafetensorError as error:  # such as for a full disk
             raise OSError(str(error)) from error
     return target
@@ -355,8 +355,10 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
             raise ModelError(
                 f"{source} has the variable {name!r}, which CuBERT has not: expected its checkpoint as released"
             )
-    if hidden % HEAD or not hidden or not layers:
-        raise ModelError(f"{source} has {layers} layers and a hidden size of {hidden}, expected a multiple of {HEAD}")
+    if hidden % HEAD_FEATURES or not hidden or not layers:
+        raise ModelError(
+            f"{source} has {layers} layers and a hidden size of {hidden}, expected a multiple of {HEAD_FEATURES}"
+        )
     return sizes
 
 
@@ -394,6 +396,6 @@ _PARTS = {"kernel": "weight", "gamma": "weight", "output_weights": "weight", "be
 
 def _in_bert(name: str) -> str:
     """The name in BERT of a variable; kernels are (in, out), weights (out, in)."""
-    place, _, part = name.rpartition("/")
-    name = f"{name}/weight" if part.endswith("_embeddings") else f"{place}/{_PARTS.get(part, part)}"
+    module, _, part = name.rpartition("/")
+    name = f"{name}/weight" if part.endswith("_embeddings") else f"{module}/{_PARTS.get(part, part)}"
     return name.replace("/", ".").replace("layer_", "layer.")

@@ -29,7 +29,7 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE, NEWLINE, WHOLE = range(7)
 """The kinds of tokens, which decide how they are split; a LITERAL is a string or a character."""
 
-KINDS = dict(zip(DROPPABLE, (COMMENT, WHITESPACE)))
+_KINDS_OF_NAMES = dict(zip(DROPPABLE, (COMMENT, WHITESPACE)))
 """Name of what a tokenizer may drop -> kind of token."""
 
 _LINE_BREAK = re.compile(r"\r?\n")
@@ -116,14 +116,14 @@ def _java(code: str) -> tuple[list[Lexeme], Sequence[int]]:
 
 
 def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
-    text, at = decoded.text, 0
+    text, reached = decoded.text, 0
     for token, start, end in java_tokens.scan(decoded, everything=True):
-        yield from _java_gap(text, at, start)
+        yield from _java_gap(text, reached, start)
         if token.startswith("//"):
             end += text.startswith("\n", end)  # a comment to the end of the line has its line break
-        at = end
+        reached = end
         yield Lexeme(_java_kind(token), text[start:end], start, end)
-    yield from _java_gap(text, at, len(text))
+    yield from _java_gap(text, reached, len(text))
 
 
 def _java_gap(text: str, start: int, end: int) -> Iterator[Lexeme]:
@@ -144,7 +144,7 @@ def _java_kind(token: str) -> int:
 _LEXERS: dict[str, Callable[[str], tuple[list[Lexeme], Sequence[int]]]] = dict(zip(LANGUAGES, (_python, _java)))
 
 
-_LONGEST = 15
+_LONGEST_PIECE = 15
 """Characters of a piece, of the kinds that are split at all."""
 
 _CASE = re.compile(  # of a name, with underscores behind it; a run of capitals ends before the one that begins a word
@@ -166,8 +166,8 @@ def pieces(kind: int, text: str) -> Iterator[str]:
     else:
         parts = list(_by_character(text))
     for part in parts:
-        for start in range(0, len(part), _LONGEST):
-            yield part[start : start + _LONGEST]
+        for start in range(0, len(part), _LONGEST_PIECE):
+            yield part[start : start + _LONGEST_PIECE]
 
 
 _UPPER, _LOWER, _DIGIT, _OTHER = range(4)
@@ -195,7 +195,7 @@ def _by_character(text: str) -> Iterator[str]:
             yield run
 
 
-_LARGEST = 1 << 24  # bytes of a vocabulary
+_LARGEST_VOCABULARY = 1 << 24  # bytes of a vocabulary
 
 PAD, CLS, SEP, MASK, UNKNOWN = "<pad>_", "[CLS]_", "[SEP]_", "[MASK]_", "[UNK]_"
 """Entries that stand for no text; the last is never produced."""
@@ -258,21 +258,21 @@ class Vocabulary:
         spelled: list[str] = []
         places: list[int] = []
         closing = (GOES_ON if goes_on else "") + ENDS
-        for place, character in enumerate(piece):
+        for position, character in enumerate(piece):
             text = "".join(map(self._escaped, named(_NAMED[character]) if character in _NAMED else character))
             spelled.append(text)
-            places += [place] * len(text)
+            places += [position] * len(text)
         escaped = "".join(spelled) + closing
         places += [max(0, len(piece) - 1)] * len(closing)
-        found = []
+        ids = []
         start = 0
         while start < len(escaped):
             end = min(len(escaped), start + self._longest)
             while (number := self.ids.get(escaped[start:end])) is None:
                 end -= 1
-            found.append((number, places[start], places[end - 1]))
+            ids.append((number, places[start], places[end - 1]))
             start = end
-        return found
+        return ids
 
     def _escaped(self, character: str) -> str:
         if character in _ESCAPES:
@@ -307,7 +307,7 @@ class CubertTokenizer(PreTrainedTokenizer):
                 raise UnknownName("kind of token to drop", name, DROPPABLE)
         self.language, self.drop = language, tuple(sorted(set(drop)))
         self.vocabulary = read_vocabulary(vocab_file)
-        self._dropped = {KINDS[name] for name in drop}
+        self._dropped = {_KINDS_OF_NAMES[name] for name in drop}
         options |= {"language": language, "drop": self.drop, "special_tokens_pattern": "cls_sep"}
         options |= {"pad_token": PAD, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK, "unk_token": UNKNOWN}
         super().__init__(**options)
@@ -333,13 +333,16 @@ class CubertTokenizer(PreTrainedTokenizer):
                     yield number, places[start if first < len(marker) else end], places[end]
                 continue
             parts = list(pieces(kind, spelling))
-            for place, part in enumerate(parts, 1):
-                for number, first, last in self.vocabulary.encode(part, place < len(parts)):
+            for count, part in enumerate(parts, 1):
+                for number, first, last in self.vocabulary.encode(part, count < len(parts)):
                     yield number, places[start + first], places[start + last + 1]
                 start += len(part)
 
     def tokenize(self, text: str, *arguments: Any, **options: Any) -> list[str]:
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
+
+    def _offsets(self, code: str) -> list[tuple[int, int]]:
+        return [(start, end) for _, start, end in self.subtokens(code)]
 
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
         with_offsets = options.pop("return_offsets_mapping", False)
@@ -347,10 +350,7 @@ class CubertTokenizer(PreTrainedTokenizer):
         if with_offsets:
             single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
-            offsets = [
-                [*added, *((start, end) for _, start, end in self.subtokens(code)), *added]
-                for code in ([text] if single else text)
-            ]
+            offsets = [[*added, *self._offsets(code), *added] for code in ([text] if single else text)]
             encoding["offset_mapping"] = offsets[0] if single else offsets
         return encoding
 
@@ -371,7 +371,7 @@ class CubertTokenizer(PreTrainedTokenizer):
 def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
     """The vocabulary in a file of a release; raises ModelError if there is none."""
     try:
-        return Vocabulary(safe_files.read(file, _LARGEST).decode())
+        return Vocabulary(safe_files.read(file, _LARGEST_VOCABULARY).decode())
     except (OSError, UnicodeDecodeError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8") from error

@@ -41,7 +41,7 @@ from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
 from probing.models.location import TINY, read_models
 from probing.publish import board
-from probing.runs.data import COLUMNS
+from probing.runs.data import FUNCTION_COLUMNS
 from probing.runs.ledger_file import load_shard
 
 SMALL = Path(__file__).resolve().parents[2] / "data/small"
@@ -389,7 +389,7 @@ def dataset(rng: random.Random) -> File:
         sums = "".join(f"{hashlib.sha256((folder / one).read_bytes()).hexdigest()}  {one}\n" for one in names)
         (folder / "SHA256SUMS").write_text(sums)
     if rng.random() < 0.8:
-        return "dataset", len(data), lambda: [*read_split(folder, "python", "test", COLUMNS)[0]]
+        return "dataset", len(data), lambda: [*read_split(folder, "python", "test", FUNCTION_COLUMNS)[0]]
     return "dataset to push", len(data), lambda: check.check_folder(folder)
 
 
