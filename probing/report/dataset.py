@@ -74,13 +74,18 @@ def show_labels(
     edges = _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
-    content = {
+    case = {
+        "kind": "labels",
+        "title": f"Labels of {function.name}",
+        "heading": f"Labels of {function.name}",
+        "about": f"({' and '.join(names)})",
+        "signs": list(_KINDS.items()),
         "configs": [_config(function, name, one) for name, one in zip(names, labels)],
         "relations": relations,
         "edges": edges,
         "opened": relation or by_interest[0],
     }
-    return page("Labels", "labels.html.jinja", function=function.name, configs=names, kinds=_KINDS, page=content)
+    return page("Labels", [case])
 
 
 _KINDS = dict(zip(CHANGES, "=~+−"))
