@@ -51,7 +51,7 @@ FILE = f"{MODELS}/cases.html"
 
 class Case(NamedTuple):
     """A case of a model. `elsewhere`: what the head finds, in percent, on all other functions, where it was chosen;
-    `found`: of the `edges` here; `content`: of the page."""
+    `right`: those of the `edges` here that it finds; `content`: of the page."""
 
     published: CaseOfPaper
     model: str
@@ -59,7 +59,7 @@ class Case(NamedTuple):
     head: str
     elsewhere: float
     edges: int
-    found: int
+    right: int
     content: dict[str, Any]
 
 
@@ -89,8 +89,17 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
         content = attention_case(encoder, function, config, name, head=(layer, head), most_bytes=BYTES // len(CASES))
         content["name"] = f"Figure {published.figure}, {config}: {name}"
         score = 100 * float(shares[layer, head])
-        found = int((here == 0).sum())
-        yield Case(published, model.name, function.name, f"{layer}-{head}", score, len(here), found, content)
+        right = int((here == 0).sum())
+        yield Case(
+            published,
+            model.name,
+            function.name,
+            f"{layer}-{head}",
+            score,
+            len(here),
+            right,
+            content,
+        )
 
 
 def table(cases: Sequence[Case]) -> Table:
@@ -100,10 +109,24 @@ def table(cases: Sequence[Case]) -> Table:
         link = ["open", f"{FILE}#{number}"]
         heads = [case.published.head, case.head]
         rows.append(
-            [*case.published[:3], case.model, *heads, case.elsewhere, case.edges, case.found, case.function, link]
+            [
+                *case.published[:3],
+                case.model,
+                *heads,
+                case.elsewhere,
+                case.edges,
+                case.right,
+                case.function,
+                link,
+            ]
         )
     columns = [
-        *(Column("figure", COUNT), Column("config", NAME), Column("relation", NAME), Column("model")),
+        *(
+            Column("figure", COUNT),
+            Column("config", NAME),
+            Column("relation", NAME),
+            Column("model"),
+        ),
         *Column.each(SHORT, "paper", "here", group="head"),
         Column("found elsewhere", PERCENT),
         *Column.each(COUNT, "edges", "found", group="this function"),

@@ -97,7 +97,13 @@ PARTS = ("here", "paper", "difference")
 
 
 def pivot(
-    name: str, title: str, rows: Frame, keys: Sequence[str], across: str, notes: str = "", filters: int = 0
+    name: str,
+    title: str,
+    rows: Frame,
+    keys: Sequence[str],
+    across: str,
+    notes: str = "",
+    filters: int = 0,
 ) -> Table:
     """A row for each value of `keys`, and for each value of `across` our number, the paper's and their difference."""
     kinds: dict[tuple[str, str], Kind] = {}
@@ -105,16 +111,20 @@ def pivot(
     for row in rows.itertuples():
         of_row = cells.setdefault(tuple(getattr(row, key) for key in keys), {})
         number, of_difference = KINDS_OF.get(row.measure, (SIGNED, SIGNED))
-        header = str(getattr(row, across))
+        header = _heading(across, getattr(row, across))
         here, paper = (row.value, row.chosen), (row.paper, row.chosen_paper)
         for part, (value, chosen) in zip(PARTS, (here, paper, (row.difference, None))):
             if value is not None:
                 of_row[header, part] = [value, chosen] if chosen else value
                 kind = of_difference if part == "difference" else number
                 kinds[header, part] = CHOSEN if chosen else kinds.get((header, part), kind)
-    columns = [(str(header), part) for header in rows[across].unique() for part in PARTS]
+    columns = [(_heading(across, value), part) for value in rows[across].unique() for part in PARTS]
     columns = [column for column in columns if column in kinds]
     headings = [Column(key, NAME) for key in keys]
     headings += [Column(part, kinds[header, part], header) for header, part in columns]
     table = [[*key, *map(of_row.get, columns)] for key, of_row in cells.items()]
     return Table(name, title, headings, table, notes, filters=filters)
+
+
+def _heading(across: str, value: Any) -> str:
+    return value if isinstance(value, str) else f"{across} = {value}"

@@ -30,7 +30,7 @@ from probing.paper.inputs import Inputs
 from probing.paper.joined import Frame, ScoreRow, join, pivot
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
-from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
+from probing.report.figures import COLOURS, FAINT, ArmPercentiles
 from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.scored import dots
 from probing.runs.data import read_functions
@@ -45,10 +45,15 @@ FUNCTIONS = 7501
 LENGTH = 509
 """The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's models."""
 
-SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PUBLISHED, "max_length": LENGTH}
+SETTINGS: dict[str, Any] = {
+    "config": CONFIG,
+    "split": "test",
+    "protocol": PUBLISHED,
+    "max_length": LENGTH,
+}
 """Of the masking runs; the others are the defaults of `mask`."""
 
-COPIES = 118, 52
+COPIES = {"copies": 118, "copy_bytes": 52}
 """Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
@@ -195,7 +200,10 @@ def text(code: str) -> str:
 
 
 def prepare(
-    asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
+    asked: Inputs,
+    output: Path,
+    data: Path,
+    exclude_repositories: str | os.PathLike[str] | None = None,
 ) -> StudyFunctions:
     """Write the functions as the study read them into `output`, and build their dataset in the folder `data`."""
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
@@ -227,7 +235,15 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
-        fields = (code, function.repo, function.path, function.func_name, function.url, CONFIG, "test")
+        fields = (
+            code,
+            function.repo,
+            function.path,
+            function.func_name,
+            function.url,
+            CONFIG,
+            "test",
+        )
         rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:  # the same bytes at any time
@@ -239,14 +255,14 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
 # ------------------------------------------------------------------------------------------------------------- the page
 
 
-def sections(made: Study) -> list[Section]:
-    by_type = made.frame[made.frame["group"] != ALL]
+def sections(study: Study) -> list[Section]:
+    by_type = study.frame[study.frame["group"] != ALL]
     measure = by_type["measure"]
     keys = ("rule", "system", "group")
     performance = pivot(
         "performance",
         "Similarities by model",
-        made.frame[made.frame["group"] == ALL],
+        study.frame[study.frame["group"] == ALL],
         ("system", "rule", "comparable"),
         "measure",
         "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study.",
@@ -267,26 +283,34 @@ def sections(made: Study) -> list[Section]:
     exchanged = by_type[measure.str.startswith("placebo")]
     placebo = pivot("placebo", "Effects of nothing", exchanged, keys, "measure", notes, filters=1)
     return [
-        _summary(made),
-        Section("similarities", "Figure 2 and Table 2. Similarities", [performance, *_boxes(made), types]),
-        Section("effects", "Figure 3 and Table 2. Causal effects", [*_effects_figure(made), _ARTEFACT, effects]),
+        _summary(study),
+        Section(
+            "similarities",
+            "Figure 2 and Table 2. Similarities",
+            [performance, *_boxes(study), types],
+        ),
+        Section(
+            "effects",
+            "Figure 3 and Table 2. Causal effects",
+            [*_effects_figure(study), _ARTEFACT, effects],
+        ),
         Section("placebo", "Placebo: arms exchanged at random", [placebo]),
-        _provenance(made),
+        _provenance(study),
     ]
 
 
-def _summary(made: Study) -> Section:
-    numbers = made.frame.dropna(subset="paper")
-    read, labelled = made.prepared
+def _summary(study: Study) -> Section:
+    numbers = study.frame.dropna(subset="paper")
+    read, labelled = study.prepared
     return Section(
         "summary",
-        "What was made, and what compares",
+        "What was study, and what compares",
         [
             f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
             f"on average. A row says what else differs. The study analysed {FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
+            f"Source: {sources.shown(study.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
@@ -303,10 +327,10 @@ _ARTEFACT = (
 )
 
 
-def _boxes(made: Study) -> list[Figure]:
-    kinds = _kinds(made)
+def _boxes(study: Study) -> list[Figure]:
+    kinds = _kinds(study)
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for (system, by_type), colour in zip(_shown(made).items(), cycle(COLOURS)):
+    for (system, by_type), colour in zip(_shown(study).items(), cycle(COLOURS)):
         panels[system] = [_percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
@@ -321,50 +345,50 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
     return ArmPercentiles(t1, t0, colour)
 
 
-def _effects_figure(made: Study) -> list[Figure]:
+def _effects_figure(study: Study) -> list[Figure]:
     """The study's Figure 3: ours, the same rows by the study's estimator, and the study's numbers."""
-    kinds = _kinds(made)
-    rows = made.frame[made.frame["rule"] == SHOWN]
+    kinds = _kinds(study)
+    rows = study.frame[study.frame["rule"] == SHOWN]
     series = []
-    for system, colour in zip(_shown(made), cycle(COLOURS)):
-        of_system = rows[rows["system"] == system].set_index("group")
-        paired, study = (of_system[of_system["measure"] == measure]["value"] for measure in (PAIRED, ESTIMATOR))
-        cells = paired.reindex(kinds)
-        series += [
-            dots(f"{system}, paired", [cell if isinstance(cell, list) else None for cell in cells], colour),
-            _points(f"{system}, study's estimator", study.reindex(kinds), FAINT, False),
-        ]
-    for number, system in enumerate(syntaxeval.MODELS):
-        printed_rows = rows[(rows["system"] == system) & (rows["measure"] == ESTIMATOR)].set_index("group")
-        points = printed_rows["paper"].reindex(kinds)
-        series.append(_points(f"{system}, published", points, COLOURS[-1 - number], True))
+    for number, (system, of_system) in enumerate(rows.groupby("system", sort=False)):
+        for name, measure, column, filled, colour in (
+            ("paired", PAIRED, "value", False, COLOURS[number % len(COLOURS)]),
+            ("study's estimator", ESTIMATOR, "value", False, FAINT),
+            ("published", ESTIMATOR, "paper", True, COLOURS[-1 - number % len(COLOURS)]),
+        ):
+            of_measure = of_system[of_system["measure"] == measure].set_index("group")
+            cells = [_point(cell, filled) for cell in of_measure[column].reindex(kinds)]
+            if any(cells):
+                series.append(dots(f"{system}, {name}", cells, colour))
     title = (
         "Effect of masking a node type on the Jaccard similarity: ours with 95 % intervals (filled: corrected p below "
         "0.05), the same rows by the study's estimator, and the study's numbers."
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
     label = "T1 − T0, Jaccard similarity"
-    return [Figure("effects", title, alt, "effects", lambda: figures.effects(kinds, series, label))] if kinds else []
+    draw = partial(figures.effects, kinds, series, label)
+    return [Figure("effects", title, alt, "effects", draw)] if kinds else []
 
 
-def _points(label: str, values: Any, colour: str, filled: bool) -> Dots:
-    """Effects without intervals."""
-    estimates = np.tile(values.to_numpy(float), (3, 1))
-    return Dots(label, estimates, colour, [filled] * len(values))
+def _point(cell: Any, filled: bool) -> list[float] | None:
+    """A difference with its interval and p as it is; a number alone without an interval, filled or not."""
+    if isinstance(cell, list):
+        return cell
+    return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
 
 
-def _shown(made: Study) -> dict[str, dict[str, np.ndarray]]:
+def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
     """System -> node type -> arms, by the similarity of the figures."""
-    return {system: by_type for (system, similarity), by_type in made.arms.items() if similarity == SHOWN}
+    return {system: by_type for (system, similarity), by_type in study.arms.items() if similarity == SHOWN}
 
 
-def _kinds(made: Study) -> list[str]:
-    return sorted(set(chain.from_iterable(_shown(made).values())))
+def _kinds(study: Study) -> list[str]:
+    return sorted(set(chain.from_iterable(_shown(study).values())))
 
 
-def _provenance(made: Study) -> Section:
+def _provenance(study: Study) -> Section:
     rows: list[list[Any]] = []
-    for name, result in made.results.items():
+    for name, result in study.results.items():
         skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
     columns = [
@@ -373,5 +397,7 @@ def _provenance(made: Study) -> Section:
     ]
     notes = "Pairs without a mask: a function and a node type that it does not have, or that no sub-token is in."
     return Section(
-        "provenance", "Results and signatures", [Table("results", "The results of this page", columns, rows, notes)]
+        "provenance",
+        "Results and signatures",
+        [Table("results", "The results of this page", columns, rows, notes)],
     )

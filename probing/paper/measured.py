@@ -75,11 +75,8 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for kind in BASELINES:
         if kind.title() in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
-            rows += _rows(config, kind.title(), ranks)
-    for place, row in enumerate(rows):
-        if row.system == OFFSET and row.group != MEAN:
-            best = picks.picked["offset"][row.rule].get(row.group, [])[:1]
-            rows[place] = row._replace(chosen=", ".join(map(str, best)))
+            of_kind = _rows(config, kind.title(), ranks)
+            rows += [row for row in of_kind if row.group == MEAN or row.system == OFFSET]
     models: dict[str, ProbedModel] = {}
     for name, file in ledgers.items():
         result = ProbeResult.from_file(file)
@@ -88,7 +85,12 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
             system = name
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
         rows += _rows(config, system, result.ledger if functions is None else result.ledger.only(functions))
-    return Measured(edges.settings.functions, models, [*rows, *_against_offset(rows)])
+    rows += list(_against_offset(rows))
+    for number, row in enumerate(rows):
+        if row.system == OFFSET and row.group != MEAN:
+            offsets = picks.picked["offset"][row.rule].get(row.group, [])
+            rows[number] = row._replace(chosen=str(offsets[0]) if offsets else "")
+    return Measured(edges.settings.functions, models, rows)
 
 
 def _common_functions(config: str, ledgers: Mapping[str, Path], limit: int | None) -> np.ndarray | None:
@@ -191,7 +193,10 @@ class Reproduction:
         if (counted := self.counted.get(language)) is None:
             return False
         ours = {name: relation.edges for name, relation in counted.relations.items()}
-        return counted.functions == paper.functions(language) and paper.edges(language) in ({}, ours)
+        return counted.functions == paper.functions(language) and paper.edges(language) in (
+            {},
+            ours,
+        )
 
     def differs(self, config: str) -> dict[str, str]:
         """Differences between the inputs of a config and the paper's: in a word, and in more words."""

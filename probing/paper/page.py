@@ -27,7 +27,7 @@ from probing.report.dataset import FAR, offsets_figure
 from probing.report.document import Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
 from probing.report.kinds import CODE as SIGNATURE
-from probing.report.kinds import COUNT, NAME, POINTS
+from probing.report.kinds import COUNT, NAME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -74,9 +74,9 @@ class Exhibit(NamedTuple):
     def is_figure(self) -> bool:
         return self.name.startswith("Figure")
 
-    def select(self, made: Reproduction) -> Frame:
+    def select(self, reproduction: Reproduction) -> Frame:
         """Its rows, config by config."""
-        frame = made.frame
+        frame = reproduction.frame
         matches = (frame["group"] == MEAN) == self.means
         for column, values in zip(("config", "rule", "measure", "k"), self[3:7]):
             matches &= frame[column].isin(values)
@@ -84,18 +84,21 @@ class Exhibit(NamedTuple):
         return frame.loc[places.sort_values(kind="stable").index]
 
 
-def sections(made: Reproduction) -> list[Section]:
-    contents = {exhibit: exhibit.draw(made, exhibit) for exhibit in EXHIBITS}
-    tables: list[Section] = []
-    drawings: list[Section] = []
-    for exhibit, content in contents.items():
-        drawn = [_numbers(exhibit, content.rows)] if exhibit.is_figure and content.rows is not None else []
-        section = Section(exhibit.id, exhibit.heading, content.parts, drawn=drawn)
-        (drawings if exhibit.is_figure else tables).append(section)
+def sections(reproduction: Reproduction) -> list[Section]:
+    parts: dict[bool, list[Section]] = {False: [], True: []}
+    shown = []
+    for exhibit in EXHIBITS:
+        content = exhibit.draw(reproduction, exhibit)
+        section = Section(exhibit.id, exhibit.heading, content.parts)
+        if content.rows is not None and exhibit.is_figure:
+            section.drawn = [_numbers(exhibit, content.rows)]
+        elif content.rows is not None:
+            shown.append(content.rows)
+        parts[exhibit.is_figure].append(section)
     return [
-        _summary(made, contents),
-        Section("tables", "Tables", sections=tables),
-        Section("figures", "Figures", sections=drawings),
+        _summary(reproduction, pandas.concat(shown)),
+        Section("tables", "Tables", sections=parts[False]),
+        Section("figures", "Figures", sections=parts[True]),
     ]
 
 
@@ -105,29 +108,20 @@ def _numbers(exhibit: Exhibit, rows: Frame) -> Table:
     return Table(exhibit.id, "", [Column(name) for name in columns], rows[columns].to_numpy().tolist())
 
 
-def _summary(made: Reproduction, contents: dict[Exhibit, Content]) -> Section:
-    rows: list[list[Any]] = []
-    for exhibit, content in contents.items():
-        if not exhibit.is_figure and content.rows is not None:
-            numbers = content.rows.drop_duplicates(KEY)
-            numbers = numbers[numbers["paper"].notna() & (numbers["against"] == "")]
-            compares = numbers[(numbers["comparable"] == COMPARABLE) & numbers["difference"].notna()]
-            largest = compares["difference"].abs().max() if len(compares) else None
-            rows.append([exhibit.heading, len(numbers), int(numbers["value"].count()), len(compares), largest])
-    columns = [
-        Column("table"),
-        *Column.each(COUNT, "in the paper", "here", "comparable", group="numbers"),
-        Column("largest difference of these", POINTS),
-    ]
-    in_paper, filled, comparable = (sum(row[place] for row in rows) for place in (1, 2, 3))
+def _summary(reproduction: Reproduction, shown: Frame) -> Section:
+    numbers = shown.drop_duplicates(KEY).dropna(subset="paper")
+    numbers = numbers[numbers["against"] == ""]
+    compares = numbers[numbers["comparable"] == COMPARABLE].dropna(subset="difference")
+    largest = f", with differences of at most {compares['difference'].abs().max():.1f}" if len(compares) else ""
     return Section(
         "summary",
         "What was made, and what compares",
         [
-            f"Of {in_paper:,} numbers in these tables of {paper.source()}, {filled:,} have one of ours beside them, "
-            f"and {comparable:,} of these compare. Scores follow the published protocol: the attention head of each "
-            "relation and k is the one that is best on the scored data, the split test. That is optimistic; what a "
-            "claim should rest on, heads chosen on validation and intervals, is in `codesyntax report`.",
+            f"Of {len(numbers):,} numbers in these tables of {paper.source()}, {numbers['value'].count():,} have one "
+            f"of ours beside them, and {len(compares):,} of these compare{largest}. Scores follow the published "
+            "protocol: the attention head of each relation and k is the one that is best on the scored data, the split "
+            "test. That is optimistic; what a claim should rest on, heads chosen on validation and intervals, is in "
+            "`codesyntax report`.",
             "A difference is to be 0.0, within rounding, where the inputs are the authors' own: the same functions (as "
             "many as in the paper, with as many edges of each relation), all of them, and all models of the table, "
             "because scores are of the functions that fit every model (511 sub-tokens). Otherwise the column "
@@ -135,24 +129,33 @@ def _summary(made: Reproduction, contents: dict[Exhibit, Content]) -> Section:
             "table were not given; other direction, for models that cannot see later tokens. Models are told by their "
             "names. In Java, the keyword baseline has ; among its keywords, as the paper's numbers imply, but for the "
             "config without semicolons.",
-            Table("summary", "Numbers of the paper's tables", columns, rows),
-            _inputs(made),
+            _inputs(reproduction),
         ],
     )
 
 
-def _inputs(made: Reproduction) -> Table:
+def _inputs(reproduction: Reproduction) -> Table:
     rows: list[list[Any]] = []
     for language, configs in CONFIGS.items():
-        source = sources.shown(made.inputs.sources.get(language, ""))
-        counted = made.counted[language].functions if language in made.counted else None
+        source = sources.shown(reproduction.inputs.sources.get(language, ""))
+        counted = reproduction.counted[language].functions if language in reproduction.counted else None
         for config in configs:
-            measured = made.measured.get(config)
+            measured = reproduction.measured.get(config)
             if measured is None:
-                rows.append([config, source, None, None, None, None, f"empty: {made.inputs.missing[config]}"])
+                rows.append(
+                    [
+                        config,
+                        source,
+                        None,
+                        None,
+                        None,
+                        None,
+                        f"empty: {reproduction.inputs.missing[config]}",
+                    ]
+                )
                 continue
             about = [config, source, counted, measured.functions]
-            differs = "; ".join(made.differs(config).values())
+            differs = "; ".join(reproduction.differs(config).values())
             models = measured.models.values() or [NO_MODEL]
             rows += [[*about, model.name, model.signature, differs] for model in models]
     columns = [
@@ -169,18 +172,26 @@ def _inputs(made: Reproduction) -> Table:
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def _table(made: Reproduction, exhibit: Exhibit) -> Content:
-    rows = exhibit.select(made)
+def _table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
+    rows = exhibit.select(reproduction)
     return Content([_pivoted(exhibit, rows)], rows)
 
 
 def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
-    return pivot(exhibit.id, exhibit.title, rows, exhibit.keys, exhibit.across, exhibit.notes, exhibit.filters)
+    return pivot(
+        exhibit.id,
+        exhibit.title,
+        rows,
+        exhibit.keys,
+        exhibit.across,
+        exhibit.notes,
+        exhibit.filters,
+    )
 
 
-def _relations(made: Reproduction, exhibit: Exhibit, ends: int | None = None) -> Content:
+def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = None) -> Content:
     """Tables 6 and 9 to 12: models against the best offset, largest difference of CuBERT, or else the first, on top."""
-    rows = exhibit.select(made)
+    rows = exhibit.select(reproduction)
     parts = []
     for config in exhibit.configs:
         differences = rows[(rows["config"] == config) & (rows["against"] == OFFSET)]
@@ -202,10 +213,14 @@ def _relations(made: Reproduction, exhibit: Exhibit, ends: int | None = None) ->
 
 
 def _figure(
-    exhibit: Exhibit, made: Reproduction, title: str, draw: Callable[[], MatplotlibFigure], rows: Frame
+    exhibit: Exhibit,
+    reproduction: Reproduction,
+    title: str,
+    draw: Callable[[], MatplotlibFigure],
+    rows: Frame,
 ) -> Content:
     """A drawing, if there is anything to draw, and why some of the configs are not in it."""
-    missing = made.inputs.missing
+    missing = reproduction.inputs.missing
     empty = [f"{config} ({missing[config]})" for config in exhibit.configs if config in missing]
     reasons = [f"Empty: {', '.join(empty)}."] if empty else []
     if rows["value"].isna().all():
@@ -214,14 +229,17 @@ def _figure(
     return Content([Figure(exhibit.id, title, alt, exhibit.id, draw), *reasons], rows)
 
 
-def _preview(made: Reproduction, exhibit: Exhibit) -> Content:
+def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 2: the best model and the best baseline of each language."""
-    rows = exhibit.select(made)
+    rows = exhibit.select(reproduction)
     is_baseline = rows["system"].isin(BASELINE_SYSTEMS)
     panels: dict[str, list[Bars]] = {"value": [], "paper": []}
     shown = []
     for column, bars in panels.items():
-        for kind, of_kind, colour in (("best model", ~is_baseline, COLOURS[0]), ("best baseline", is_baseline, FAINT)):
+        for kind, of_kind, colour in (
+            ("best model", ~is_baseline, COLOURS[0]),
+            ("best baseline", is_baseline, FAINT),
+        ):
             known = rows[of_kind].dropna(subset=column).astype({column: float})
             best = known.loc[known.groupby("config")[column].idxmax()]
             shown.append(best)
@@ -232,27 +250,39 @@ def _preview(made: Reproduction, exhibit: Exhibit) -> Content:
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
     panels = {"here": panels["value"], "paper": panels["paper"]}
-    return _figure(exhibit, made, title, partial(figures.bars, titles, panels), pandas.concat(shown))
+    return _figure(exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown))
 
 
-def _offsets(made: Reproduction, exhibit: Exhibit) -> Content:
+def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 3: the mean offset of each relation, and the offsets of its edges."""
     title = (
         "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
         f"splits; the line is at {FAR} tokens."
     )
-    return _figure(exhibit, made, title, partial(offsets_figure, made.counted), exhibit.select(made))
+    return _figure(
+        exhibit,
+        reproduction,
+        title,
+        partial(offsets_figure, reproduction.counted),
+        exhibit.select(reproduction),
+    )
 
 
-def _curves(made: Reproduction, exhibit: Exhibit) -> Content:
+def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Scores over k: a row of panels for each rule, a column for each config."""
-    rows = exhibit.select(made)
+    rows = exhibit.select(reproduction)
     panels: dict[str, dict[str, list[Line]]] = {rule: {} for rule in exhibit.rules}
     for (config, rule), of_panel in rows.groupby(["config", "rule"], sort=False):
-        if config in made.measured:
+        if config in reproduction.measured:
             panels[rule][config] = list(_lines(of_panel))
     circles = " Circles are the paper's numbers." if rows["paper"].notna().any() else ""
-    return _figure(exhibit, made, f"Mean top-k UAS over k.{circles}", partial(figures.curves, panels), rows)
+    return _figure(
+        exhibit,
+        reproduction,
+        f"Mean top-k UAS over k.{circles}",
+        partial(figures.curves, panels),
+        rows,
+    )
 
 
 def _lines(rows: Frame) -> Iterator[Line]:
@@ -274,11 +304,11 @@ def _lines(rows: Frame) -> Iterator[Line]:
 _STYLES = {"Offset": "--", "Keyword": ":"}
 
 
-def _cases(made: Reproduction, exhibit: Exhibit) -> Content:
+def _cases(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figures 1, 5 and 9 to 15: links to a page of single functions."""
-    if not made.cases:
+    if not reproduction.cases:
         return Content(["Empty: no model of code, or no function that is short enough."])
-    return Content([cases.table(made.cases)])
+    return Content([cases.table(reproduction.cases)])
 
 
 _ROUNDED = "Percent; difference: here less paper, both rounded to one digit."
@@ -337,7 +367,12 @@ EXHIBITS = (
     ),
     Exhibit("Figure 2", "Code and natural language", _preview, tuple(CONFIGS), means=True),
     Exhibit("Figure 3", "Offsets", _offsets, tuple(CONFIGS), measures=("offset",)),
-    _over_k("Figure 4", "Java with and without semicolons, last token", configs=_SEMICOLONS, rules=("last",)),
+    _over_k(
+        "Figure 4",
+        "Java with and without semicolons, last token",
+        configs=_SEMICOLONS,
+        rules=("last",),
+    ),
     _over_k("Figure 6", "Code, first and any token of the dependent", rules=("first", "any")),
     _over_k("Figure 7", "English", configs=("english",)),
     _over_k("Figure 8", "German", configs=("german",)),

@@ -93,7 +93,7 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(asked.text() if study == CODESYNTAX else asked.masking_text(masking_study.CONFIG, *masking_study.COPIES))
+    tell(asked.text() if study == CODESYNTAX else asked.text([masking_study.CONFIG], **masking_study.COPIES))
     with _alone_in(output):
         title, sections, files = make()
         tell("writing the page")
@@ -136,7 +136,11 @@ class _Run:
         files: dict[str, str | bytes] = {}
         if drawn:
             files[cases.FILE] = one_page("Single functions, as in the paper", [case.content for case in drawn]).html
-        return page.TITLE, page.sections(Reproduction(asked, measured, counted, wrong, drawn)), files
+        return (
+            page.TITLE,
+            page.sections(Reproduction(asked, measured, counted, wrong, drawn)),
+            files,
+        )
 
     def _probed(self, language: str, config: str, data: Path) -> dict[str, Path]:
         """The names of models and the ledgers of their results on a config."""
@@ -144,18 +148,25 @@ class _Run:
         for model in self.asked.models.get(language, []):
             self.tell(f"probing {model.name} on {config}")
             result = probe(
-                model.given, data, config, "test", limit=self.asked.limit, device=self.device, output=results
+                model.given,
+                data,
+                config,
+                "test",
+                limit=self.asked.limit,
+                device=self.device,
+                output=results,
             )
             ledgers[model.name] = _whole(result).paths(results)[1]
         return ledgers
 
     def _errors(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
-        """The wrong first choices of a model, analysed once."""
+        """The wrong first choices of a model, analysed once: again if earlier without what heads attend to."""
         result = result_path(ledger)
-        if not errors.errors_path(result).exists():
+        path = errors.errors_path(result)
+        if not path.exists() or not errors.load(path).attended:
             self.tell(f"analysing the errors of {model.name}")
             errors.save(errors.analyse(result, model=model.given, data=data, device=self.device), result)
-        return errors.load(errors.errors_path(result))
+        return errors.load(path)
 
     def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
@@ -167,7 +178,11 @@ class _Run:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
             masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
-        return masking_study.TITLE, masking_study.sections(masking_study.Study(self.asked, prepared, masked)), {}
+        return (
+            masking_study.TITLE,
+            masking_study.sections(masking_study.Study(self.asked, prepared, masked)),
+            {},
+        )
 
 
 def _whole(result: T | None) -> T:

@@ -67,7 +67,16 @@ def check_page(path: str | os.PathLike) -> None:
         )
 
 
-_CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+_CONTROLS = [
+    *range(9),
+    11,
+    12,
+    *range(14, 32),
+    *range(127, 160),
+    *range(0xD800, 0xE000),
+    0xFFFE,
+    0xFFFF,
+]
 _DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 
 SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
@@ -119,12 +128,12 @@ def environment() -> jinja2.Environment:
 
 
 class Shown(NamedTuple):
-    """A labelled function: `place`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
+    """A labelled function: `position`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
     character offsets, end exclusive."""
 
     name: str
     code: str
-    place: int
+    position: int
     start: np.ndarray
     end: np.ndarray
     edges: list[Edge]

@@ -130,7 +130,11 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
         result = load_result(result)
     settings = result.settings
     for what, got, expected in (
-        ("the model", f"{settings.model}@{settings.revision[:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
+        (
+            "the model",
+            f"{settings.model}@{settings.revision[:12]}",
+            f"{encoder.name}@{encoder.revision[:12]}",
+        ),
         ("the config", settings.config, config),
         ("the direction", settings.direction, direction),
         ("the weights", settings.weights, ATTENTION),
@@ -155,7 +159,7 @@ class Attention(NamedTuple):
     """For every attention head, the tokens to which each token attends most, with weights.
 
     `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers,
-    heads, rows, kept): by descending weight, equal ones by lower token, so that the first token is the prediction. A
+    heads, rows, count): by descending weight, equal ones by lower token, so that the first token is the prediction. A
     weight w is stored as 255 times its square root, which preserves small weights.
     """
 
@@ -193,14 +197,22 @@ class _WholeFunction(EncodedFunction):
 
 
 class _TopTokens(BatchListener):
-    """Listens to one forward pass over one function, and keeps the first `kept` tokens of every row.
+    """Listens to one forward pass over one function, and keeps the first `count` tokens of every row.
 
-    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as in `Attention`.
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, count), as in `Attention`.
     """
 
-    def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, kept: int):
-        super().__init__([function], encoder.layers, encoder.heads, len(function.ids), encoder.device, 1, direction)
-        self.kept = kept
+    def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, count: int):
+        super().__init__(
+            [function],
+            encoder.layers,
+            encoder.heads,
+            len(function.ids),
+            encoder.device,
+            1,
+            direction,
+        )
+        self.count = count
         self.tokens: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
@@ -208,8 +220,8 @@ class _TopTokens(BatchListener):
         tokens_of, weights_of = [], []
         for _, rows in pooled:
             weights, tokens = rows.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
-            tokens_of.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
-            roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
+            tokens_of.append(tokens[..., : self.count].cpu().numpy().astype(np.uint16))
+            roots = (255 * weights[..., : self.count].clamp(0, 1).sqrt()).round()
             weights_of.append(roots.to(torch.uint8).cpu().numpy())
         self.tokens.append(np.concatenate(tokens_of).swapaxes(0, 1))
         self.weights.append(np.concatenate(weights_of).swapaxes(0, 1))
@@ -253,7 +265,7 @@ def show_masked(
     masker = Masker(loaded.tokenizer, language, dict.fromkeys([*names, *wanted]))
     (maskable,) = masker.read([function.code])
     check_length(function, len(maskable.ids), loaded.name, loaded.longest)
-    copies, *_ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
+    copies, *_ = masked_copies(maskable, function.position, masker.node_types, draws=1, seed=seed)
     present = [masker.node_types[copy.node_type] for copy in copies if copy.number == 0]
     if node_type is not None and node_type not in present:
         there = f"masked can be {', '.join(present)}" if present else "nor any of those that are masked by default"
@@ -308,7 +320,13 @@ def _arms(
         yield arms
 
 
-_TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein", "Jaccard with x for each", "with nothing for each")
+_TITLES = (
+    "Jaccard",
+    "Sorensen-Dice",
+    "Levenshtein",
+    "Jaccard with x for each",
+    "with nothing for each",
+)
 
 
 def _number(value: float) -> str:

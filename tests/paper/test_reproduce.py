@@ -91,14 +91,14 @@ class TestRun:
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         found = baseline(made / "python/codesyntax", "python").summaries["published"]
         for k in ("1", "3", "10", "20"):
-            here = f"{k}: here"
+            here = f"k = {k}: here"
             assert float(rows["tiny"][here]) == result.scores[rule][k]
             for kind in ("Offset", "Keyword", "Combined"):
                 ours, theirs = found[kind.lower()]["scores"][rule][k][0], paper.scores("python", rule)[kind][k]
                 assert float(rows[kind][here]) == pytest.approx(ours)
-                assert float(rows[kind][f"{k}: paper"]) == theirs
-                assert float(rows[kind][f"{k}: difference"]) == pytest.approx(round(ours, 1) - theirs)
-            assert rows["CuBERT"][here] == "" and float(rows["CuBERT"][f"{k}: paper"])
+                assert float(rows[kind][f"k = {k}: paper"]) == theirs
+                assert float(rows[kind][f"k = {k}: difference"]) == pytest.approx(round(ours, 1) - theirs)
+            assert rows["CuBERT"][here] == "" and float(rows["CuBERT"][f"k = {k}: paper"])
         assert rows["CuBERT"]["comparable"] == "empty: no such model"
         assert rows["Offset"]["comparable"] == "no: other data, other functions"
         assert rows["tiny"]["comparable"] == "not in the paper"
@@ -280,7 +280,7 @@ def test_numbers_are_joined_by_all_that_they_are_of():
     ]
     table = pivot("name", "title", frame, ("system",), "k")
     assert [column.full_name for column in table.columns] == [
-        *("system", "1: here", "1: paper", "3: here", "3: paper", "3: difference")
+        *("system", "k = 1: here", "k = 1: paper", "k = 3: here", "k = 3: paper", "k = 3: difference")
     ]
     assert table.rows == [["Offset", None, 43.6, 43.58, 43.6, 0.0], ["mine", 1.0, None, None, None, None]]
 

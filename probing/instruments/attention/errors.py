@@ -241,8 +241,8 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST)))
         # earlier ones also said here how the probe ran
-        made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
-        return ErrorAnalysis.model_validate({**fields, "settings": made})
+        settings = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
+        return ErrorAnalysis.model_validate({**fields, "settings": settings})
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         reason = explain(error, "it") if isinstance(error, ValidationError) else error
         raise LedgerError(
@@ -278,7 +278,7 @@ def analyse(
     counted: Counter[tuple[str, str, str, str | None]] = Counter()
     examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
     for error in _errors(ledger, settings, chosen, hit, data):
-        counted[error.rule, error.relation, error.kind, error.place] += 1
+        counted[error.rule, error.relation, error.kind, error.position] += 1
         of_class = examples[error.rule, error.relation, error.kind]
         if len(of_class) < EXAMPLES:
             of_class.append(error.example())
@@ -299,7 +299,12 @@ def analyse(
                     examples=examples[rule, relation, kind],
                 )
         return RelationErrors(
-            edges=len(hits), hits=int(hits.sum()), errors=wrong, layer=layer, head=head, classes=classes
+            edges=len(hits),
+            hits=int(hits.sum()),
+            errors=wrong,
+            layer=layer,
+            head=head,
+            classes=classes,
         )
 
     rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
@@ -308,7 +313,11 @@ def analyse(
         for layer, head in np.ndindex(attended.shape[:2])
     }
     return ErrorAnalysis(
-        signature=probed.signature, settings=settings, rules=rules, differing=differing, attended=by_head
+        signature=probed.signature,
+        settings=settings,
+        rules=rules,
+        differing=differing,
+        attended=by_head,
     )
 
 
@@ -329,7 +338,10 @@ def _first_choices(
 
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     here = probing.settings
-    for name, alike in (("revision", session.is_of(settings.revision)), ("labels", settings.labels == here.labels)):
+    for name, alike in (
+        ("revision", session.is_of(settings.revision)),
+        ("labels", settings.labels == here.labels),
+    ):
         if not alike:
             raise LedgerError(
                 f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give "
@@ -393,7 +405,7 @@ class _Error(NamedTuple):
     rule: str
     relation: str
     kind: str  # one of CLASSES
-    place: str | None  # one of PLACES; None without a prediction
+    position: str | None  # one of PLACES; None without a prediction
     row: Row
     head: int
     dependent: int  # the token that counts by the rule
@@ -408,7 +420,11 @@ class _Error(NamedTuple):
         return ErrorExample(function=self.row["id"], lines=lines, head=head, dependent=dependent, chosen=chosen)
 
     def _span(self, token: int) -> list[int]:
-        code, start, end = self.row["code"], self.row["token_start"][token], self.row["token_end"][token]
+        code, start, end = (
+            self.row["code"],
+            self.row["token_start"][token],
+            self.row["token_end"][token],
+        )
         line_start = code.rfind("\n", 0, start) + 1
         line_end = code.find("\n", start)
         end = end if line_end < 0 else min(end, max(line_end, start))
