@@ -11,6 +11,7 @@ import numpy as np
 from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import load
 from probing.paper.inputs import Model
+from probing.report.dataset import labels_case
 from probing.report.document import Column, Table
 from probing.report.folder import MODELS
 from probing.report.kinds import COUNT, LINK, NAME, PERCENT, SHORT
@@ -32,7 +33,7 @@ class CaseOfPaper(NamedTuple):
 
 
 CASES = (
-    CaseOfPaper(1, "python", "children:parent->child"),
+    CaseOfPaper(1, "python", "Call:func->args"),
     CaseOfPaper(5, "python", "If:if->else", "17-2"),
     CaseOfPaper(5, "java", "If:if->else", "17-2"),
     CaseOfPaper(9, "python", "Call:func->args", "15-11"),
@@ -43,23 +44,17 @@ CASES = (
     CaseOfPaper(14, "python", "For:for->body", "18-4"),
     CaseOfPaper(15, "java", "For:for->body", "16-5"),
 )
-"""Figure 1 has no head: it shows relations over one piece of code."""
+"""Figure 1 has no head: it shows labels over one piece of code."""
 
 FILE = f"{MODELS}/cases.html"
 """The page of all cases, in the folder of the report."""
 
 
 class Case(NamedTuple):
-    """A case of a model. `elsewhere`: what the head finds, in percent, on all other functions, where it was chosen;
-    `right`: those of the `edges` here that it finds; `content`: of the page."""
+    """A case of a model: its `row` in the table, and its `content` on the page."""
 
-    published: CaseOfPaper
-    model: str
-    function: str
-    head: str
-    elsewhere: float
-    edges: int
-    right: int
+    figure: int
+    row: list[Any]
     content: dict[str, Any]
 
 
@@ -74,67 +69,41 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
     dataset, _ = load_functions(data, config, "test")
     encoder = load(model.given, device=device)
     for published in CASES:
-        name = published.relation
-        with_relation = ranks.relation == (ranks.relations.index(name) if name in ranks.relations else -1)
-        counts = np.bincount(ranks.function[short & with_relation])
-        chosen = ranks.function == counts.argmax() if len(counts) else short
-        elsewhere = with_relation & ~chosen
-        if published.config != config or not len(counts) or not elsewhere.any():
+        relation = published.relation
+        if published.config != config or relation not in ranks.relations:
             continue
-        hits = ranks.take(elsewhere).ranks[0] == 0  # (edges, layers, heads)
-        shares = hits.mean(axis=0)
-        layer, head = map(int, np.unravel_index(shares.argmax(), shares.shape))
-        here = ranks.take(with_relation & chosen).ranks[0, :, layer, head]
+        named = ranks.relation == ranks.relations.index(relation)
+        counts = np.bincount(ranks.function[named & short], minlength=1)
+        here = named & (ranks.function == counts.argmax())
+        if not counts.any() or here.sum() == named.sum():
+            continue
         function = shown(None, dataset[int(counts.argmax())]["id"], data, config, "test")
-        content = attention_case(encoder, function, config, name, head=(layer, head), most_bytes=BYTES // len(CASES))
-        content["name"] = f"Figure {published.figure}, {config}: {name}"
-        score = 100 * float(shares[layer, head])
-        right = int((here == 0).sum())
-        yield Case(
-            published,
-            model.name,
-            function.name,
-            f"{layer}-{head}",
-            score,
-            len(here),
-            right,
-            content,
-        )
+        row: list[Any] = [*published, model.name, "", None, int(here.sum()), None, function.name]
+        if published.head:
+            shares = (ranks.take(named & ~here).ranks[0] == 0).mean(axis=0)  # (layers, heads)
+            layer, head = map(int, np.unravel_index(shares.argmax(), shares.shape))
+            right = ranks.take(here).ranks[0, :, layer, head] == 0
+            row[5:7], row[8] = [f"{layer}-{head}", 100 * float(shares.max())], int(right.sum())
+            most_bytes = BYTES // len(CASES)
+            content = attention_case(encoder, function, config, relation, head=(layer, head), most_bytes=most_bytes)
+        else:
+            content = labels_case(function, [config], relation)
+        content["name"] = f"Figure {published.figure}, {config}: {relation}"
+        yield Case(published.figure, row, content)
 
 
 def table(cases: Sequence[Case]) -> Table:
     """The cases, with links to the page."""
-    rows: list[list[Any]] = []
-    for number, case in enumerate(cases):
-        link = ["open", f"{FILE}#{number}"]
-        heads = [case.published.head, case.head]
-        rows.append(
-            [
-                *case.published[:3],
-                case.model,
-                *heads,
-                case.elsewhere,
-                case.edges,
-                case.right,
-                case.function,
-                link,
-            ]
-        )
     columns = [
-        *(
-            Column("figure", COUNT),
-            Column("config", NAME),
-            Column("relation", NAME),
-            Column("model"),
-        ),
-        *Column.each(SHORT, "paper", "here", group="head"),
-        Column("found elsewhere", PERCENT),
-        *Column.each(COUNT, "edges", "found", group="this function"),
+        *(Column("figure", COUNT), Column("config", NAME), Column("relation", NAME)),
+        *(Column("head in the paper", SHORT), Column("model"), Column("head", SHORT)),
+        *(Column("found elsewhere", PERCENT), Column("edges", COUNT), Column("found", COUNT)),
         *(Column("function"), Column("page", LINK)),
     ]
+    rows = [[*case.row, ["open", f"{FILE}#{number}"]] for number, case in enumerate(cases)]
     notes = (
         "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
         "the column says, in percent. The function is the one with most edges of the relation among those of "
-        f"{TOKENS[0]} to {TOKENS[1]} tokens."
+        f"{TOKENS[0]} to {TOKENS[1]} tokens. Figure 1 has no head: it shows labels."
     )
     return Table("cases", "Single functions", columns, rows, notes)

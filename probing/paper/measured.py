@@ -18,7 +18,7 @@ from codesyntax_dataset.statistics import Statistics
 from codesyntax_metric.topk_uas import score
 from probing.evidence.baselines import ledger, only, pick, read_edges
 from probing.evidence.scores import MEAN
-from probing.instruments.attention.errors import KINDS, ErrorAnalysis
+from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, head_name
 from probing.paper.cases import Case
@@ -184,19 +184,17 @@ class Reproduction:
                     percent = 100 * errors / sum(classes.values())
                     yield ScoreRow(config, kind, analysis.settings.model, percent, "percent")
             for head, kinds in analysis.attended.items():
-                for kind in KINDS:
-                    percent = 100 * kinds.get(kind, 0) / sum(kinds.values())
+                total = max(1, sum(kinds.values()))
+                for kind, number in kinds.items():
+                    percent = 100 * number / total
                     yield ScoreRow(config, kind, f"{analysis.settings.model} {head}", percent, "attended")
 
     def has_data_of_the_paper(self, language: str) -> bool:
         """True if the data have as many functions as the paper's, and as many edges of each relation in Table 8."""
-        if (counted := self.counted.get(language)) is None:
+        counted, edges = self.counted.get(language), paper.edges(language)
+        if counted is None or counted.functions != paper.functions(language):
             return False
-        ours = {name: relation.edges for name, relation in counted.relations.items()}
-        return counted.functions == paper.functions(language) and paper.edges(language) in (
-            {},
-            ours,
-        )
+        return not edges or edges == {name: relation.edges for name, relation in counted.relations.items()}
 
     def differs(self, config: str) -> dict[str, str]:
         """Differences between the inputs of a config and the paper's: in a word, and in more words."""

@@ -59,16 +59,12 @@ class Exhibit(NamedTuple):
     means: bool = False
     keys: tuple[str, ...] = ("config", "group", "comparable")
     across: str = "measure"
-    filters: int = 0
     notes: str = ""
+    filters: int = 0
 
     @property
     def id(self) -> str:
         return self.name.lower().replace(" ", "-")
-
-    @property
-    def heading(self) -> str:
-        return f"{self.name}. {self.title}"
 
     @property
     def is_figure(self) -> bool:
@@ -89,7 +85,7 @@ def sections(reproduction: Reproduction) -> list[Section]:
     shown = []
     for exhibit in EXHIBITS:
         content = exhibit.draw(reproduction, exhibit)
-        section = Section(exhibit.id, exhibit.heading, content.parts)
+        section = Section(exhibit.id, f"{exhibit.name}. {exhibit.title}", content.parts)
         if content.rows is not None and exhibit.is_figure:
             section.drawn = [_numbers(exhibit, content.rows)]
         elif content.rows is not None:
@@ -178,33 +174,26 @@ def _table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
-    return pivot(
-        exhibit.id,
-        exhibit.title,
-        rows,
-        exhibit.keys,
-        exhibit.across,
-        exhibit.notes,
-        exhibit.filters,
-    )
+    return pivot(exhibit.id, exhibit.title, rows, *exhibit[8:])
 
 
 def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = None) -> Content:
     """Tables 6 and 9 to 12: models against the best offset, largest difference of CuBERT, or else the first, on top."""
-    rows = exhibit.select(reproduction)
     parts = []
-    for config in exhibit.configs:
-        differences = rows[(rows["config"] == config) & (rows["against"] == OFFSET)]
+    for _, rows in exhibit.select(reproduction).groupby("config", sort=False):
+        differences = rows[rows["against"] == OFFSET].sort_values("group")
         measured = differences.dropna(subset="value")
-        measured = differences if measured.empty else measured
         systems = list(measured["system"])
-        ranked = measured[measured["system"] == (CUBERT if CUBERT in systems else systems[0])]
-        ranked = ranked.sort_values(["value", "paper", "group"], ascending=[False, False, True])["group"]
-        order = list(dict.fromkeys([*ranked, *differences["group"]]))
+        first = CUBERT if CUBERT in systems or not systems else systems[0]
+        ranked = measured[measured["system"] == first]
+        ranked = ranked.sort_values("value", ascending=False, kind="stable")
+        unknown = differences[~differences["group"].isin(ranked["group"])].sort_values("paper", ascending=False)
+        order = list(dict.fromkeys([*ranked["group"], *unknown["group"]]))
         if ends is not None:
-            order = order[:ends] + order[ends : len(ranked)][-ends:]
-        shown = rows[(rows["config"] == config) & rows["group"].isin(order)]
-        parts.append(shown.loc[shown["group"].map(order.index).sort_values(kind="stable").index])
+            order = order[: len(ranked) or None]
+            order = order[:ends] + order[ends:][-ends:]
+        rows = rows[rows["group"].isin(order)]
+        parts.append(rows.loc[rows["group"].map(order.index).sort_values(kind="stable").index])
     shown = pandas.concat(parts)
     return Content([_pivoted(exhibit, shown)], shown)
 
@@ -233,9 +222,9 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 2: the best model and the best baseline of each language."""
     rows = exhibit.select(reproduction)
     is_baseline = rows["system"].isin(BASELINE_SYSTEMS)
-    panels: dict[str, list[Bars]] = {"value": [], "paper": []}
+    panels: dict[str, list[Bars]] = {}
     shown = []
-    for column, bars in panels.items():
+    for panel, column in (("here", "value"), ("paper", "paper")):
         for kind, of_kind, colour in (
             ("best model", ~is_baseline, COLOURS[0]),
             ("best baseline", is_baseline, FAINT),
@@ -244,12 +233,10 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
             best = known.loc[known.groupby("config")[column].idxmax()]
             shown.append(best)
             best = best.set_index("config").reindex(exhibit.configs)
-            scores = np.full((3, len(best)), np.nan)
-            scores[0] = best[column]
-            bars.append(Bars(kind, scores, colour, best["system"].fillna("").tolist()))
+            scores = np.array([best[column], *np.full((2, len(best)), np.nan)])
+            panels.setdefault(panel, []).append(Bars(kind, scores, colour, best["system"].fillna("").tolist()))
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    panels = {"here": panels["value"], "paper": panels["paper"]}
     return _figure(exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown))
 
 

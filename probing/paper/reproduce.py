@@ -132,7 +132,7 @@ class _Run:
                     model = asked.models[language][0]
                     wrong[config] = self._errors(model, data, ledgers[model.name])
                     drawn += cases.find(model, data, config, ledgers[model.name], self.device)
-        drawn.sort(key=lambda case: case.published.figure)
+        drawn.sort(key=lambda case: case.figure)
         files: dict[str, str | bytes] = {}
         if drawn:
             files[cases.FILE] = one_page("Single functions, as in the paper", [case.content for case in drawn]).html
