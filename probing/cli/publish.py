@@ -79,7 +79,7 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     """Reproduce the tables and figures of a study.
 
     \b
-    codesyntax   Tables 3 to 12, and Figures 2 to 8 and 16 to 19
+    codesyntax   Tables 3 to 12, and all figures
     syntaxeval   mask Python functions as the study did, and compare estimators
 
     Each table has the study's numbers and the differences beside ours. A cell without a source or model stays empty,

@@ -1,4 +1,4 @@
-"""The inputs of a reproduction: the source and the models of each language, and what running them will cost."""
+"""The inputs of a reproduction: the source and the models of each language, and how long running them will take."""
 
 from __future__ import annotations
 
@@ -73,43 +73,34 @@ class Inputs:
         """The languages that have any config."""
         return [language for language in CONFIGS if self.configs(language)]
 
-    def text(self) -> str:
-        """The runs, and their estimated time and disk, in words."""
+    def text(self, configs: Iterable[str] | None = None, copies: float = 1, copy_bytes: float = 0) -> str:
+        """The runs, and their estimated time and disk, in words.
+
+        `configs`: by default all; `copies`: how often a model reads each function, and what each time leaves on disk.
+        """
         lines, seconds, size = [], 0.0, 0.0
         for language in self.languages:
             models = self.models[language]
+            chosen = [config for config in self.configs(language) if configs is None or config in configs]
             named = ", ".join(model.name for model in models) or "baselines only"
-            lines.append(f"{', '.join(self.configs(language))} from {self.sources[language]}: {named}")
-            for config in self.configs(language):
-                functions = self.read[config].functions
-                seconds += functions * _SECONDS_A_FUNCTION + self._seconds(config, models)
-                size += functions * (_DATASET_BYTES + _LEDGER_BYTES * sum(model.heads for model in models))
-        lines += [f"{config}: left out, {why}" for config, why in self.missing.items()]
-        return "\n".join([*lines, estimate(seconds, size)])
-
-    def masking_text(self, config: str, copies: float, copy_bytes: int) -> str:
-        """As `text`, for masking runs on `config` with `copies` masked copies of each function."""
-        functions, models = self.read[config].functions, self.models[config]
-        named, passes = ", ".join(model.name for model in models), functions * copies
-        line = (
-            f"{config} from {self.sources[config]}: {named}; {functions:,} functions, about {passes:,.0f} masked copies"
+            weights = sum(model.weights for model in models) / _WEIGHTS
+            heads = sum(model.heads for model in models)
+            for config in chosen:
+                functions, subtokens = self.read[config]
+                seconds += functions * _SECONDS_A_FUNCTION * (1 + len(models) * copies)
+                seconds += subtokens * _SECONDS_A_SUBTOKEN * weights * copies
+                size += functions * (_DATASET_BYTES + _LEDGER_BYTES * heads + copies * copy_bytes * len(models))
+            number = max((self.read[config].functions for config in chosen), default=0)
+            if chosen:
+                lines.append(f"{', '.join(chosen)} from {self.sources[language]}: {named}; {number:,} functions")
+        lines += [f"{config}: left out, {why}" for config, why in self.missing.items() if configs is None]
+        hours = seconds / 3600
+        duration = f"{max(2, round(60 * hours))} minutes" if hours < 1.5 else f"{round(hours)} hours"
+        lines.append(
+            f"estimated: {duration} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as much in the "
+            "cache of runs. What an earlier run has finished is not done again"
         )
-        size = passes * copy_bytes * len(models) + functions * _DATASET_BYTES
-        return f"{line}\n{estimate(copies * self._seconds(config, models), size)}"
-
-    def _seconds(self, config: str, models: Sequence[Model]) -> float:
-        """The time in which each of some models reads the functions of a config once."""
-        functions, subtokens = self.read[config]
-        weights = sum(model.weights for model in models) / _WEIGHTS
-        return functions * _SECONDS_A_FUNCTION * len(models) + subtokens * _SECONDS_A_SUBTOKEN * weights
-
-
-def estimate(seconds: float, size: float) -> str:
-    """Time and disk (bytes) in words."""
-    return (
-        f"estimated: {_duration(seconds)} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as much in "
-        "the cache of runs. What an earlier run has finished is not done again"
-    )
+        return "\n".join(lines)
 
 
 def read(
@@ -129,65 +120,70 @@ def read(
     no config can be read; ModelError for a model that cannot be found.
     """
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
-    given = _by_language(sources, languages)
-    for language, several in given.items():
+    source_of: dict[str, str] = {}
+    for language, several in _by_language(sources, languages).items():
         if len(several) > 1:
             raise CodeSyntaxError(f"{language} has {len(several)} sources, {' and '.join(several)}: give one")
-    found: dict[str, Read] = {}
+        (source_of[language],) = several
+    contents: dict[str, Read] = {}
     missing: dict[str, str] = {}
     for language, configs in CONFIGS.items():
         for config in configs:
-            if language not in given:
+            if language not in source_of:
                 missing[config] = f"no source of {LANGUAGES[language].title} was given"
                 continue
             try:
-                functions = corpus.read(given[language][0], config, Skips(), excluded if language in CODE else ())
+                functions = corpus.read(source_of[language], config, Skips(), excluded if language in CODE else ())
                 lengths = [len(function.code) / _CHARACTERS for function in functions if function.partition == "test"]
             except SourceError as error:
-                missing[config] = _reason(error, given[language][0])
+                missing[config] = _reason(error, source_of[language])
             else:
                 lengths = lengths[:limit]
-                found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
+                contents[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
     for source in sources:
-        of_source = list(_by_language([source], languages))
-        if not any(config in found for language in of_source for config in CONFIGS[language]):
+        of_source = [config for language in _by_language([source], languages) for config in CONFIGS[language]]
+        if not contents.keys() & set(of_source):
             raise SourceError(missing[of_source[0]])
     by_language = _by_language(models, tuple(CONFIGS))
-    located = {place: _model(place) for place in dict.fromkeys(chain(*by_language.values()))}
-    chosen = {
-        language: _distinct(
-            located[place]
-            for place in by_language.get(language, [])
-            if located[place].reads in (None, language) or f"{language}={place}" in models
-        )
-        for language in CONFIGS
-    }
-    return Inputs({language: source for language, (source,) in given.items()}, chosen, found, missing, limit)
+    located = {location: _model(location) for location in dict.fromkeys(chain(*by_language.values()))}
+    chosen: dict[str, list[Model]] = {}
+    for language in CONFIGS:
+        asked = [located[location] for location in by_language.get(language, [])]
+        reading = [model for model in asked if model.reads in (None, language) or f"{language}={model.given}" in models]
+        chosen[language] = _distinct(reading)
+    return Inputs(source_of, chosen, contents, missing, limit)
 
 
-def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
+def _by_language(given_values: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
     """Language -> what was given for it: `LANGUAGE=VALUE`, or only `VALUE` for each language of `unnamed`."""
     values: dict[str, list[str]] = {}
-    for text in given:
+    for text in given_values:
         name, _, value = text.partition("=")
-        for language, one in [(name, value)] if name in CONFIGS else [(language, text) for language in unnamed]:
-            if one not in values.setdefault(language, []):
-                values[language].append(one)
+        languages, value = ([name], value) if name in CONFIGS else (unnamed, text)
+        for language in languages:
+            if value not in values.setdefault(language, []):
+                values[language].append(value)
     return values
 
 
 def _reason(error: SourceError, source: str) -> str:
     """An error, with its source named as on pages."""
-    before, found, behind = str(error).partition(source)
-    return f"{shown(source)}{behind}" if found and not before else str(error)
+    text = str(error)
+    return shown(source) + text.removeprefix(source) if text.startswith(source) else text
 
 
-def _model(place: str) -> Model:
-    with loading(place):
-        model = described(place, None)
+def _model(location: str) -> Model:
+    with loading(location):
+        model = described(location, None)
         text = model.config.get_text_config()
         layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
-    return Model(place, model.name, getattr(model.tokenizer, "language", None), layers * hidden**2, layers * heads)
+    return Model(
+        location,
+        model.name,
+        getattr(model.tokenizer, "language", None),
+        layers * hidden**2,
+        layers * heads,
+    )
 
 
 def _distinct(models: Iterable[Model]) -> list[Model]:
@@ -199,7 +195,3 @@ def _distinct(models: Iterable[Model]) -> list[Model]:
                 f"{same.given} and {model.given} are both named {model.name}: rename one of the folders"
             )
     return list(by_name.values())
-
-
-def _duration(seconds: float) -> str:
-    return f"{max(2, round(seconds / 60))} minutes" if seconds < 5400 else f"{round(seconds / 3600)} hours"

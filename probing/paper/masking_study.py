@@ -8,9 +8,9 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,15 +26,16 @@ from codesyntax_dataset.sources.codesearchnet import FIELDS
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
-from probing.paper.cells import Compared, compared
 from probing.paper.inputs import Inputs
+from probing.paper.joined import Frame, ScoreRow, join, pivot
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
-from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
-from probing.report.kinds import CODE, COUNT, EFFECT, NAME, ROUNDED, SIGNED, SIMILARITY
+from probing.report.figures import COLOURS, FAINT, ArmPercentiles
+from probing.report.kinds import CODE, COUNT, NAME
+from probing.report.scored import dots
 from probing.runs.data import read_functions
 from probing.stats.hits import Hits
-from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
+from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 CONFIG = syntaxeval.CONFIG
 
@@ -44,10 +45,15 @@ FUNCTIONS = 7501
 LENGTH = 509
 """The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's models."""
 
-SETTINGS: dict[str, Any] = {"config": CONFIG, "split": "test", "protocol": PUBLISHED, "max_length": LENGTH}
+SETTINGS: dict[str, Any] = {
+    "config": CONFIG,
+    "split": "test",
+    "protocol": PUBLISHED,
+    "max_length": LENGTH,
+}
 """Of the masking runs; the others are the defaults of `mask`."""
 
-COPIES = 118, 52
+COPIES = {"copies": 118, "copy_bytes": 52}
 """Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
@@ -62,21 +68,6 @@ SHOWN = "jaccard"
 """The similarity of the figures."""
 
 _PERCENTILES = np.arange(0, 101, 5)
-
-
-class Cell(NamedTuple):
-    """One node type by one similarity. `arms`: T1 and T0 of its functions (2, F), in the order of the data.
-
-    `study`: the effect by the study's own estimator, None for a single function; `ours`: the paired one.
-    """
-
-    arms: np.ndarray
-    study: float | None
-    ours: Estimate
-
-    @property
-    def functions(self) -> int:
-        return self.arms.shape[1]
 
 
 class StudyFunctions(NamedTuple):
@@ -96,31 +87,96 @@ class Study:
     results: dict[str, MaskResult]
 
     @cached_property
-    def cells(self) -> dict[str, dict[str, dict[str, Cell]]]:
-        """Name -> similarity -> node type -> cell."""
-        cells = {}
+    def arms(self) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+        """Model, by the study's name or its own, and similarity -> node type -> T1 and T0 of its functions (2, F)."""
+        return {
+            (system, similarity): {kind: _arms(of_model, kind) for kind in of_model.groups}
+            for (system, similarity), of_model in self._hits.items()
+        }
+
+    @cached_property
+    def _hits(self) -> dict[tuple[str, str], Hits]:
+        measured = {}
         for name, result in self.results.items():
-            measured = hits(result)
-            cells[name] = {similarity: _cells(measured[similarity]) for similarity in SIMILARITIES}
-        return cells
+            by_similarity = hits(result)
+            for similarity in SIMILARITIES:
+                measured[published_name(name) or name, similarity] = by_similarity[similarity]
+        return measured
 
-    @property
-    def names(self) -> list[str]:
-        """The study's models, then ours that it does not have."""
-        return [*syntaxeval.MODELS, *(name for name in self.results if published_name(name) is None)]
+    @cached_property
+    def frame(self) -> Frame:
+        """All numbers beside the study's."""
+        return join(self._rows(), printed(), self.standing)
 
-    def given(self, name: str) -> str | None:
-        """The name in results of one of `names`; None if it was not given."""
-        return next((model for model in self.results if name in (model, published_name(model))), None)
+    def _rows(self) -> Iterator[ScoreRow]:
+        for (system, similarity), by_type in self.arms.items():
+            (effects,) = corrected([self._hits[system, similarity].by_group(T1, T0)])
+            row = partial(ScoreRow, CONFIG, system=system, rule=similarity)
+            pooled = np.concatenate(list(by_type.values()), axis=1)
+            for kind, arms in {ALL: pooled, **by_type}.items():
+                for arm, values in zip(ARMS, arms):
+                    yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
+                    yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
+            for kind, paired in self._hits[system, similarity].each(effects).items():
+                arms = by_type[kind]
+                yield row(kind, value=arms.shape[1], measure="functions")
+                yield row(kind, value=tested(paired), measure=PAIRED)
+                if arms.shape[1] > 1:
+                    differences = arms[0] - arms[1]
+                    yield row(kind, value=published(*arms), measure=ESTIMATOR)
+                    yield row(kind, value=float(differences[1]), measure="of the second function")
+                    yield from _placebo(row, kind, differences)
 
-    def standing(self, name: str) -> str:
+    def standing(self, config: str, system: str) -> str:
         """Why a model's numbers do not compare with the study's: at least its parser, which is of 2022."""
-        if name not in syntaxeval.MODELS:
+        if system not in syntaxeval.MODELS:
             return "not in the study"
-        if self.given(name) is None:
+        if not any(published_name(name) == system for name in self.results):
             return "empty: no such model"
         other = [] if self.prepared.read == FUNCTIONS else ["other data"]
         return f"no: {', '.join(['other parser', *other])}"
+
+
+ALL = "all"
+"""The group of all functions and node types."""
+
+ESTIMATOR, PAIRED = "study's estimator", "T1 − T0, paired"
+"""Measures: the effect as the study computed it, and the mean difference over functions."""
+
+
+def printed() -> Iterator[ScoreRow]:
+    """The numbers of the study's Table 2."""
+    for similarity in SIMILARITIES:
+        row = partial(ScoreRow, CONFIG, rule=similarity)
+        for system, performance in syntaxeval.performance(similarity).items():
+            for arm, (mean, deviation) in zip(ARMS, performance):
+                yield row(ALL, system, mean, f"{arm} mean", digits=2)
+                yield row(ALL, system, deviation, f"{arm} deviation", digits=2)
+        for kind, effects in syntaxeval.effects(similarity).items():
+            for system, effect in effects.items():
+                yield row(kind, system, effect, ESTIMATOR, digits=3)
+
+
+def _arms(measured: Hits, kind: str) -> np.ndarray:
+    return np.concatenate([measured.of_cluster(kind, arm) for arm in ARMS])
+
+
+def _deviation(values: np.ndarray) -> float | None:
+    return float(values.std(ddof=1)) if len(values) > 1 else None
+
+
+EXCHANGES = 100
+"""Of the placebo, as in the study."""
+
+
+def _placebo(row: Callable[..., ScoreRow], kind: str, differences: np.ndarray) -> Iterator[ScoreRow]:
+    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no effect."""
+    signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, len(differences)))
+    exchanged = signs * differences
+    by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in exchanged])
+    for name, effects in ((ESTIMATOR, by_study), (PAIRED, exchanged.mean(axis=1))):
+        yield row(kind, value=float(effects.mean()), measure=f"placebo, {name}: mean")
+        yield row(kind, value=_deviation(effects), measure=f"placebo, {name}: deviation")
 
 
 def published_name(model: str) -> str | None:
@@ -144,7 +200,10 @@ def text(code: str) -> str:
 
 
 def prepare(
-    asked: Inputs, output: Path, data: Path, exclude_repositories: str | os.PathLike[str] | None = None
+    asked: Inputs,
+    output: Path,
+    data: Path,
+    exclude_repositories: str | os.PathLike[str] | None = None,
 ) -> StudyFunctions:
     """Write the functions as the study read them into `output`, and build their dataset in the folder `data`."""
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
@@ -176,7 +235,15 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
-        fields = (code, function.repo, function.path, function.func_name, function.url, CONFIG, "test")
+        fields = (
+            code,
+            function.repo,
+            function.path,
+            function.func_name,
+            function.url,
+            CONFIG,
+            "test",
+        )
         rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:  # the same bytes at any time
@@ -185,43 +252,65 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
     return len(rows)
 
 
-def _cells(measured: Hits) -> dict[str, Cell]:
-    """Node type -> its cell; types whose trees could never be compared have none."""
-    (effects,) = corrected([measured.by_group(T1, T0)])
-    cells = {}
-    for name, ours in measured.each(effects).items():
-        t1, t0 = arms = np.concatenate([measured.of_cluster(name, arm) for arm in ARMS])
-        cells[name] = Cell(arms, published(t1, t0) if len(t1) > 1 else None, ours)
-    return cells
-
-
 # ------------------------------------------------------------------------------------------------------------- the page
 
 
-def sections(made: Study) -> list[Section]:
-    performance, effects = _performance(made), _effects(made)
+def sections(study: Study) -> list[Section]:
+    by_type = study.frame[study.frame["group"] != ALL]
+    measure = by_type["measure"]
+    keys = ("rule", "system", "group")
+    performance = pivot(
+        "performance",
+        "Similarities by model",
+        study.frame[study.frame["group"] == ALL],
+        ("system", "rule", "comparable"),
+        "measure",
+        "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study.",
+    )
+    similarities = by_type[measure.str.contains("^T[01] (?:mean|deviation)$")]
+    types = pivot("types", "Similarities by node type", similarities, keys, "measure", filters=1)
+    estimates = by_type[measure.isin(["functions", ESTIMATOR, "of the second function", PAIRED])]
+    notes = (
+        "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
+        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
+    )
+    title = "Effects of masking a node type, by two estimators on the same rows"
+    effects = pivot("effects", title, estimates, (*keys, "comparable"), "measure", notes, filters=1)
+    notes = (
+        f"Over {EXCHANGES} exchanges. No effect is left, so a mean is to be near 0, and the deviation says how far an "
+        "estimate is from it by chance. The study's placebo kept its propensity scores and could not show this."
+    )
+    exchanged = by_type[measure.str.startswith("placebo")]
+    placebo = pivot("placebo", "Effects of nothing", exchanged, keys, "measure", notes, filters=1)
     return [
-        _summary(made, [*performance[1], *effects[1]]),
-        Section("similarities", "Figure 2 and Table 2. Similarities", [performance[0], *_boxes(made), _types(made)]),
-        Section("effects", "Figure 3 and Table 2. Causal effects", [*_effects_figure(made), effects[0]]),
-        Section("estimators", "Why the study's estimate is an artefact", [_ARTEFACT, _estimators(made)]),
-        Section("placebo", "Placebo: arms exchanged at random", [_placebo(made)]),
-        _provenance(made),
+        _summary(study),
+        Section(
+            "similarities",
+            "Figure 2 and Table 2. Similarities",
+            [performance, *_boxes(study), types],
+        ),
+        Section(
+            "effects",
+            "Figure 3 and Table 2. Causal effects",
+            [*_effects_figure(study), _ARTEFACT, effects],
+        ),
+        Section("placebo", "Placebo: arms exchanged at random", [placebo]),
+        _provenance(study),
     ]
 
 
-def _summary(made: Study, cells: list[Compared]) -> Section:
-    filled = sum(cell.here is not None for cell in cells)
-    read, labelled = made.prepared
+def _summary(study: Study) -> Section:
+    numbers = study.frame.dropna(subset="paper")
+    read, labelled = study.prepared
     return Section(
         "summary",
-        "What was made, and what compares",
+        "What was study, and what compares",
         [
-            f"{filled} of the {len(cells)} numbers of {syntaxeval.SOURCE} have one of ours beside them. None compares "
-            "exactly: the study parsed with the Python grammar of June 2022, and today's gives other trees. For a "
-            "small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) on average. A row "
-            f"says what else differs. The study analysed {FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(made.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
+            f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
+            "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
+            "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
+            f"on average. A row says what else differs. The study analysed {FUNCTIONS:,} functions.",
+            f"Source: {sources.shown(study.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
@@ -229,126 +318,26 @@ def _summary(made: Study, cells: list[Compared]) -> Section:
     )
 
 
-def _performance(made: Study) -> tuple[Table, list[Compared]]:
-    """Mean and standard deviation over all pairs of a function and a node type."""
-    rows = []
-    for name in made.names:
-        standing, given = made.standing(name), made.given(name)
-        for similarity in SIMILARITIES:
-            here = _pooled(made.cells[given][similarity]) if given else [(None, None)] * len(ARMS)
-            theirs = syntaxeval.performance(similarity).get(name) or [(None, None)] * len(ARMS)
-            numbers = zip(chain(*here), chain(*theirs))
-            row = [Compared(ours, published, standing, 2) for ours, published in numbers]
-            rows.append([name, _title(similarity), standing, *row])
-    columns = [Column("model", NAME), Column("similarity"), Column("comparable")]
-    for arm in ARMS:
-        for what in ("mean", "deviation"):
-            columns += Compared.columns(f"{arm} {what}", ROUNDED, SIGNED, "study")
-    notes = "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study."
-    return compared("performance", "Similarities by model", columns, rows, notes)
-
-
-def _pooled(by_type: dict[str, Cell]) -> list[tuple[float, float]]:
-    pooled = np.concatenate([cell.arms for cell in by_type.values()], axis=1)
-    return [(float(values.mean()), _deviation(values)) for values in pooled]
-
-
-def _deviation(values: np.ndarray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-
-
-def _types(made: Study) -> Table:
-    rows = []
-    for labels, cell in _labelled(made):
-        means, deviations = cell.arms.mean(axis=1).tolist(), map(_deviation, cell.arms)
-        rows.append([*labels, cell.functions, *chain(*zip(means, deviations))])
-    columns = [*_LABELS, Column("functions", COUNT)]
-    columns += [Column(what, SIMILARITY, arm) for arm in ARMS for what in ("mean", "deviation")]
-    return Table("types", "Similarities by node type", columns, rows, filters=1)
-
-
-def _effects(made: Study) -> tuple[Table, list[Compared]]:
-    rows = []
-    for similarity in SIMILARITIES:
-        theirs = syntaxeval.effects(similarity)
-        for name in made.names:
-            standing, given = made.standing(name), made.given(name)
-            here = made.cells[given][similarity] if given else {}
-            for kind in sorted({*here, *(theirs if name in syntaxeval.MODELS else ())}):
-                cell = here.get(kind)
-                numbers = Compared(cell and cell.study, theirs.get(kind, {}).get(name), standing, 3)
-                ours = cell and tested(cell.ours)
-                rows.append([_title(similarity), name, kind, standing, numbers, ours])
-    columns = [*_LABELS, Column("comparable"), *Compared.columns("study's estimator", SIGNED, SIGNED, "study")]
-    columns.append(Column("T1 − T0", EFFECT, "paired, ours"))
-    notes = (
-        "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
-    )
-    return compared("effects", "Effects of masking a node type", columns, rows, notes, filters=1)
-
-
 _ARTEFACT = (
-    "The study matches treated rows (T1) with control rows (T0) by propensity. But every function is in both arms with "
-    "the same confounders, so all propensities are exactly a half, all distances tie, and the search for the nearest "
-    "neighbour returns the second function for every row. What is left is half the mean difference plus half the "
-    "difference of the second function, whichever it is: another order of the data gives another effect. Pairing gives "
-    "the difference of means, in any order, and needs no confounders."
+    "Why the study's estimate is an artefact: it matches treated rows (T1) with control rows (T0) by propensity. But "
+    "every function is in both arms with the same confounders, so all propensities are exactly a half, all "
+    "distances tie, and the search for the nearest neighbour returns the second function for every row. What is left "
+    "is half the mean difference plus half the difference of the second function, whichever it is: another order of "
+    "the data gives another effect. Pairing gives the difference of means, in any order, and needs no confounders."
 )
 
 
-def _estimators(made: Study) -> Table:
-    rows = []
-    for labels, cell in _labelled(made):
-        second = float(cell.arms[0, 1] - cell.arms[1, 1]) if cell.functions > 1 else None
-        rows.append([*labels, cell.functions, cell.study, second, cell.ours.value])
-    columns = [
-        *(*_LABELS, Column("functions", COUNT)),
-        *Column.each(SIGNED, "effect", "of the second function", group="study's estimator"),
-        Column("paired", SIGNED, "T1 − T0"),
-    ]
-    return Table("estimators", "Two estimators on the same rows", columns, rows, filters=1)
-
-
-EXCHANGES = 100
-"""Of the placebo, as in the study."""
-
-
-def _placebo(made: Study) -> Table:
-    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no effect."""
-    rows = []
-    for labels, cell in _labelled(made):
-        if cell.functions > 1:
-            signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, cell.functions))
-            differences = signs * (cell.arms[0] - cell.arms[1])
-            by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in differences])
-            paired = differences.mean(axis=1)
-            numbers = (by_study.mean(), by_study.std(ddof=1), paired.mean(), paired.std(ddof=1))
-            rows.append([*labels, cell.functions, *map(float, numbers)])
-    columns = [*_LABELS, Column("functions", COUNT)]
-    for group in ("study's estimator", "paired"):
-        columns += Column.each(SIGNED, "mean", "deviation", group=group)
-    notes = (
-        f"Over {EXCHANGES} exchanges. No effect is left, so a mean is to be near 0, and the deviation says how far an "
-        "estimate is from it by chance. The study's placebo kept its propensity scores and could not show this."
-    )
-    return Table("placebo", "Effects of nothing", columns, rows, notes, filters=1)
-
-
-def _boxes(made: Study) -> list[Figure]:
-    kinds = _kinds(made)
-    if not kinds:
-        return []
+def _boxes(study: Study) -> list[Figure]:
+    kinds = _kinds(study)
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
-        by_type = cells[SHOWN]
-        panels[name] = [_percentiles(by_type[kind].arms, colour) if kind in by_type else None for kind in kinds]
+    for (system, by_type), colour in zip(_shown(study).items(), cycle(COLOURS)):
+        panels[system] = [_percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
         "third quartile with the median, lines to the 5th and 95th percentile."
     )
     alt = f"Box plots of {', '.join(kinds)}; means and deviations are in the table."
-    return [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
+    return [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))] if kinds else []
 
 
 def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
@@ -356,66 +345,59 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
     return ArmPercentiles(t1, t0, colour)
 
 
-def _effects_figure(made: Study) -> list[Figure]:
-    kinds = _kinds(made)
+def _effects_figure(study: Study) -> list[Figure]:
+    """The study's Figure 3: ours, the same rows by the study's estimator, and the study's numbers."""
+    kinds = _kinds(study)
+    rows = study.frame[study.frame["rule"] == SHOWN]
     series = []
-    for (name, cells), colour in zip(made.cells.items(), cycle(COLOURS)):
-        by_type = cells[SHOWN]
-        ours = [by_type[kind].ours if kind in by_type else None for kind in kinds]
-        filled = [effect is not None and effect.significant for effect in ours]
-        study = [by_type[kind].study if kind in by_type else None for kind in kinds]
-        series += [
-            Dots(f"{name}, paired", figures.stacked(ours), colour, filled),
-            Dots(f"{name}, study's estimator", _points(study), FAINT, [False] * len(kinds)),
-        ]
-    published = syntaxeval.effects(SHOWN)
-    for number, name in enumerate(syntaxeval.MODELS):
-        points = _points([published.get(kind, {}).get(name) for kind in kinds])
-        series.append(Dots(f"{name}, published", points, COLOURS[-1 - number], [True] * len(kinds)))
+    for number, (system, of_system) in enumerate(rows.groupby("system", sort=False)):
+        for name, measure, column, filled, colour in (
+            ("paired", PAIRED, "value", False, COLOURS[number % len(COLOURS)]),
+            ("study's estimator", ESTIMATOR, "value", False, FAINT),
+            ("published", ESTIMATOR, "paper", True, COLOURS[-1 - number % len(COLOURS)]),
+        ):
+            of_measure = of_system[of_system["measure"] == measure].set_index("group")
+            cells = [_point(cell, filled) for cell in of_measure[column].reindex(kinds)]
+            if any(cells):
+                series.append(dots(f"{system}, {name}", cells, colour))
     title = (
         "Effect of masking a node type on the Jaccard similarity: ours with 95 % intervals (filled: corrected p below "
         "0.05), the same rows by the study's estimator, and the study's numbers."
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
     label = "T1 − T0, Jaccard similarity"
-    return [Figure("effects", title, alt, "effects", lambda: figures.effects(kinds, series, label))] if kinds else []
+    draw = partial(figures.effects, kinds, series, label)
+    return [Figure("effects", title, alt, "effects", draw)] if kinds else []
 
 
-def _points(values: list[float | None]) -> np.ndarray:
-    """Effects without intervals, (3, rows)."""
-    estimates = np.array(values, float)
-    return np.stack([estimates, estimates, estimates])
+def _point(cell: Any, filled: bool) -> list[float] | None:
+    """A difference with its interval and p as it is; a number alone without an interval, filled or not."""
+    if isinstance(cell, list):
+        return cell
+    return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
 
 
-def _kinds(made: Study) -> list[str]:
-    return sorted({kind for by_similarity in made.cells.values() for kind in by_similarity[SHOWN]})
+def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
+    """System -> node type -> arms, by the similarity of the figures."""
+    return {system: by_type for (system, similarity), by_type in study.arms.items() if similarity == SHOWN}
 
 
-_LABELS = (Column("similarity"), Column("model", NAME), Column("node type", NAME))
+def _kinds(study: Study) -> list[str]:
+    return sorted(set(chain.from_iterable(_shown(study).values())))
 
 
-def _labelled(made: Study) -> Iterator[tuple[list[str], Cell]]:
-    """Similarity, model and node type of every cell, and the cell."""
-    for similarity in SIMILARITIES:
-        for name, by_similarity in made.cells.items():
-            for kind, cell in sorted(by_similarity[similarity].items()):
-                yield [_title(similarity), name, kind], cell
-
-
-def _title(similarity: str) -> str:
-    return similarity.replace("_", "-").title()
-
-
-def _provenance(made: Study) -> Section:
+def _provenance(study: Study) -> Section:
     rows: list[list[Any]] = []
-    for name, result in made.results.items():
+    for name, result in study.results.items():
         skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
     columns = [
-        *(Column("model", NAME), Column("masked", COUNT, "functions"), Column("too long", COUNT, "functions")),
-        *(Column("pairs without a mask", COUNT), Column("copies", COUNT), Column("signature", CODE)),
+        *(Column("model", NAME), *Column.each(COUNT, "masked", "too long", group="functions")),
+        *(*Column.each(COUNT, "pairs without a mask", "copies"), Column("signature", CODE)),
     ]
     notes = "Pairs without a mask: a function and a node type that it does not have, or that no sub-token is in."
     return Section(
-        "provenance", "Results and signatures", [Table("results", "The results of this page", columns, rows, notes)]
+        "provenance",
+        "Results and signatures",
+        [Table("results", "The results of this page", columns, rows, notes)],
     )

@@ -22,15 +22,20 @@ from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.probe import probe
 from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskResult
-from probing.paper import inputs, masking_study, page
-from probing.paper.cells import HeadExample, Made, Measured, measure
+from probing.paper import cases, inputs, masking_study, page
+from probing.paper.cases import Case
 from probing.paper.inputs import CODE, CONFIGS
+from probing.paper.measured import Measured, Reproduction, measure
 from probing.report import dataset, folder
 from probing.report.document import Section
+from probing.report.pages import page as one_page
 from probing.runs.experiment import CONTINUES, only_one
 from probing.runs.saved import result_path
 
 T = TypeVar("T")
+
+_Contents = tuple[str, list[Section], dict[str, str | bytes]]
+"""The title and the sections of a page, and further files of its folder."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +66,10 @@ def reproduce(
 ) -> Path:
     """Make the tables and figures of a study again, with its numbers and the differences; return the path of the page.
 
-    `study`: `codesyntax`, Tables 3 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022): builds the configs of
-    `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal effects of
-    Velasco et al. (2024): masks Python functions by the protocol `published`, and sets our estimates beside
-    those of the study's estimator.
+    `study`: `codesyntax`, Tables 3 to 12 and all figures of Shen et al. (2022): builds the configs of `sources`, probes
+    `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal effects of Velasco et al.
+    (2024): masks Python functions by the protocol `published`, and sets our estimates beside those of the study's
+    estimator.
 
     `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is for one language.
     `exclude_repositories` is as in `build`, for code. `limit` uses only the first functions of each config; the default
@@ -88,11 +93,11 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(asked.text() if study == CODESYNTAX else asked.masking_text(masking_study.CONFIG, *masking_study.COPIES))
+    tell(asked.text() if study == CODESYNTAX else asked.text([masking_study.CONFIG], **masking_study.COPIES))
     with _alone_in(output):
-        title, sections = make()
+        title, sections, files = make()
         tell("writing the page")
-        return folder.save(folder.Report(command, "ledgers", title, sections), output / REPORT)
+        return folder.save(folder.Report(command, "ledgers", title, sections, files=files), output / REPORT)
 
 
 @dataclass(frozen=True)
@@ -105,13 +110,13 @@ class _Run:
     device: str | None
     tell: Callable[[str], object]
 
-    def codesyntax(self) -> tuple[str, list[Section]]:
-        """The title and the sections of the page."""
+    def codesyntax(self) -> _Contents:
+        """The title, the sections and the further files of the page."""
         asked = self.asked
         measured: dict[str, Measured] = {}
         counted: dict[str, Statistics] = {}
-        examples: dict[str, HeadExample] = {}
         wrong: dict[str, ErrorAnalysis] = {}
+        drawn: list[Case] = []
         for language in asked.languages:
             configs = asked.configs(language)
             data = self.output / language / DATASET
@@ -123,12 +128,19 @@ class _Run:
             for config in configs:
                 ledgers = self._probed(language, config, data)
                 measured[config] = measure(data, config, ledgers, asked.limit)
-                probed = asked.models[language]
-                if config in CODE and probed:
-                    wrong[config] = self._errors(probed[0], data, ledgers[probed[0].name])
-                    drawn = page.example(probed[0], data, measured[config], ledgers[probed[0].name], self.device)
-                    examples |= {config: drawn} if drawn else {}
-        return page.TITLE, page.sections(Made(asked, measured, counted, examples, wrong))
+                if config in CODE and asked.models[language]:
+                    model = asked.models[language][0]
+                    wrong[config] = self._errors(model, data, ledgers[model.name])
+                    drawn += cases.find(model, data, config, ledgers[model.name], self.device)
+        drawn.sort(key=lambda case: case.figure)
+        files: dict[str, str | bytes] = {}
+        if drawn:
+            files[cases.FILE] = one_page("Single functions, as in the paper", [case.content for case in drawn]).html
+        return (
+            page.TITLE,
+            page.sections(Reproduction(asked, measured, counted, wrong, drawn)),
+            files,
+        )
 
     def _probed(self, language: str, config: str, data: Path) -> dict[str, Path]:
         """The names of models and the ledgers of their results on a config."""
@@ -136,20 +148,27 @@ class _Run:
         for model in self.asked.models.get(language, []):
             self.tell(f"probing {model.name} on {config}")
             result = probe(
-                model.given, data, config, "test", limit=self.asked.limit, device=self.device, output=results
+                model.given,
+                data,
+                config,
+                "test",
+                limit=self.asked.limit,
+                device=self.device,
+                output=results,
             )
             ledgers[model.name] = _whole(result).paths(results)[1]
         return ledgers
 
     def _errors(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
-        """The wrong first choices of a model, analysed once."""
+        """The wrong first choices of a model, analysed once: again if earlier without what heads attend to."""
         result = result_path(ledger)
-        if not errors.errors_path(result).exists():
+        path = errors.errors_path(result)
+        if not path.exists() or not errors.load(path).attended:
             self.tell(f"analysing the errors of {model.name}")
             errors.save(errors.analyse(result, model=model.given, data=data, device=self.device), result)
-        return errors.load(errors.errors_path(result))
+        return errors.load(path)
 
-    def syntaxeval(self) -> tuple[str, list[Section]]:
+    def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
         data, results = self.output / masking_study.CONFIG / DATASET, self.output / RESULTS
         self.tell("reading the functions")
@@ -159,7 +178,11 @@ class _Run:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
             masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
-        return masking_study.TITLE, masking_study.sections(masking_study.Study(self.asked, prepared, masked))
+        return (
+            masking_study.TITLE,
+            masking_study.sections(masking_study.Study(self.asked, prepared, masked)),
+            {},
+        )
 
 
 def _whole(result: T | None) -> T:

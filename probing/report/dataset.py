@@ -65,22 +65,30 @@ def show_labels(
         raise ArgumentError(f"configs are {', '.join(names) or 'none'}, expected one, or two of one language")
     if len(names) == 2:
         compare.two_of_one_language(names)
-    function = shown(code, id, data, names[0], split)
+    return page("Labels", [labels_case(shown(code, id, data, names[0], split), names, relation)])
+
+
+def labels_case(function: Shown, configs: Sequence[str], relation: str | None = None) -> dict[str, Any]:
+    """The labels of a function in one config, or in two, as a case of a page; `relation`: the one to open with."""
     texts = [function.code[start:end] for start, end in zip(function.start.tolist(), function.end.tolist())]
     tokens = [Token(*token) for token in zip(texts, function.start.tolist(), function.end.tolist())]
     labels = [Annotation(tokens, function.edges)]
-    labels += [annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]]
+    labels += [annotate(function.code, language_of(name).name, variant_of(name).name) for name in configs[1:]]
     relations = relations_of(function.name, [edge for one in labels for edge in one.edges], relation)
     edges = _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
-    content = {
-        "configs": [_config(function, name, one) for name, one in zip(names, labels)],
+    return {
+        "kind": "labels",
+        "title": f"Labels of {function.name}",
+        "heading": f"Labels of {function.name}",
+        "about": f"({' and '.join(configs)})",
+        "signs": list(_KINDS.items()),
+        "configs": [_config(function, name, one) for name, one in zip(configs, labels)],
         "relations": relations,
         "edges": edges,
         "opened": relation or by_interest[0],
     }
-    return page("Labels", "labels.html.jinja", function=function.name, configs=names, kinds=_KINDS, page=content)
 
 
 _KINDS = dict(zip(CHANGES, "=~+−"))

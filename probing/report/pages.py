@@ -56,16 +56,27 @@ class Page:
 
 def check_page(path: str | os.PathLike) -> None:
     """Raise LedgerError for a file that is there and is not a page of ours, which `save` would replace."""
-    place = Path(path)
-    if not place.is_file() or not place.stat().st_size:
+    target = Path(path)
+    if not target.is_file() or not target.stat().st_size:
         return
-    with safe_files.opened(place) as file:
+    with safe_files.opened(target) as file:
         ours = b"script-src 'nonce-" in file.read(1000)
     if not ours:
-        raise LedgerError(f"{place} is not a page that `codesyntax show` wrote, and would be lost: choose another file")
+        raise LedgerError(
+            f"{target} is not a page that `codesyntax show` wrote, and would be lost: choose another file"
+        )
 
 
-_CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+_CONTROLS = [
+    *range(9),
+    11,
+    12,
+    *range(14, 32),
+    *range(127, 160),
+    *range(0xD800, 0xE000),
+    0xFFFE,
+    0xFFFF,
+]
 _DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 
 SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
@@ -77,21 +88,27 @@ def as_shown(value: Any) -> Any:
     if isinstance(value, str):
         return value.translate(SHOWN)
     if isinstance(value, dict):
-        return {as_shown(name): as_shown(one) for name, one in value.items()}
-    return [as_shown(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {as_shown(name): as_shown(part) for name, part in value.items()}
+    return [as_shown(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def fill(template: jinja2.Template, **context: Any) -> str:
     """The page that a template makes, with a nonce that no text in it can know; the same page has the same one."""
-    place = secrets.token_hex(16)
-    page = template.render(context, nonce=place).translate(SHOWN)
-    nonce = hashlib.sha256(page.replace(place, "").encode()).hexdigest()[:32]
-    return page.replace(place, nonce)
+    placeholder = secrets.token_hex(16)
+    text = template.render(context, nonce=placeholder).translate(SHOWN)
+    nonce = hashlib.sha256(text.replace(placeholder, "").encode()).hexdigest()[:32]
+    return text.replace(placeholder, nonce)
 
 
-def page(title: str, template: str, **context: Any) -> Page:
-    """The page that the template of this name makes."""
-    return Page(title, fill(environment().get_template(template), **context))
+def page(title: str, cases: Sequence[dict[str, Any]]) -> Page:
+    """The page that draws one function, or several cases to choose from. `title`: of the page in a notebook.
+
+    A case has its `kind`: the attention of a model, labels, or what a model restores; its `title` and `heading`, with
+    words `about` it; its `name` among several; and what the script of the template says that the kind draws.
+    """
+    template = environment().get_template("function.html.jinja")
+    heading = cases[0]["title"] if len(cases) == 1 else title
+    return Page(title, fill(template, title=heading, cases=cases))
 
 
 def environment() -> jinja2.Environment:
@@ -111,12 +128,12 @@ def environment() -> jinja2.Environment:
 
 
 class Shown(NamedTuple):
-    """A labelled function: `place`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
+    """A labelled function: `position`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
     character offsets, end exclusive."""
 
     name: str
     code: str
-    place: int
+    position: int
     start: np.ndarray
     end: np.ndarray
     edges: list[Edge]

@@ -71,10 +71,29 @@ def show(
     UnknownName for an unknown config, split or relation; and LedgerError for a result of another model or config.
     """
     function = shown(code, id, data, config, split)
-    names = relations_of(function.name, function.edges, relation)
+    relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     opened = None if head is None else _numbers_of(head, encoder)
-    attention = attention_over(encoder, function, config)
+    case = attention_case(encoder, function, config, relation, head=opened, result=result)
+    return page("Attention page", [case])
+
+
+def attention_case(
+    encoder: Encoder,
+    function: Shown,
+    config: str,
+    relation: str | None = None,
+    *,
+    head: tuple[int, int] | None = None,
+    result: str | os.PathLike | ProbeResult | None = None,
+    most_bytes: int = BYTES,
+) -> dict[str, Any]:
+    """The attention of a model over one function, as a case of a page.
+
+    `relation`, `head`: layer and head, the ones to open with. `result`: as of `show`; `most_bytes`: of its weights.
+    """
+    names = relations_of(function.name, function.edges, relation)
+    attention = attention_over(encoder, function, config, most_bytes)
     unit = language_of(config).unit
     whole = None if result is None else _fitting(result, encoder, config, attention.direction)
     relations = [
@@ -85,7 +104,15 @@ def show(
         }
         for name in names
     ]
-    content = {
+    return {
+        "kind": "attention",
+        "title": f"Attention of {encoder.name}: {function.name}",
+        "heading": encoder.name,
+        "about": f"({encoder.revision[:12]}) on {function.name}",
+        "unit": unit,
+        "direction": attention.direction,
+        "dtype": encoder.dtype,
+        "whole": None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
         "layers": encoder.layers,
         "heads": encoder.heads,
         "byHead": attention.direction == HEAD_TO_DEPENDENT,
@@ -93,31 +120,20 @@ def show(
         "lines": lines_of(function.code, function.start.tolist(), function.end.tolist()),
         "relations": relations,
         "relation": names.index(relation) if relation else 0,
-        "opened": opened,
+        "head": head,
         "readers": attention.readers.tolist(),
         "kept": attention.tokens.shape[-1],
         "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
         "weights": base64.b64encode(attention.weights.tobytes()).decode(),
     }
-    return page(
-        "Attention page",
-        "attention.html.jinja",
-        model=encoder.name,
-        revision=encoder.revision[:12],
-        function=function.name,
-        unit=unit,
-        direction=attention.direction,
-        dtype=encoder.dtype,
-        whole=None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
-        page=content,
-    )
 
 
-def _numbers_of(head: str, encoder: Encoder) -> list[int]:
+def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
     """The layer and the number of a head with this name; raises ArgumentError if the model has none of it."""
-    numbers = [int(number) for number in re.findall(r"\d+", head)]
-    if re.fullmatch(r"\d+-\d+", head) and numbers[0] < encoder.layers and numbers[1] < encoder.heads:
-        return numbers
+    if named := re.fullmatch(r"(\d+)-(\d+)", head):
+        layer, number = int(named[1]), int(named[2])
+        if layer < encoder.layers and number < encoder.heads:
+            return layer, number
     raise ArgumentError(
         f"head is {head!r}, but those of {encoder.name} are 0-0 to {encoder.layers - 1}-{encoder.heads - 1}: the layer "
         "and the head, both from 0"
@@ -128,14 +144,18 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
     """The result, if it belongs to this encoder, config and direction."""
     if not isinstance(result, ProbeResult):
         result = load_result(result)
-    made = result.settings
+    settings = result.settings
     for what, got, expected in (
-        ("the model", f"{made.model}@{made.revision[:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
-        ("the config", made.config, config),
-        ("the direction", made.direction, direction),
-        ("the weights", made.weights, ATTENTION),
-        ("the pool", made.pool, SUM),
-        ("the control", made.control or "none", "none"),
+        (
+            "the model",
+            f"{settings.model}@{settings.revision[:12]}",
+            f"{encoder.name}@{encoder.revision[:12]}",
+        ),
+        ("the config", settings.config, config),
+        ("the direction", settings.direction, direction),
+        ("the weights", settings.weights, ATTENTION),
+        ("the pool", settings.pool, SUM),
+        ("the control", settings.control or "none", "none"),
     ):
         if got != expected:
             raise LedgerError(
@@ -155,7 +175,7 @@ class Attention(NamedTuple):
     """For every attention head, the tokens to which each token attends most, with weights.
 
     `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers,
-    heads, rows, kept): by descending weight, equal ones by lower token, so that the first token is the prediction. A
+    heads, rows, count): by descending weight, equal ones by lower token, so that the first token is the prediction. A
     weight w is stored as 255 times its square root, which preserves small weights.
     """
 
@@ -165,8 +185,8 @@ class Attention(NamedTuple):
     weights: np.ndarray
 
 
-def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
-    """The attention of a model over one function; raises ModelError for one that is too long for it."""
+def attention_over(encoder: Encoder, function: Shown, config: str, most_bytes: int = BYTES) -> Attention:
+    """The attention of a model over one function, in at most so many bytes; raises ModelError if it is too long."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
@@ -179,7 +199,7 @@ def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
     whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)
     readers = whole.readers(direction)
-    fitting = BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
+    fitting = most_bytes // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
     listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
     encoder.forward(encoder.inputs([ids]), listener)
     return Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))
@@ -193,14 +213,22 @@ class _WholeFunction(EncodedFunction):
 
 
 class _TopTokens(BatchListener):
-    """Listens to one forward pass over one function, and keeps the first `kept` tokens of every row.
+    """Listens to one forward pass over one function, and keeps the first `count` tokens of every row.
 
-    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as in `Attention`.
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, count), as in `Attention`.
     """
 
-    def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, kept: int):
-        super().__init__([function], encoder.layers, encoder.heads, len(function.ids), encoder.device, 1, direction)
-        self.kept = kept
+    def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, count: int):
+        super().__init__(
+            [function],
+            encoder.layers,
+            encoder.heads,
+            len(function.ids),
+            encoder.device,
+            1,
+            direction,
+        )
+        self.count = count
         self.tokens: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
@@ -208,8 +236,8 @@ class _TopTokens(BatchListener):
         tokens_of, weights_of = [], []
         for _, rows in pooled:
             weights, tokens = rows.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
-            tokens_of.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
-            roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
+            tokens_of.append(tokens[..., : self.count].cpu().numpy().astype(np.uint16))
+            roots = (255 * weights[..., : self.count].clamp(0, 1).sqrt()).round()
             weights_of.append(roots.to(torch.uint8).cpu().numpy())
         self.tokens.append(np.concatenate(tokens_of).swapaxes(0, 1))
         self.weights.append(np.concatenate(weights_of).swapaxes(0, 1))
@@ -253,7 +281,7 @@ def show_masked(
     masker = Masker(loaded.tokenizer, language, dict.fromkeys([*names, *wanted]))
     (maskable,) = masker.read([function.code])
     check_length(function, len(maskable.ids), loaded.name, loaded.longest)
-    copies, *_ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
+    copies, *_ = masked_copies(maskable, function.position, masker.node_types, draws=1, seed=seed)
     present = [masker.node_types[copy.node_type] for copy in copies if copy.number == 0]
     if node_type is not None and node_type not in present:
         there = f"masked can be {', '.join(present)}" if present else "nor any of those that are masked by default"
@@ -264,18 +292,19 @@ def show_masked(
         )
     restoration = Restoration(loaded, masker)
     (restored,) = restoration.each([(maskable, copies)])
-    return page(
-        "Masked syntax",
-        "masked.html.jinja",
-        model=loaded.name,
-        revision=loaded.revision[:12],
-        function=function.name,
-        dtype=loaded.dtype,
-        seed=seed,
-        parser=parser_version(language),
-        types=dict(zip(present, _arms(maskable, restored, restoration))),
-        page={"opened": node_type or present[0]},
-    )
+    types = zip(present, _arms(maskable, restored, restoration))
+    case = {
+        "kind": "restored",
+        "title": f"Masked syntax, {loaded.name}: {function.name}",
+        "heading": loaded.name,
+        "about": f"({loaded.revision[:12]}) on {function.name}, masked",
+        "dtype": loaded.dtype,
+        "seed": seed,
+        "parser": parser_version(language),
+        "types": [{"type": name, "arms": arms} for name, arms in types],
+        "opened": node_type or present[0],
+    }
+    return page("Masked syntax", [case])
 
 
 class Piece(NamedTuple):
@@ -286,45 +315,41 @@ class Piece(NamedTuple):
     was: str = ""
 
 
-class _Line(NamedTuple):
-    """A line of the source: its pieces, and the columns by which it hangs where it is wrapped."""
-
-    pieces: list[Piece]
-    hang: int
-
-
-class _Arm(NamedTuple):
-    """A masked copy: the number of its masked sub-tokens, those that are restored, and the rest for reading."""
-
-    name: str
-    masked: int
-    restored: int
-    similarities: dict[str, str]
-    log_probability: str
-    lines: list[_Line]
-
-
-def _arms(function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration) -> Iterator[list[_Arm]]:
-    """Both copies of each node type."""
+def _arms(
+    function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration
+) -> Iterator[list[dict[str, Any]]]:
+    """Both copies of each node type, T1 and T0: their masked sub-tokens, those that are restored, and the text."""
     for pair in zip(restored[::2], restored[1::2]):
         arms = []
-        for name, one in zip(("T1", "T0"), pair):
-            positions = one.copy.positions
-            parts = restoration.restorer.parts(function, positions, one.filled.predicted)
-            similarities = map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors)))
-            numbers = len(positions), one.filled.hits[0], dict(zip(_TITLES, similarities))
-            arms.append(_Arm(name, *numbers, _number(one.filled.log_probability), restored_lines(parts)))
+        for copy in pair:
+            parts = restoration.restorer.parts(function, copy.copy.positions, copy.filled.predicted)
+            similarities = map(_number, (*copy.similarity, *(floor.jaccard for floor in copy.floors)))
+            arms.append(
+                {
+                    "masked": len(copy.copy.positions),
+                    "restored": copy.filled.hits[0],
+                    "similarities": list(zip(_TITLES, similarities)),
+                    "log_probability": _number(copy.filled.log_probability),
+                    "lines": restored_lines(parts),
+                }
+            )
         yield arms
 
 
-_TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein", "Jaccard with x for each", "with nothing for each")
+_TITLES = (
+    "Jaccard",
+    "Sorensen-Dice",
+    "Levenshtein",
+    "Jaccard with x for each",
+    "with nothing for each",
+)
 
 
 def _number(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 
-def restored_lines(parts: Sequence[Part]) -> list[_Line]:
+def restored_lines(parts: Sequence[Part]) -> list[list[Piece]]:
     """The source by line, with the predicted text in place of what was masked.
 
     A wrong prediction is one piece in the line where it begins, with signs for line breaks and, if it has no other
@@ -347,16 +372,10 @@ def restored_lines(parts: Sequence[Part]) -> list[_Line]:
         lines[-1].append(Piece(_visible(part.text), "wrong", _visible(part.source)))
         for behind in part.source.split("\n")[1:]:
             add("\n" + behind[: len(behind) - len(behind.lstrip())])
-    return [_Line(pieces, _hang(pieces)) for pieces in (lines if lines[-1] else lines[:-1])]
+    return lines if lines[-1] else lines[:-1]
 
 
 def _visible(text: str) -> str:
     if text.isspace():
         text = re.sub(" {4,}", lambda spaces: f"␣×{len(spaces[0])}", text).replace(" ", "␣")
     return text.translate(_SIGNS) or _NOTHING
-
-
-def _hang(pieces: Sequence[Piece]) -> int:
-    """Long lines wrap behind their indentation; a multiple of four keeps the tab stops."""
-    text = "".join(piece.text for piece in pieces).expandtabs(4)
-    return min(4 * math.ceil((len(text) - len(text.lstrip())) / 4) + 4, 32)

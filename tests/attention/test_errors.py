@@ -21,7 +21,8 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
 from probing.cli import main
-from probing.instruments.attention.errors import CLASSES, Tokens, _kind, analyse, errors_path, load, place, save
+from probing.instruments.attention.attended import first_choices
+from probing.instruments.attention.errors import CLASSES, KINDS, Tokens, _kind, analyse, errors_path, load, place, save
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import FirstChoices
 from probing.models.location import embedded_model
@@ -107,6 +108,43 @@ def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, data
                 almost += 1
     assert almost <= 2
     assert len(np.unique(found)) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_folder):
+    """Of every head: each reading token counts once, by the kind of the token with its largest weight."""
+    model = AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
+    short = [row for row in rows if len(row["tokens"]) < 45][:3]
+    task = Probing(
+        Session(str(tiny_model)), read_functions(datasets.Dataset.from_list(short), "python", "test"), direction
+    )
+    keywords = LANGUAGES["python"].keywords
+    kinds = {
+        place: np.array(
+            [
+                KINDS.index(_kind(row["code"][slice(*span)], keywords))
+                for span in zip(row["token_start"], row["token_end"])
+            ]
+        )
+        for place, row in enumerate(short)
+    }
+    picked = np.zeros((len(RULES), len(task.encoded.relations), 2), int)
+    _, attended = first_choices(task, picked, kinds, len(KINDS))
+    expected = np.zeros_like(attended)
+    for function in task.functions:
+        with torch.no_grad():
+            maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
+        for layer, of_layer in enumerate(maps):
+            for head, of_head in enumerate(of_layer[0].double().numpy()):
+                weights = word_level(of_head, function.alignment)
+                for reader in function.readers(direction):
+                    if weights[reader].max() > 0:
+                        expected[layer, head, kinds[function.index][weights[reader].argmax()]] += 1
+    assert attended.shape == (task.encoder.layers, task.encoder.heads, len(KINDS))
+    assert np.abs(attended - expected).sum() <= 4  # two weights that rounding cannot tell apart
+    assert (attended.sum(axis=2) == expected.sum(axis=2)).all() and attended.sum() > 100
 
 
 def test_a_reader_without_sub_tokens_chooses_nothing(tiny_model):

@@ -79,46 +79,64 @@ def test_time_and_disk_are_told_first(told, made):
 
 
 def test_similarities_are_means_over_functions_and_node_types(made):
-    rows = {row["similarity"]: row for row in rows_of(made, "performance") if row["model"] == STUDY}
-    for title, similarity in (("Jaccard", "jaccard"), ("Levenshtein", "levenshtein")):
+    rows = {row["rule"]: row for row in rows_of(made, "performance") if row["system"] == STUDY}
+    for similarity in ("jaccard", "levenshtein"):
         pairs = [pair for of_type in arms(made, similarity).values() for pair in of_type]
         for place, arm in enumerate(("T1", "T0")):
             values = [pair[place] for pair in pairs]
-            assert float(rows[title][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
-            assert float(rows[title][f"{arm} deviation: here"]) == pytest.approx(statistics.stdev(values))
-    row = rows["Jaccard"]  # Table 1 of the paper: 0.78 (0.21) and 0.88 (0.17)
-    assert [row[f"{arm} {what}: study"] for arm in ("T1", "T0") for what in ("mean", "deviation")] == [
+            assert float(rows[similarity][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
+            assert float(rows[similarity][f"{arm} deviation: here"]) == pytest.approx(statistics.stdev(values))
+    row = rows["jaccard"]  # Table 2 of the paper: 0.78 (0.21) and 0.88 (0.17)
+    assert [row[f"{arm} {what}: paper"] for arm in ("T1", "T0") for what in ("mean", "deviation")] == [
         *("0.78", "0.21", "0.88", "0.17")
     ]
     here = float(row["T1 mean: here"])
     assert float(row["T1 mean: difference"]) == pytest.approx(round(here, 2) - 0.78)
     assert row["comparable"] == "no: other parser, other data"
-    others = [row for row in rows_of(made, "performance") if row["model"] == "microsoft/codebert-base-mlm"]
+    others = [row for row in rows_of(made, "performance") if row["system"] == "microsoft/codebert-base-mlm"]
     assert [row["comparable"] for row in others] == ["empty: no such model"] * 3
-    assert all(row["T1 mean: here"] == "" and row["T1 mean: study"] for row in others)
+    assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
+
+
+def test_similarities_by_node_type(made):
+    rows = {row["group"]: row for row in rows_of(made, "types") if row["rule"] == "jaccard"}
+    found = arms(made, "jaccard")
+    assert set(rows) == set(found)
+    for kind, pairs in found.items():
+        for arm, values in zip(("T1", "T0"), zip(*pairs)):
+            assert float(rows[kind][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
 
 
 def test_the_studys_estimator_is_half_the_second_function(made):
     found = arms(made, "jaccard")
-    effects = {row["node type"]: row for row in rows_of(made, "effects") if row["similarity"] == "Jaccard"}
-    rows = {row["node type"]: row for row in rows_of(made, "estimators") if row["similarity"] == "Jaccard"}
-    assert set(rows) == set(found) and len(found) > 5
+    effects = {
+        row["group"]: row for row in rows_of(made, "effects") if (row["rule"], row["system"]) == ("jaccard", STUDY)
+    }
+    assert set(found) <= set(effects) and len(found) > 5
     for kind, pairs in found.items():
         differences = [t1 - t0 for t1, t0 in pairs]
-        mean, row = statistics.fmean(differences), rows[kind]
-        assert float(row["T1 − T0: paired"]) == pytest.approx(mean)
+        mean, row = statistics.fmean(differences), effects[kind]
+        assert int(row["functions: here"]) == len(pairs)
+        assert float(row["T1 − T0, paired: here"]) == pytest.approx(mean)
         if len(pairs) > 1:
             study = mean / 2 + differences[1] / 2
-            assert float(row["study's estimator: effect"]) == pytest.approx(study)
-            assert float(row["study's estimator: of the second function"]) == pytest.approx(differences[1])
-    one = next(row for row in rows_of(made, "effects") if row["model"] == STUDY and row["node type"] == "string")
-    assert one["study's estimator: study"] == "-0.156"  # Table 2 of the paper
-    assert "identifier" in effects
+            assert float(row["study's estimator: here"]) == pytest.approx(study)
+            assert float(row["of the second function: here"]) == pytest.approx(differences[1])
+    assert effects["string"]["study's estimator: paper"] == "-0.156"  # Table 2 of the paper
+
+
+def test_a_placebo_has_no_effect(made):
+    """The mean of many exchanges is near 0, as far as their deviation lets it be."""
+    rows = rows_of(made, "placebo")
+    assert len(rows) > 10
+    for row in rows:
+        mean, deviation = (float(row[f"placebo, T1 − T0, paired: {what}: here"]) for what in ("mean", "deviation"))
+        assert abs(mean) <= 4 * deviation / 10  # of 100 exchanges
 
 
 def test_the_page_counts_the_numbers_with_ours_beside_them(made):
-    effects = [row for row in rows_of(made, "effects") if row["model"] == STUDY]
-    beside = 12 + sum(bool(row["study's estimator: here"] and row["study's estimator: study"]) for row in effects)
+    effects = [row for row in rows_of(made, "effects") if row["system"] == STUDY]
+    beside = 12 + sum(bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects)
     assert f"{beside} of the 90 numbers" in (made / "report/report.md").read_text(encoding="utf-8")
     assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
 

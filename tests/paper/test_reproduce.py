@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import filelock
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -24,12 +24,11 @@ from codesyntax_metric.topk_uas import score
 from probing.cli import main
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
-from probing.paper.cells import Compared, Made
 from probing.paper.inputs import Inputs
+from probing.paper.joined import ScoreRow, difference, join, pivot
+from probing.paper.measured import Measured, ProbedModel, Reproduction
+from probing.paper.page import EXHIBITS
 from probing.report.kinds import COUNT_DIFFERENCE
-
-TABLES = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
-FIGURES = (2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19)
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +71,13 @@ class TestRun:
     def test_every_table_and_figure_is_there(self, made):
         """Those of natural language, without a source, with the reason; nothing else is left in the folder."""
         text = (made / "report/report.md").read_text(encoding="utf-8")
-        for kind, numbers in (("Table", TABLES), ("Figure", FIGURES)):
-            for number in numbers:
-                assert f"\n### {kind} {number}. " in text
+        for exhibit in EXHIBITS:
+            assert f"\n### {exhibit.name}. {exhibit.title}\n" in text
         for number in (7, 8):
             heading = text.index(f"### Figure {number}. ")
             assert text[heading:].split("\n")[2].startswith("Empty: ") and "was given" in text[heading : heading + 90]
         drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
-        assert drawn == {
-            "figure-3-code",
-            "figure-5-python",
-            "figure-5-java",
-            *(f"figure-{number}" for number in (2, 4, 6, 16, 17, 18, 19)),
-        }
+        assert drawn == {f"figure-{number}" for number in (2, 3, 4, 6, 16, 17, 18, 19)}
         assert sorted(path.name for path in made.iterdir()) == ["java", "python", "report", "results"]
 
     def test_time_and_disk_are_told_first(self, told, made):
@@ -94,7 +87,7 @@ class TestRun:
     @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
         """And the paper's are beside them, each with its difference, of numbers rounded alike."""
-        rows = {row["name"]: row for row in rows_of(made, f"table-{table}") if row["language"] == "Python"}
+        rows = {row["system"]: row for row in rows_of(made, f"table-{table}") if row["config"] == "python"}
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         found = baseline(made / "python/codesyntax", "python").summaries["published"]
         for k in ("1", "3", "10", "20"):
@@ -114,69 +107,84 @@ class TestRun:
         """Table 9 has the paper's 34 relations, largest difference first, and Table 6 its ends."""
         rows = rows_of(made, "table-9")
         published = paper.relation_scores("python", "first")
-        assert {row["relation"] for row in rows} == set(published)
-        differences = [float(row["here: difference"]) for row in rows if row["here: difference"]]
+        assert {row["group"] for row in rows} == set(published)
+        differences = [float(row["tiny − Offset: here"]) for row in rows if row["tiny − Offset: here"]]
         assert differences == sorted(differences, reverse=True) and len(differences) > 10
         for row in rows:
-            theirs = published[row["relation"]]
-            assert float(row["paper: CuBERT"]) == theirs.cubert
-            assert (float(row["paper: offset"]), int(row["paper: offset, which"])) == (
-                theirs.offset_score,
-                theirs.offset,
-            )
-            assert float(row["paper: difference"]) == pytest.approx(theirs.cubert - theirs.offset_score)
-        test = next(row for row in rows if row["relation"] == "If:if->test")
-        assert test["here: offset, which"] == "1"  # most tests stand behind their `if`, without a bracket
-        ends = [row["relation"] for row in rows_of(made, "table-6") if row["language"] == "Python"]
-        with_both = [row["relation"] for row in rows if row["here: difference"]]
+            theirs = published[row["group"]]
+            assert float(row["CuBERT: paper"]) == theirs.cubert
+            assert float(row["Offset: paper"]) == theirs.offset_score
+            assert int(row["Offset: paper, which"]) == theirs.offset
+            assert float(row["CuBERT − Offset: paper"]) == pytest.approx(theirs.cubert - theirs.offset_score)
+            if row["tiny: here"]:
+                difference = float(row["tiny: here"]) - float(row["Offset: here"])
+                assert float(row["tiny − Offset: here"]) == pytest.approx(difference)
+        test = next(row for row in rows if row["group"] == "If:if->test")
+        assert test["Offset: here, which"] == "1"  # most tests stand behind their `if`, without a bracket
+        result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
+        best = result.relations["If:if->test"]["first"]["1"]
+        assert float(test["tiny: here"]) == best["score"]
+        assert test["tiny: here, which"] == (f"{best['layer']}-{best['head']}" if best["score"] else "-")
+        ends = [row["group"] for row in rows_of(made, "table-6") if row["config"] == "python"]
+        with_both = [row["group"] for row in rows if row["tiny − Offset: here"]]
         assert ends == with_both[:5] + with_both[-5:]
 
-    @pytest.mark.parametrize("config", ["python", "java"])
-    def test_a_head_is_drawn_in_the_relation_of_the_paper(self, made, config):
-        """Or in one of the first of Tables 9 and 11, as not all have a function that is short enough; what it predicts is right as often as the ledger says of this function."""
-        rows = [row for row in rows_of(made, "figure-5") if row["config"] == config]
-        table = rows_of(made, {"python": "table-9", "java": "table-11"}[config])
-        tried = [row["relation"] for row in table if row["here: difference"]]
-        assert rows[0]["relation"] == "If:if->else" or tried.index(rows[0]["relation"]) < 5
-        result = next((made / "results").glob(f"tiny.{config}.test.????????.json"))
-        probed = probing.load(result)
-        best = probed.relations[rows[0]["relation"]]["first"]["1"]
-        ranks = probed.ledger.ranks[0, :, best["layer"], best["head"]]
-        edges = probed.ledger
-        named = edges.relation == edges.relations.index(rows[0]["relation"])
-        heads, firsts = ([int(row[f"token {name}"]) for row in rows] for name in ("read", "sought"))
-        functions = [
-            place
-            for place in np.unique(edges.function[named])
-            if edges.head[named & (edges.function == place)].tolist() == heads
-            and edges.first[named & (edges.function == place)].tolist() == firsts
-        ]
-        right = [row["token predicted"] == row["token sought"] for row in rows]
-        assert right in [(ranks[named & (edges.function == place)] == 0).tolist() for place in functions]
-        data = made / config / "codesyntax" / config / "test.parquet"
-        tokens = pq.read_table(data)["tokens"].to_pylist()[functions[0]]
-        assert [row["read"] for row in rows] == [tokens[head] for head in heads]
+    def test_heads_of_cases_are_best_on_all_other_functions(self, made):
+        """Counted from the ledger; the page has the code and the weights of each case."""
+        rows = rows_of(made, "cases")
+        assert {"1", "9", "10"} <= {row["figure"] for row in rows}
+        page = (made / "report/models/cases.html").read_text(encoding="utf-8")
+        cases = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
+        assert len(cases) == len(rows)
+        for number, (row, case) in enumerate(zip(rows, cases)):
+            config, relation = row["config"], row["relation"]
+            assert case["name"] == f"Figure {row['figure']}, {config}: {relation}"
+            assert row["page, page"] == f"models/cases.html#{number}"
+            data = pq.read_table(made / config / "codesyntax" / config / "test.parquet").to_pylist()
+            shown = int(row["function"].rpartition(" ")[2])
+            (place,) = (place for place, function in enumerate(data) if function["id"] == shown)
+            assert 10 <= len(data[place]["tokens"]) <= 60
+            result = next((made / "results").glob(f"tiny.{config}.test.????????.json"))
+            ledger = probing.load(result).ledger
+            named = ledger.relation == ledger.relations.index(relation)
+            assert int(row["edges"]) == (named & (ledger.function == place)).sum()
+            if row["figure"] == "1":  # labels alone
+                assert case["kind"] == "labels" and case["opened"] == relation
+                continue
+            hits = ledger.ranks[0] == 0  # (edges, layers, heads)
+            elsewhere = hits[named & (ledger.function != place)].mean(axis=0)
+            layer, head = map(int, row["head"].split("-"))
+            assert elsewhere[layer, head] == elsewhere.max()
+            assert float(row["found elsewhere"]) == pytest.approx(100 * elsewhere.max())
+            assert case["head"] == [layer, head]
+            assert int(row["found"]) == hits[named & (ledger.function == place), layer, head].sum()
 
     def test_errors_are_those_of_the_analysis(self, made):
         """Table 7: all first choices that are wrong, of the rule first."""
-        for config, title in (("python", "Python"), ("java", "Java")):
+        for config in ("python", "java"):
             (file,) = (made / "results").glob(f"tiny.{config}.test.*.errors.json")
             probed = probing.load(file.with_name(file.name.replace(".errors.json", ".json")))
             wrong = sum(
                 round(one["edges"] * (1 - one["first"]["1"]["score"] / 100)) for one in probed.relations.values()
             )
-            rows = [row for row in rows_of(made, "table-7") if row["language"] == title]
-            assert sum(int(row["errors"]) for row in rows) == wrong > 0
-            assert sum(float(row["percent"]) for row in rows) == pytest.approx(100)
+            rows = [row for row in rows_of(made, "table-7") if row["config"] == config]
+            assert sum(int(row["errors: here"]) for row in rows) == wrong > 0
+            assert sum(float(row["percent: here"]) for row in rows) == pytest.approx(100)
+
+    def test_attended_tokens_are_shares_of_each_head(self, made):
+        for row in rows_of(made, "section-4.2"):
+            shares = [float(share) for name, share in row.items() if name.endswith(": here")]
+            assert len(shares) == 8 and sum(shares) == pytest.approx(100)
 
     def test_edges_are_of_all_splits(self, made):
         """Table 8 beside the published counts."""
         files = (made / "python/codesyntax/python").iterdir()
         edges = [edge for file in files for row in pq.read_table(file)["relations"].to_pylist() for edge in row]
-        row = next(row for row in rows_of(made, "table-8") if row["relation"] == "If:if->test")
-        assert int(row["Python: paper"]) == 34_250
-        assert int(row["Python: difference"]) == int(row["Python: here"]) - 34_250
-        assert sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["Python: here"]) > 0
+        rows = {row["group"]: row for row in rows_of(made, "table-8") if row["config"] == "python"}
+        row = rows["If:if->test"]
+        assert int(row["edges: paper"]) == 34_250
+        assert int(row["edges: difference"]) == int(row["edges: here"]) - 34_250
+        assert sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["edges: here"]) > 0
 
     def test_semicolon_is_a_keyword_of_java(self, made):
         """As in the paper's numbers: it finds the ends of statements. Where it is never predicted, it is none."""
@@ -186,9 +194,9 @@ class TestRun:
             edges = read_edges(data, config, "test")
             words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")["scores"]["1"]
             rows = {
-                (row["rule"], row["config"], row["name"], row["k"]): row for row in rows_of(made, f"figure-{figure}")
+                (row["rule"], row["config"], row["system"], row["k"]): row for row in rows_of(made, f"figure-{figure}")
             }
-            found[config] = words, float(rows["last", config, "Keyword", "1"]["here"])
+            found[config] = words, float(rows["last", config, "Keyword", "1"]["value"])
         words, here = found["java"]
         assert here > words
         words, here = found["java_skip_semicolon"]
@@ -221,16 +229,16 @@ class TestRun:
         (made / ".lock").unlink(missing_ok=True)
 
 
-def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Made:
+def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Reproduction:
     """Python as in the paper, less `lost` functions, with `models` -> the direction in which they were probed."""
     relations = {name: SimpleNamespace(edges=edges) for name, edges in paper.edges("python").items()}
     counted = SimpleNamespace(functions=18_701 - lost, relations=relations)
-    measured = SimpleNamespace(models=dict.fromkeys(models), directions=models)
+    probed = {name: ProbedModel(name, direction, "") for name, direction in models.items()}
     inputs = Inputs({}, {}, {}, {"java": "no source"}, limit)
-    return Made(inputs, {"python": measured}, {"python": counted})
+    return Reproduction(inputs, {"python": Measured(1, probed, [])}, {"python": counted})
 
 
-ALL = dict.fromkeys(("cubert-python", "microsoft/codebert-base", "FacebookAI/roberta-base"), HEAD_TO_DEPENDENT)
+ALL = dict.fromkeys(("CuBERT", "CodeBERT", "RoBERTa"), HEAD_TO_DEPENDENT)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +247,8 @@ ALL = dict.fromkeys(("cubert-python", "microsoft/codebert-base", "FacebookAI/rob
         (_of_the_paper(ALL), "yes"),
         (_of_the_paper(ALL, limit=20), "no: partial"),
         (_of_the_paper(ALL, lost=1), "no: other data"),
-        (_of_the_paper({"cubert-python": HEAD_TO_DEPENDENT}), "no: other functions"),
-        (_of_the_paper(ALL | {"cubert-python": DEPENDENT_TO_HEAD}), "no: other direction"),
+        (_of_the_paper({"CuBERT": HEAD_TO_DEPENDENT}), "no: other functions"),
+        (_of_the_paper(ALL | {"CuBERT": DEPENDENT_TO_HEAD}), "no: other direction"),
         (_of_the_paper({"gpt2": HEAD_TO_DEPENDENT}), "empty: no such model"),
     ],
 )
@@ -251,17 +259,33 @@ def test_numbers_compare_where_the_inputs_are_the_papers(made, standing):
 
 
 def test_models_have_the_names_of_the_paper():
-    made = _of_the_paper(ALL)
-    assert made.names("python") == [*paper.scores("python", "first")]
-    assert made.lacks("python") == []
     assert paper.name_of("FacebookAI/roberta-base", "english") == "RoBERTa-base"
+    assert paper.name_of("cubert-python", "python") == "CuBERT"
 
 
 @pytest.mark.parametrize(
-    ("here", "difference"), [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
+    ("here", "expected"), [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
 )
-def test_difference_is_of_rounded_numbers(here, difference):
-    assert Compared(here, 39.2, "yes").difference == difference
+def test_difference_is_of_rounded_numbers(here, expected):
+    assert difference(here, 39.2) == expected
+
+
+def test_numbers_are_joined_by_all_that_they_are_of():
+    """The paper's first; numbers that only one of the two has stay."""
+    ours = [ScoreRow("python", "mean", "mine", 1.0), ScoreRow("python", "mean", "Offset", 43.58, k=3)]
+    papers = [ScoreRow("python", "mean", "Offset", 43.6, k=k) for k in (1, 3)]
+    frame = join(ours, papers, lambda config, system: f"{config}, {system}")
+    rows = frame[["system", "k", "value", "paper", "difference", "comparable"]].to_numpy().tolist()
+    assert rows == [
+        ["Offset", 1, None, 43.6, None, "python, Offset"],
+        ["Offset", 3, 43.58, 43.6, 0.0, "python, Offset"],
+        ["mine", 1, 1.0, None, None, "python, mine"],
+    ]
+    table = pivot("name", "title", frame, ("system",), "k")
+    assert [column.full_name for column in table.columns] == [
+        *("system", "k = 1: here", "k = 1: paper", "k = 3: here", "k = 3: paper", "k = 3: difference")
+    ]
+    assert table.rows == [["Offset", None, 43.6, 43.58, 43.6, 0.0], ["mine", 1.0, None, None, None, None]]
 
 
 @pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])

@@ -117,7 +117,7 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
 def test_lines_by_hand(parts, lines):
     """The lines of the source stay, and signs stand for what would not be seen."""
     found = restored_lines([Part(**dict(zip(Part.model_fields, part))) for part in parts])
-    assert [[tuple(piece) for piece in line.pieces] for line in found] == lines
+    assert [[tuple(piece) for piece in line] for line in found] == lines
 
 
 def test_markup_stays_text(model, planted, page, tmp_path):
@@ -199,7 +199,7 @@ def test_command(model, tmp_path, monkeypatch):
     assert done.exit_code == 1
     done = run(model, "--masked", "--code", "f.py", "--node-type", "block")  # not one of the default ones
     assert (done.exit_code, done.stdout) == (0, "masked.html\n"), done.output
-    assert '<option value="block" selected>block (' in (tmp_path / "masked.html").read_text()
+    assert '"opened": "block"' in (tmp_path / "masked.html").read_text()
     again = run(model, "--masked", "--code", "f.py", "--node-type", "block", "--output", "again.html")
     assert again.exit_code == 0
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "masked.html").read_bytes()

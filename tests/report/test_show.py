@@ -18,6 +18,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
 from probing.models.location import EMBEDDED
+from probing.report.pages import page as several
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -51,7 +52,12 @@ def opened(shown, page):
 
 
 def data_of(shown) -> dict:
-    return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', shown.html, re.DOTALL).group(1))
+    return case_in(shown.html)
+
+
+def case_in(html: str) -> dict:
+    (case,) = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1))
+    return case
 
 
 def word_attention(model, tokenizer, code, tokens):
@@ -382,6 +388,24 @@ def test_page_of_300_tokens_opens_fast(page, tmp_path, capsys):
     assert page.locator("#token-title").text_content() == "if, line 27"
 
 
+def test_several_cases_stand_on_one_page(shown, page, tmp_path):
+    """Each has an address of its own, and the menu leads to it; kinds may differ."""
+    case = data_of(shown)
+    labels = case_in(probing.show_labels(CODE, relation="If:if->test").html)
+    cases = [{**case, "name": "first"}, {**case, "name": "second", "head": [1, 2]}, {**labels, "name": "third"}]
+    file = several("Three cases", cases).save(tmp_path / "cases.html")
+    page.goto(file.as_uri())
+    assert page.title() == "Three cases"
+    assert page.get_by_label("Case").locator("option").all_inner_texts() == ["first", "second", "third"]
+    with page.expect_navigation():
+        page.get_by_label("Case").select_option("second")
+    assert page.locator("#found").text_content().startswith("Head 1-2 finds ")
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#2")
+    assert page.locator("h1").text_content().startswith("Labels of ")
+    assert page.get_by_label("Case").input_value() == "2"
+
+
 # The command and its errors -----------------------------------------------------------------------------------------
 
 
@@ -390,7 +414,7 @@ def run(*arguments):
 
 
 def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeypatch):
-    """A function of the dataset and the same code labelled anew give the same page, but for its heading and nonce."""
+    """A function of the dataset and the same code labelled anew give the same page, but for its heading."""
     import pyarrow.parquet as pq
 
     monkeypatch.chdir(tmp_path)
@@ -400,12 +424,10 @@ def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeyp
     assert (by_id.exit_code, by_id.stdout) == (0, "attention.html\n"), by_id.output
     (tmp_path / "f.java").write_bytes(row["code"].encode())
     assert run(tiny_model, "--code", "f.java", "--output", "new/page.html", *options).exit_code == 0
-    first, second = (
-        re.sub(r' nonce="[^"]*"', "", (tmp_path / name).read_text()) for name in ("attention.html", "new/page.html")
-    )
-    body = re.compile(r'<script id="data".*', re.DOTALL)
-    assert body.search(first).group() == body.search(second).group()
-    assert f"function {row['id']}<" in first and "on f.java<" in second
+    first, second = (case_in((tmp_path / name).read_text()) for name in ("attention.html", "new/page.html"))
+    assert first.pop("about").endswith(f"function {row['id']}") and second.pop("about").endswith(" on f.java")
+    assert first.pop("title").endswith(f"function {row['id']}") and second.pop("title").endswith(": f.java")
+    assert first == second
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["attention.html", "f.java", "new", "page.html"]
 
 

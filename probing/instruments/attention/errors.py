@@ -19,6 +19,9 @@ Every wrong choice is in exactly one class, the first of CLASSES that applies:
 
 In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head token, between it
 and the dependent, inside the dependent, or behind it.
+
+In the same run, every attention head is heard: on which kinds of tokens the reading tokens have their largest weight
+(section 4.2 of the paper). A kind, one of KINDS, is told by the text of a token alone.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
@@ -46,7 +50,6 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import RelationScores
 from probing.instruments.attention.result import load as load_result
-from probing.runs.progress import progress
 from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
 from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
@@ -69,6 +72,9 @@ CLASSES = (
     "outside its block",
     "other",
 )
+
+KINDS = ("bracket", "separator", "operator", "line break", "keyword", "literal", "name", "other")
+"""The kinds of tokens by their own text."""
 
 PLACES = ("before the head", "between", "inside", "behind")
 
@@ -125,7 +131,7 @@ def place(chosen: int, head: int, first: int, last: int) -> str:
 
 
 def _kind(text: str, keywords: Collection[str]) -> str:
-    """The kind of a token by its text: one of CLASSES, or `name`."""
+    """The kind of a token by its text, one of KINDS."""
     if not text.strip():
         return "line break"
     if text in _OPENING or text in _CLOSING:
@@ -191,13 +197,18 @@ class RelationErrors(FieldsByName):
 
 
 class ErrorAnalysis(Record):
-    """The wrong first choices of one result, by rule and relation."""
+    """The wrong first choices of one result, by rule and relation.
+
+    `attended`: layer-head -> kind -> the number of reading tokens whose largest weight is on such a token, each once in
+    a function; empty in earlier files.
+    """
 
     signature: str
     settings: Settings
     rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
     differing: dict[str, Number]
     """Rule -> edges that are hit now but not in the ledger, or the reverse."""
+    attended: dict[str, dict[str, Number]] = Field(default_factory=dict)
 
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""
@@ -230,8 +241,8 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
         # earlier ones also said here how the probe ran
-        made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
-        return ErrorAnalysis.model_validate({**fields, "settings": made})
+        settings = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
+        return ErrorAnalysis.model_validate({**fields, "settings": settings})
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         reason = explain(error, "it") if isinstance(error, ValidationError) else error
         raise LedgerError(
@@ -261,13 +272,13 @@ def analyse(
     data = find_data(result, settings) if data is None else data
     picked = _best_heads(probed.relations, ledger.relations)
     session = Session.again(result, settings, model, device)
-    chosen = _first_choices(settings, ledger, picked, session, data)
+    chosen, attended = _first_choices(settings, ledger, picked, session, data)
     hit = _hits(ledger, settings.direction, chosen)
     differing = _compare(ledger, settings, picked, hit)
     counted: Counter[tuple[str, str, str, str | None]] = Counter()
     examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
     for error in _errors(ledger, settings, chosen, hit, data):
-        counted[error.rule, error.relation, error.kind, error.place] += 1
+        counted[error.rule, error.relation, error.kind, error.position] += 1
         of_class = examples[error.rule, error.relation, error.kind]
         if len(of_class) < EXAMPLES:
             of_class.append(error.example())
@@ -288,11 +299,26 @@ def analyse(
                     examples=examples[rule, relation, kind],
                 )
         return RelationErrors(
-            edges=len(hits), hits=int(hits.sum()), errors=wrong, layer=layer, head=head, classes=classes
+            edges=len(hits),
+            hits=int(hits.sum()),
+            errors=wrong,
+            layer=layer,
+            head=head,
+            classes=classes,
         )
 
     rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
-    return ErrorAnalysis(signature=probed.signature, settings=settings, rules=rules, differing=differing)
+    by_head = {
+        f"{layer}-{head}": dict(zip(KINDS, attended[layer, head].tolist()))
+        for layer, head in np.ndindex(attended.shape[:2])
+    }
+    return ErrorAnalysis(
+        signature=probed.signature,
+        settings=settings,
+        rules=rules,
+        differing=differing,
+        attended=by_head,
+    )
 
 
 def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
@@ -303,31 +329,47 @@ def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np
 
 def _first_choices(
     settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
-) -> np.ndarray:
-    """First choices of the heads in `picked` for the ledger's edges: int64 (rules, E)."""
-    from probing.instruments.attention.probe import Probing, Runner
-    from probing.instruments.attention.ranking import FirstChoices
+) -> tuple[np.ndarray, np.ndarray]:
+    """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many reading tokens
+    attend most to each kind of token, (layers, heads, kinds)."""
+    from probing.instruments.attention.attended import first_choices
+    from probing.instruments.attention.probe import Probing
     from probing.instruments.attention.result import ProbeProvenance
 
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     here = probing.settings
-    for name, alike in (("revision", session.is_of(settings.revision)), ("labels", settings.labels == here.labels)):
+    for name, alike in (
+        ("revision", session.is_of(settings.revision)),
+        ("labels", settings.labels == here.labels),
+    ):
         if not alike:
             raise LedgerError(
                 f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give "
                 "the right one with --model or --data"
             )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
-    with progress(total=len(probing.functions), desc=f"running {settings.model}", unit="function") as bar:
-        runner = Runner(probing.encoder, settings.direction, None)
-        chosen = runner.run(probing.functions, bar, partial(FirstChoices, picked=picked))
+    chosen, attended = first_choices(probing, picked, _kinds(settings, data), len(KINDS))
     function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
             f"the ledger has {len(ledger)} edges, but the data has {len(function)}, or edges of other functions: see "
             "`codesyntax verify`"
         )
-    return chosen[:, np.argsort(function, kind="stable")]
+    return chosen[:, np.argsort(function, kind="stable")], attended
+
+
+def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
+    """The place of a function -> the kind of each of its tokens, as an index into KINDS."""
+    from probing.runs.data import load_functions, rows
+
+    dataset, _ = load_functions(data, settings.config, settings.split)
+    keywords = language_of(settings.config).keywords
+    kind_of = cache(lambda text: KINDS.index(_kind(text, keywords)))
+    kinds = {}
+    for row in chain.from_iterable(rows(dataset, settings.limit)):
+        spans = zip(row["token_start"], row["token_end"])
+        kinds[row["place"]] = np.array([kind_of(row["code"][start:end]) for start, end in spans], np.int64)
+    return kinds
 
 
 def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
@@ -363,7 +405,7 @@ class _Error(NamedTuple):
     rule: str
     relation: str
     kind: str  # one of CLASSES
-    place: str | None  # one of PLACES; None without a prediction
+    position: str | None  # one of PLACES; None without a prediction
     row: Row
     head: int
     dependent: int  # the token that counts by the rule
@@ -378,7 +420,11 @@ class _Error(NamedTuple):
         return ErrorExample(function=self.row["id"], lines=lines, head=head, dependent=dependent, chosen=chosen)
 
     def _span(self, token: int) -> list[int]:
-        code, start, end = self.row["code"], self.row["token_start"][token], self.row["token_end"][token]
+        code, start, end = (
+            self.row["code"],
+            self.row["token_start"][token],
+            self.row["token_end"][token],
+        )
         line_start = code.rfind("\n", 0, start) + 1
         line_end = code.find("\n", start)
         end = end if line_end < 0 else min(end, max(line_end, start))

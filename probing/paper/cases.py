@@ -1,0 +1,109 @@
+"""The paper's Figures 1, 5 and 9 to 15: what one attention head predicts in one function, as cases of one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from probing.instruments.attention.ledger import RankLedger
+from probing.models.load import load
+from probing.paper.inputs import Model
+from probing.report.dataset import labels_case
+from probing.report.document import Column, Table
+from probing.report.folder import MODELS
+from probing.report.kinds import COUNT, LINK, NAME, PERCENT, SHORT
+from probing.report.pages import shown
+from probing.report.show import BYTES, attention_case
+from probing.runs.data import load_functions
+
+TOKENS = (10, 60)
+"""The least and the most tokens of a function that is shown."""
+
+
+class CaseOfPaper(NamedTuple):
+    """A case by its number; `head`: the one that the paper shows, of CuBERT."""
+
+    figure: int
+    config: str
+    relation: str
+    head: str = ""
+
+
+CASES = (
+    CaseOfPaper(1, "python", "Call:func->args"),
+    CaseOfPaper(5, "python", "If:if->else", "17-2"),
+    CaseOfPaper(5, "java", "If:if->else", "17-2"),
+    CaseOfPaper(9, "python", "Call:func->args", "15-11"),
+    CaseOfPaper(10, "java", "Call:func->args", "19-9"),
+    CaseOfPaper(11, "python", "Assign:target->value", "15-10"),
+    CaseOfPaper(12, "java", "Assign:target->value", "20-10"),
+    CaseOfPaper(13, "java", "If:if->else", "9-10"),
+    CaseOfPaper(14, "python", "For:for->body", "18-4"),
+    CaseOfPaper(15, "java", "For:for->body", "16-5"),
+)
+"""Figure 1 has no head: it shows labels over one piece of code."""
+
+FILE = f"{MODELS}/cases.html"
+"""The page of all cases, in the folder of the report."""
+
+
+class Case(NamedTuple):
+    """A case of a model: its `row` in the table, and its `content` on the page."""
+
+    figure: int
+    row: list[Any]
+    content: dict[str, Any]
+
+
+def find(model: Model, data: Path, config: str, ledger: Path, device: str | None) -> Iterator[Case]:
+    """The cases of a config: each in the function with most edges of the relation, of those that TOKENS allows, of
+    equals the first; without those that no such function has. The head is the best one on all other functions.
+
+    `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on these functions.
+    """
+    ranks = RankLedger.open(ledger)
+    short = (ranks.tokens >= TOKENS[0]) & (ranks.tokens <= TOKENS[1])
+    dataset, _ = load_functions(data, config, "test")
+    encoder = load(model.given, device=device)
+    for published in CASES:
+        relation = published.relation
+        if published.config != config or relation not in ranks.relations:
+            continue
+        named = ranks.relation == ranks.relations.index(relation)
+        counts = np.bincount(ranks.function[named & short], minlength=1)
+        here = named & (ranks.function == counts.argmax())
+        if not counts.any() or here.sum() == named.sum():
+            continue
+        function = shown(None, dataset[int(counts.argmax())]["id"], data, config, "test")
+        row: list[Any] = [*published, model.name, "", None, int(here.sum()), None, function.name]
+        if published.head:
+            shares = (ranks.take(named & ~here).ranks[0] == 0).mean(axis=0)  # (layers, heads)
+            layer, head = map(int, np.unravel_index(shares.argmax(), shares.shape))
+            right = ranks.take(here).ranks[0, :, layer, head] == 0
+            row[5:7], row[8] = [f"{layer}-{head}", 100 * float(shares.max())], int(right.sum())
+            most_bytes = BYTES // len(CASES)
+            content = attention_case(encoder, function, config, relation, head=(layer, head), most_bytes=most_bytes)
+        else:
+            content = labels_case(function, [config], relation)
+        content["name"] = f"Figure {published.figure}, {config}: {relation}"
+        yield Case(published.figure, row, content)
+
+
+def table(cases: Sequence[Case]) -> Table:
+    """The cases, with links to the page."""
+    columns = [
+        *(Column("figure", COUNT), Column("config", NAME), Column("relation", NAME)),
+        *(Column("head in the paper", SHORT), Column("model"), Column("head", SHORT)),
+        *(Column("found elsewhere", PERCENT), Column("edges", COUNT), Column("found", COUNT)),
+        *(Column("function"), Column("page", LINK)),
+    ]
+    rows = [[*case.row, ["open", f"{FILE}#{number}"]] for number, case in enumerate(cases)]
+    notes = (
+        "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
+        "the column says, in percent. The function is the one with most edges of the relation among those of "
+        f"{TOKENS[0]} to {TOKENS[1]} tokens. Figure 1 has no head: it shows labels."
+    )
+    return Table("cases", "Single functions", columns, rows, notes)
