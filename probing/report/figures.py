@@ -183,18 +183,6 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     return figure
 
 
-def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
-    """The similarity of two relations by the scores of heads: `correlation` (relations, relations), from -1 to 1."""
-    size = 0.155 * len(relations)
-    figure = _figure(size + 3.6, size + 2.4)
-    axis = figure.subplots()
-    image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
-    _ticks(axis, relations, relations, size=7)
-    axis.tick_params(axis="x", rotation=90)
-    _colour_bar(figure, image, axis, "correlation over heads")
-    return figure
-
-
 class Dots(NamedTuple):
     """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`:
     which the test separates from 0."""
@@ -344,27 +332,6 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
         axis.grid(axis="y", visible=False)
     axes[0][0].set_yticks(range(len(node_types)), node_types)
     axes[0][0].invert_yaxis()
-    _legend(figure, axes)
-    return figure
-
-
-def cumulative(
-    node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]], percentiles: np.ndarray
-) -> Figure:
-    """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
-    figure, axes = _grid(len(node_types), 4, (0, 2.4), (0.8, 2.0), least=4.6)
-    for place, (axis, node_type) in enumerate(zip(axes.flat, node_types)):
-        for name, arms in panels.items():
-            if (arm := arms[place]) is not None:
-                axis.plot(arm.t1, percentiles, color=arm.colour, label=f"T1, {name}")
-                axis.plot(arm.t0, percentiles, color=arm.colour, ls="--", label=f"T0, {name}")
-        axis.set_title(node_type)
-        axis.set_xlim(0, 1)
-        axis.set_ylim(0, 100)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("functions, %")
-    for axis in axes[-1]:
-        axis.set_xlabel("Jaccard similarity")
     _legend(figure, axes)
     return figure
 

@@ -159,26 +159,7 @@ def layers(findings: Findings, subject: Subject) -> Section:
         key,
         lambda: figures.by_layer(names, scores),
     )
-    # a rank correlation would overrate the order of heads that all find next to nothing
-    flat = np.stack([subject.heads[name].ravel() for name in names])
-    with np.errstate(invalid="ignore"):
-        correlation = np.corrcoef(flat)
-    agreement = Table(
-        findings.file("agreement", subject),
-        "",
-        [Column("relation", NAME), *Column.each(PERCENT, *names)],
-        [[name, *row.tolist()] for name, row in zip(names, correlation)],
-    )
-    alike = Figure(
-        agreement.name,
-        f"{subject.name} on {findings.title}: how far two relations share heads, as the Pearson correlation of their "
-        f"top-1 scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of "
-        "the heat map of layers.",
-        "Heat map of the correlation between relations. The table below lists the heads that several relations share.",
-        agreement.name,
-        lambda: figures.agreement(names, correlation),
-    )
-    return Section(key, title, [heat, alike, _shared_heads(findings, subject)], drawn=[layer_scores, agreement])
+    return Section(key, title, [heat, _shared_heads(findings, subject)], drawn=[layer_scores])
 
 
 def _shared_heads(findings: Findings, subject: Subject) -> Table:
