@@ -259,40 +259,6 @@ def predictions(tokens: Sequence[str], edges: Sequence[Predicted]) -> Figure:
     return figure
 
 
-class Shares(NamedTuple):
-    """A distribution over bins that all configs share: (bins,), in percent."""
-
-    label: str
-    shares: np.ndarray
-    colour: str
-    style: str
-
-
-def code_and_language(
-    configs: Sequence[str], panels: dict[str, list[Dots]], bins: Sequence[str], offsets: Sequence[Shares]
-) -> Figure:
-    """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
-    models = max(len(series) for series in panels.values())
-    heights = [(0.2 + 0.17 * models) * len(configs) + 1.1, 3.1]
-    figure = _figure(9.2, sum(heights))
-    top, bottom = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    axes = top.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
-    for axis, (name, series) in zip(axes[0], panels.items()):
-        dots(axis, configs, series)
-        axis.set_title(name)
-        axis.set_xlabel("top-1 UAS vs best baseline, points")
-    _legend(top, axes)
-    axis = bottom.subplots()
-    for one in offsets:
-        axis.plot(range(len(bins)), one.shares, color=one.colour, ls=one.style, marker="o", ms=3.5, label=one.label)
-    axis.set_xticks(range(len(bins)), [name.replace("…", "…\n") for name in bins])
-    axis.set_xlabel("offset: tokens from the head to the dependent")
-    axis.set_ylabel("edges, %, mean over relations")
-    axis.set_ylim(0)
-    _legend(bottom, axis)
-    return figure
-
-
 class ArmPercentiles(NamedTuple):
     """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import mean
 from typing import Any
@@ -10,17 +11,30 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, verdict
+from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
-from probing.report.scored import FILTERS, RULE, K, difference_on, gains, head_name, with_marks
+from probing.report.kinds import CHOSEN, CODE, COUNT, MARKED, NAME, PERCENT, SHORT
+from probing.report.scored import (
+    FILTERS,
+    RULE,
+    K,
+    Place,
+    counted,
+    difference,
+    gains,
+    head,
+    picked,
+    said,
+    score,
+    with_marks,
+)
 from probing.stats.intervals import FEW_CLUSTERS
 
 PREVIEWED = 5
@@ -29,25 +43,19 @@ PREVIEWED = 5
 
 def preview(findings: Findings) -> Figure | None:
     """Bars of the best and worst relations of the best model, by the held-out difference to the best baseline."""
-    if not findings.models:
-        return None
     best = findings.best_model
-    names = gains(best)
+    names = gains(findings, best)
     chosen = names if len(names) <= 2 * PREVIEWED else names[:PREVIEWED] + names[-PREVIEWED:]
     if not chosen:
         return None
-    columns: dict[str, list[Bars]] = {}
-    for protocol in PUBLISHED_FIRST:
-        columns[protocol] = []
-        for subject, colour, _ in findings.styled:
-            if subject.is_model:
-                entries = subject.scores.protocols[protocol].relations
-                scores = [entries[name][RULE][K].score if name in entries else None for name in chosen]
-                columns[protocol].append(Bars(subject.name, stacked(scores), colour))
-        baseline = findings.baselines[protocol][BEST_BASELINE].relations
-        scores = [baseline[name][RULE][K].score[0] if name in baseline else None for name in chosen]
-        which = [_which(findings, protocol, name) for name in chosen]
-        columns[protocol].append(Bars("best baseline", stacked(scores), FAINT, which))
+    shown = [(subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model]
+    columns = {
+        protocol: [
+            *(_bars(findings, protocol, name, chosen, colour) for name, colour in shown),
+            _baseline_bars(findings, protocol, chosen),
+        ]
+        for protocol in PUBLISHED_FIRST
+    }
     return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
@@ -60,49 +68,45 @@ def preview(findings: Findings) -> Figure | None:
     )
 
 
-def _which(findings: Findings, protocol: str, name: str) -> str:
-    """The predictor behind the best baseline of a relation, such as `offset 2` or `keyword else`."""
-    if name not in findings.chosen[protocol][RULE]:
-        return ""
-    kind = findings.chosen[protocol][RULE][name][int(K) - 1]
-    return " ".join([kind, *map(str, findings.picked[protocol][kind][RULE].get(name, [])[: int(K)])])
+def _bars(findings: Findings, protocol: str, name: str, chosen: Sequence[str], colour: str) -> Bars:
+    scores = findings.relations(name, protocol)
+    cells = [scores[relation].cell if relation in scores else None for relation in chosen]
+    return Bars(name, stacked(cells), colour)
+
+
+def _baseline_bars(findings: Findings, protocol: str, chosen: Sequence[str]) -> Bars:
+    """Without intervals, each with its offset or keyword, such as `offset 2` or `keyword else`."""
+    best = findings.relations(BEST_BASELINE, protocol)
+    which = []
+    for relation in chosen:
+        kind = best[relation].chosen if relation in best else ""
+        which.append(f"{kind} {findings.relations(kind, protocol)[relation].chosen}" if kind else "")
+    values = [best[relation].value if relation in best else None for relation in chosen]
+    return Bars("best baseline", stacked(values), FAINT, which)
 
 
 def table(findings: Findings, subject: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows: list[list[Any]] = []
-    as_published = findings.as_published and bool(paper.relation_scores(findings.config, RULE))
-    relations = subject.scores.protocols["published"].relations
-    for rule, k in product(findings.rules, TABLE_KS):
-        differences = {name: difference_on(subject.comparisons.get("held-out"), name, rule, k) for name in relations}
-        in_paper = paper.relation_scores(findings.config, rule) if k == K else {}
-        for name, _ in sorted(differences.items(), key=_largest_first):
-            one = relations[name]
-            row = [rule, k, with_marks(name, one.few_functions), one.edges, one.functions]
-            for protocol in PUBLISHED_FIRST:
-                row += _relation_cells(findings, subject, protocol, name, rule, k)
-            if as_published:
-                theirs = in_paper.get(name)
-                row += [theirs and theirs.cubert, theirs and [theirs.offset_score, str(theirs.offset)]]
-            rows.append(row)
-    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(findings.language.units, COUNT)]
+    columns = [
+        *FILTERS,
+        Column("relation", MARKED, of=_marked),
+        counted("edges", PUBLISHED, "items"),
+        counted(findings.language.units, PUBLISHED, "functions"),
+    ]
     for protocol in PUBLISHED_FIRST:
-        columns += [
-            Column("score", SCORE, protocol),
-            Column("head", group=protocol),
-            *Column.each(CHOSEN, "offset", "keyword", group=protocol),
-            Column("compared with", group=protocol),
-            Column("difference", DIFFERENCE, protocol),
-            Column("verdict", NAME, protocol),
-        ]
-    if as_published:
-        columns += [Column("CuBERT", PERCENT, "paper"), Column("offset", CHOSEN, "paper")]
-    tests = {len(comparison.relations) for comparison in subject.comparisons.values()}
+        baselines = [picked(protocol, kind) for kind in KINDS]
+        compared_with = Column("compared with", group=protocol, of=partial(_compared_with, protocol))
+        columns += [score(protocol), head(protocol), *baselines, compared_with]
+        columns += [difference(protocol), said(protocol)]
+    if findings.paper and paper.relation_scores(findings.config, RULE):
+        columns.append(Column("CuBERT", PERCENT, "paper", of=lambda place: _in_paper(place)[0]))
+        columns.append(Column("offset", CHOSEN, "paper", of=lambda place: _in_paper(place)[1]))
+    tests = {_tested(findings, subject, protocol) for protocol in PUBLISHED_FIRST} - {0}
     return Table(
         findings.file("relations", subject),
         f"Relations, {subject.name}: best heads and baselines, largest held-out difference first",
         columns,
-        rows,
+        [place for rule, k in product(findings.rules, TABLE_KS) for place in _places(findings, subject, rule, k)],
         "Percent with 95 % intervals (– if the relation is in too few functions). Head: layer-head of the best "
         "attention head, counted from 0; empty if the score is 0. Offset, keyword: the score of the best k, and the "
         "first three of them. Compared with: the better of the two, chosen on the scored data (published) or on "
@@ -113,29 +117,43 @@ def table(findings: Findings, subject: Subject) -> Table:
     )
 
 
-def _largest_first(named: tuple[str, list[float] | None]) -> tuple[bool, float, str]:
-    name, difference = named
-    return difference is None, -difference[0] if difference else 0, name
+def _places(findings: Findings, subject: Subject, rule: str, k: str) -> list[Place]:
+    """The relations by a rule and k, largest held-out difference first, those without any last."""
+    names = findings.relations(subject.name, PUBLISHED)
+    places = [Place(findings, subject.name, rule, k, name) for name in names]
+
+    def order(place: Place) -> tuple[bool, float, str]:
+        gained = place.difference(HELD_OUT)
+        return gained is None, -gained[0] if gained else 0, place.group
+
+    return sorted(places, key=order)
 
 
-def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: str, k: str) -> list[Any]:
-    """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
-    entry = subject.scores.protocols[protocol].relations.get(name)
-    if entry is None:
-        return [None] * 7
-    cells = [entry[rule][k].score, head_name(entry[rule][k])]
-    for kind in KINDS:
-        picked = findings.picked[protocol][kind][rule].get(name, [])[: int(k)]
-        which = ", ".join(map(str, picked[:3])) + (" …" if len(picked) > 3 else "")
-        scores = findings.baselines[protocol][kind].relations.get(name)
-        cells.append(scores and [scores[rule][k].score[0], which])
-    difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
-    compared_with = difference and findings.chosen[protocol][rule][name][int(k) - 1]
-    return [*cells, compared_with, difference, verdict(difference)]
+def _marked(place: Place) -> list[str]:
+    found = place.score(PUBLISHED)
+    return with_marks(place.group, found is not None and found.few_functions)
+
+
+def _compared_with(protocol: str, place: Place) -> str | None:
+    best = place.score(protocol, BEST_BASELINE)
+    return best.chosen if best and place.difference(protocol) else None
+
+
+def _in_paper(place: Place) -> tuple[float | None, list[Any] | None]:
+    """The paper's scores of CuBERT and of the best offset, with one guess."""
+    in_paper = paper.relation_scores(place.findings.config, place.rule) if place.k == K else {}
+    theirs = in_paper.get(place.group)
+    return (theirs.cubert, [theirs.offset_score, str(theirs.offset)]) if theirs else (None, None)
+
+
+def _tested(findings: Findings, subject: Subject, protocol: str) -> int:
+    """The number of relations that are compared with the best baseline."""
+    names = findings.relations(subject.name, protocol)
+    return sum(findings.difference(subject.name, protocol, group=name) is not None for name in names)
 
 
 def layers(findings: Findings, subject: Subject) -> Section:
-    published, title = subject.scores.protocols["published"].relations, f"Relations by layer in {subject.name}"
+    published, title = findings.relations(subject.name, PUBLISHED), f"Relations by layer in {subject.name}"
     names = [name for name in subject.heads if not published[name].few_functions]
     key, least = findings.file("layers", subject), f"in at least {FEW_CLUSTERS} {findings.language.units}"
     if len(names) < 2:
@@ -164,21 +182,19 @@ def layers(findings: Findings, subject: Subject) -> Section:
 
 def _shared_heads(findings: Findings, subject: Subject) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
-    heads = {
-        protocol: {name: head_name(one[RULE][K]) for name, one in subject.scores.protocols[protocol].relations.items()}
-        for protocol in PUBLISHED_FIRST
-    }
+    best = {protocol: findings.relations(subject.name, protocol) for protocol in PUBLISHED_FIRST}
     served: dict[str, dict[str, list[str]]] = {}
-    for protocol, of_relations in heads.items():
-        for name, head in of_relations.items():
-            if head is not None:
-                served.setdefault(head, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
-    counted = [name for name in heads["held-out"] if heads["published"][name] is not None]
-    kept = sum(heads["held-out"][name] == heads["published"][name] for name in counted)
-    rows: list[list[Any]] = [
-        [head, *(cell for protocol in PUBLISHED_FIRST for cell in (len(names[protocol]), ", ".join(names[protocol])))]
-        for head, names in served.items()
-    ]
+    for protocol, of_relations in best.items():
+        for name, found in of_relations.items():
+            if found.chosen:
+                served.setdefault(found.chosen, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
+    both = [name for name in best[HELD_OUT] if best[PUBLISHED][name].chosen]
+    same = sum(best[HELD_OUT][name].chosen == best[PUBLISHED][name].chosen for name in both)
+    rows: list[list[Any]] = []
+    for served_by, names in served.items():
+        rows.append([served_by])
+        for relations in names.values():
+            rows[-1] += [len(relations), ", ".join(relations)]
     rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
     columns = [Column("head")]
     for protocol in PUBLISHED_FIRST:
@@ -188,7 +204,7 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
         f"Relations by their best head in {subject.name} (top-1, first token)",
         columns,
         rows,
-        f"For {kept} of {len(counted)} relations, the best head on validation is also the best on the scored data. "
+        f"For {same} of {len(both)} relations, the best head on validation is also the best on the scored data. "
         "Relations with a score of 0 have no best head.",
     )
 

@@ -27,7 +27,7 @@ from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import DIRECTIONS, counted, interval, starred
+from probing.report.words import DIRECTIONS, interval, number_of, starred
 from probing.runs.clusters import cluster_unit, clusters_in_words, over_repositories
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
@@ -161,7 +161,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
             ]
         ],
     )
-    excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
+    excluded = [f"{name} ({number_of(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
     bounds = f"{means.low[0]:.1f} to {means.high[0]:.1f}"
     interval = f"95 % interval of the mean at k = 1: {bounds}{OVER_REPOSITORIES * over_repositories()}"
