@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import CHOSEN, CODE, COUNT, MARKED, NAME, PERCENT, SHORT
+from probing.report.kinds import CHOSEN, CODE, COUNT, MARKED, NAME, PERCENT
 from probing.report.scored import (
     FILTERS,
     RULE,
@@ -216,98 +217,28 @@ _MARKED = "«head» token, ⟦token⟧ of the dependent that counts by the rule,
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
-    """The share of each class and place in the wrong first choices of each relation, and an example per class."""
-    by_class = {
-        name: {kind: errors.errors for kind, errors in entry.classes.items()}
-        for name, entry in analysis.rules[rule].items()
-    }
-    by_place = {name: analysis.places(rule, name) for name in analysis.rules[rule]}
-    counts = {name: errors for name, errors in analysis.classes(rule).items() if errors}
-    rarest_first = sorted(counts, key=lambda name: counts[name])
-    classes = {name: Column(name, PERCENT, spare=(1 + rarest_first.index(name),)) for name in counts}
-    places = {name: Column("\n".join(name.split(" the ")), PERCENT) for name in PLACES}
+    """The share of each class and place in the wrong first choices of each relation, and an example of each class."""
     differing = analysis.differing[rule]
+    settings = analysis.settings
+    title = (
+        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: what the best heads rank first "
+        f"where they are wrong, in percent of their errors, {rule} token of the dependent"
+    )
+    shares, counts = _error_shares(analysis, [rule], "errors", title), analysis.classes(rule)
+    edges = sum(entry.edges for entry in analysis.rules[rule].values())
+    errors = sum(counts.values())
+    places = Counter[str]()
+    for relation in analysis.rules[rule]:
+        places.update(analysis.places(rule, relation))
+    everything = ["all relations", edges, errors, ""]
+    everything += [_percent(counts[name], errors) for name in _occurring(analysis, [rule])]
+    everything += [_percent(places[name], errors) for name in PLACES]
     text = f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"
-    return [
-        _error_shares(analysis, rule, classes, by_class, "what"),
-        _error_shares(analysis, rule, places, by_place, "where, relative to the edge, is what", (1, 2)),
-        _error_examples(analysis, rule),
-        analysis.signature,
-        *([text] if differing else []),
-    ]
-
-
-def _most_errors_first(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, RelationErrors]]:
-    return sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
-
-
-def _error_shares(
-    analysis: ErrorAnalysis,
-    rule: str,
-    columns: Mapping[str, Column],
-    counts: Mapping[str, Mapping[str, int]],
-    question: str,
-    spare: tuple[int, int] = (0, 0),
-) -> Table:
-    """The share of each kind among the errors of each relation: `columns` by kind, `counts` relation -> kind -> errors.
-
-    `spare`: of the columns edges and best head.
-    """
-    settings, relations = analysis.settings, _most_errors_first(analysis, rule)
-
-    def shares(counts: Mapping[str, int], errors: int) -> list[float | None]:
-        return [_percent(counts.get(kind, 0), errors) for kind in columns]
-
-    rows: list[list[Any]] = [
-        [name, one.edges, one.errors, f"{one.layer}-{one.head}", *shares(counts[name], one.errors)]
-        for name, one in relations
-    ]
-    edges, errors = sum(one.edges for _, one in relations), sum(one.errors for _, one in relations)
-    pooled = {kind: sum(of_relation.get(kind, 0) for of_relation in counts.values()) for kind in columns}
-    totals: list[list[Any]] = [["all relations", edges, errors, "", *shares(pooled, errors)]]
-    if wrong := {name: one.errors for name, one in relations if one.errors}:
-        means = [mean(100 * counts[name].get(kind, 0) / wrong[name] for name in wrong) for kind in columns]
-        totals.append(["mean of relations", "", "", "", *means])
-    return Table(
-        "errors",
-        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: {question} the best head "
-        f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        [
-            Column("relation", NAME),
-            Column("edges", COUNT, spare=spare[:1]),
-            Column("errors", COUNT),
-            Column("best head", SHORT, spare=spare[1:]),
-            *columns.values(),
-        ],
-        rows,
-        "best head: layer-head at k = 1, counted from 0. All relations with errors weigh the same in the mean.",
-        totals=totals,
-    )
-
-
-def _percent(count: int, total: int) -> float | None:
-    return 100 * count / total if count else None
-
-
-def _error_examples(analysis: ErrorAnalysis, rule: str) -> Table:
-    """For each class, the first example from the relation with the most errors of that class."""
-    rows = []
-    for kind in CLASSES:
-        having = [(name, one.classes[kind]) for name, one in analysis.rules[rule].items() if kind in one.classes]
-        if having:
-            relation, errors = min(having, key=lambda item: (-item[1].errors, item[0]))
-            rows.append([kind, relation, str(errors.examples[0]["function"]), marked(errors.examples[0])])
-    return Table(
-        "error-examples",
-        f"an example of each class: {_MARKED}",
-        [
-            Column("class", NAME),
-            Column("relation", NAME, spare=(2,)),
-            Column("function", NAME, spare=(1,)),
-            Column("code", CODE),
-        ],
-        rows,
-    )
+    most = sorted(_classes(analysis, rule), key=lambda row: (CLASSES.index(row[1]), -row[2].errors, row[0]))
+    of_each = {kind: (relation, kind, errors) for relation, kind, errors in reversed(most)}
+    rows = [of_each[kind] for kind in CLASSES if kind in of_each]
+    examples = _error_examples(rows, "error-examples", "An example of each class of errors", filters=0)
+    return [replace(shares, totals=[everything]), examples, analysis.signature, *([text] if differing else [])]
 
 
 def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
@@ -318,52 +249,87 @@ def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
             f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result. "
             "The command runs the model again and classifies its wrong first choices; the report then shows them."
         ]
-    occurring = [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in RULES)]
-    shares: list[list[Any]] = []
-    for rule in RULES:
-        for name, one in _most_errors_first(analysis, rule):
-            head = f"{one.layer}-{one.head}" if one.errors < one.edges else None
-            classes = [one.classes[kind].share if kind in one.classes else None for kind in occurring]
-            places = [_percent(count, one.errors) for count in analysis.places(rule, name).values()]
-            shares.append([rule, name, one.edges, one.errors, head, *classes, *places])
+    title = f"What the best heads of {subject.name} find where they are wrong, in percent of the relation's errors"
+    shares = _error_shares(analysis, RULES, findings.file("errors", subject), title)
+    shares.notes = (
+        f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
+        "probing/instruments/attention/errors.py defines the classes; each error belongs to the first class that "
+        "applies, and to one place relative to the edge."
+    )
+    title = f"An example of each class of errors, {subject.name}, first token"
     return [
-        Table(
-            findings.file("errors", subject),
-            f"What the best heads of {subject.name} find where they are wrong, in percent of the relation's errors",
-            [
-                Column("rule"),
-                Column("relation", NAME),
-                *Column.each(COUNT, "edges", "errors"),
-                Column("head"),
-                *Column.each(PERCENT, *occurring, group="class"),
-                *Column.each(PERCENT, *PLACES, group="place"),
-            ],
-            shares,
-            f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
-            "probing/instruments/attention/errors.py defines the classes; each error belongs to the first class that "
-            "applies, and to one place relative to the edge.",
-            filters=1,
-        ),
-        Table(
-            findings.file("error-examples", subject),
-            f"An example of each class of errors, {subject.name}, first token",
-            [
-                Column("relation", NAME, of=lambda name, kind, errors: name),
-                Column("class", of=lambda name, kind, errors: kind),
-                Column("errors", COUNT, of=lambda name, kind, errors: errors.errors),
-                Column("percent", PERCENT, of=lambda name, kind, errors: errors.share),
-                Column("function", of=lambda name, kind, errors: errors.examples[0]["function"]),
-                Column("code", CODE, of=lambda name, kind, errors: marked(errors.examples[0])),
-            ],
-            [
-                (name, kind, errors)
-                for name, one in _most_errors_first(analysis, RULE)
-                for kind, errors in one.classes.items()
-            ],
-            f"{_MARKED}.",
-            filters=1,
-        ),
+        shares,
+        _error_examples(_classes(analysis, RULE), findings.file("error-examples", subject), title, filters=1),
     ]
+
+
+def _most_errors_first(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, RelationErrors]]:
+    return sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
+
+
+def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
+    return [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in rules)]
+
+
+def _error_shares(analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str) -> Table:
+    """The share of each class and place among the errors of each relation; a narrow terminal drops rare classes first,
+    then the places."""
+    occurring, rows = _occurring(analysis, rules), []
+    for rule in rules:
+        for relation, entry in _most_errors_first(analysis, rule):
+            head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
+            classes = [entry.classes[kind].share if kind in entry.classes else None for kind in occurring]
+            places = [_percent(count, entry.errors) for count in analysis.places(rule, relation).values()]
+            rows.append([rule, relation, entry.edges, entry.errors, head, *classes, *places])
+    several = len(rules) > 1
+    counts = analysis.classes(rules[0])
+    rarest_first = sorted(occurring, key=lambda kind: counts[kind])
+    return Table(
+        name,
+        title,
+        [
+            *([Column("rule")] if several else []),
+            Column("relation", NAME),
+            *Column.each(COUNT, "edges", "errors"),
+            Column("head"),
+            *(Column(kind, PERCENT, "class", (1 + rarest_first.index(kind),)) for kind in occurring),
+            *(Column(place, PERCENT, "place", (1 + len(occurring),)) for place in PLACES),
+        ],
+        rows if several else [row[1:] for row in rows],
+        "Head: layer-head at k = 1, counted from 0. Place: relative to the edge.",
+        filters=int(several),
+    )
+
+
+def _percent(count: int, total: int) -> float | None:
+    return 100 * count / total if count else None
+
+
+def _classes(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, str, Any]]:
+    """Relations, those with most errors first, and each class of their errors."""
+    return [
+        (relation, kind, errors)
+        for relation, entry in _most_errors_first(analysis, rule)
+        for kind, errors in entry.classes.items()
+    ]
+
+
+def _error_examples(rows: list[tuple[str, str, Any]], name: str, title: str, filters: int) -> Table:
+    return Table(
+        name,
+        title,
+        [
+            Column("relation", NAME, of=lambda relation, kind, errors: relation),
+            Column("class", of=lambda relation, kind, errors: kind),
+            Column("errors", COUNT, spare=(2,), of=lambda relation, kind, errors: errors.errors),
+            Column("percent", PERCENT, spare=(1,), of=lambda relation, kind, errors: errors.share),
+            Column("function", spare=(3,), of=lambda relation, kind, errors: errors.examples[0]["function"]),
+            Column("code", CODE, of=lambda relation, kind, errors: marked(errors.examples[0])),
+        ],
+        rows,
+        f"{_MARKED}.",
+        filters=filters,
+    )
 
 
 def marked(example: ErrorExample) -> str:
