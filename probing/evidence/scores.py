@@ -137,16 +137,29 @@ class _Slice:
     def means(self, estimate: Estimate, system: str, against: str = "") -> Iterator[Row]:
         """Rows of the means (M,) over groups."""
         items = sum(self.hits.groups[name].total for name in self.hits.counted)
-        for place, measure in enumerate(self.hits.measures):
-            yield from self._row(MEAN, measure, system, against, estimate.at(place), items)
+        sizes = {"functions": len(self.hits.clusters), "items": items, "chosen": self.about.get("chosen", "")}
+        for row, measure in enumerate(self.hits.measures):
+            numbers = estimate.at(row)
+            if not np.isnan(numbers.value):
+                yield {**self._shared(measure, system, against), "group": MEAN, **numbers._asdict(), **sizes}
 
     def groups(
         self, estimate: Estimate, system: str, against: str = "", measures: Sequence[Measure] | None = None
     ) -> Iterator[Row]:
         """Rows of groups (M, G), by some measures or all."""
+        parts = [np.broadcast_to(part, np.shape(estimate.value)) for part in estimate]
         for measure in self.hits.measures if measures is None else measures:
-            for name, of_group in self.hits.each(estimate, measure).items():
-                yield from self._row(name, measure, system, against, of_group, self.hits.groups[name].total)
+            shared, row = self._shared(measure, system, against), self.hits.measures.index(measure)
+            every = zip(*(part[row].tolist() for part in parts))
+            for (name, group), numbers in zip(self.hits.groups.items(), every):
+                if numbers[0] == numbers[0]:  # not NaN
+                    of_group = dict(zip(Estimate._fields, numbers))
+                    of_group |= {"functions": len(group.places), "items": group.total}
+                    yield {**shared, "group": name, **of_group, "chosen": self.chosen(name, measure) or ""}
+
+    def _shared(self, measure: Any, system: str, against: str) -> Row:
+        """The cells that all rows by a measure share."""
+        return {**_TEXTS, **self.about, **self.of_measure(measure), "system": system, "against": against}
 
     def groups_at(self, measures: Sequence[Measure], system: str) -> Iterator[Row]:
         """Rows of the scores of groups, by some measures."""
@@ -163,23 +176,6 @@ class _Slice:
         """Rows of the scores of a system."""
         yield from self.groups(self.hits.by_group(system), system)
         yield from self.means(self.hits.mean(system), system)
-
-    def _row(
-        self, group: str, measure: Any, system: str, against: str, estimate: Estimate, items: int
-    ) -> Iterator[Row]:
-        if not np.isnan(estimate.value):
-            yield {
-                **_TEXTS,
-                **self.about,
-                **self.of_measure(measure),
-                "group": group,
-                "system": system,
-                "against": against,
-                **estimate._asdict(),
-                "functions": len(self.hits.clusters if group == MEAN else self.hits.groups[group].places),
-                "items": items,
-                "chosen": self.about.get("chosen", "") if group == MEAN else self.chosen(group, measure) or "",
-            }
 
 
 def _about(result: Any, instrument: str, **cells: Any) -> Row:

@@ -14,7 +14,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.baselines import KINDS
+from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report import figures
@@ -95,7 +95,7 @@ def table(findings: Findings, subject: Subject) -> Table:
         counted(findings.language.units, PUBLISHED, "functions"),
     ]
     for protocol in PUBLISHED_FIRST:
-        baselines = [picked(protocol, kind) for kind in KINDS]
+        baselines = [picked(protocol, kind) for kind in KINDS if kind in kinds_of(findings.config)]
         compared_with = Column("compared with", group=protocol, of=partial(_compared_with, protocol))
         columns += [score(protocol), head(protocol), *baselines, compared_with]
         columns += [difference(protocol), said(protocol)]
