@@ -23,7 +23,6 @@ from probing.cli.group import main, note, note_saved, note_shard, one_line, prin
 
 if TYPE_CHECKING:
     from probing.instruments.attention.probe import Done
-    from probing.instruments.attention.result import ProbeResult
 
 
 @main.command()
@@ -153,30 +152,25 @@ def score(
     """Recompute all scores from ledgers.
 
     LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, the result beside
-    it, or a folder. The command needs neither the model nor torch. From the ledgers of a model on the splits test and
-    validation, it also computes the score beyond offsets. The CSV file is the table that `probing.scores` returns.
+    it, or a folder. The command needs neither the model nor torch. The CSV file is the table that `probing.scores`
+    returns.
     """
     from codesyntax_dataset.atomic import write
     from probing.instruments.attention.result import ProbeResult
     from probing.instruments.registry import INSTRUMENTS
-    from probing.report.document import in_csv, print_parts
-    from probing.report.results import beyond_offsets, parts
+    from probing.report.document import in_csv
+    from probing.report.results import parts
     from probing.runs.ledger_file import instrument_of
     from probing.runs.repositories import clustered_by
     from probing.runs.saved import result_path
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
-    probed: list[ProbeResult] = []
     with clustered_by(cluster, data):
         for ledger in ledgers:
             instrument = INSTRUMENTS.get(instrument_of(ledger) or "")
             result = (instrument.result if instrument else ProbeResult).scored(ledger)
             print_made(result, parts, wide, as_json)
-            if isinstance(result, ProbeResult):
-                probed.append(result)
-        if len(probed) > 1:
-            print_parts(beyond_offsets(probed), wide)
     if csv is not None:
         frame = probing.scores([result_path(ledger) for ledger in ledgers], data, cluster)
         note(f"wrote {write(csv, frame.map(in_csv, na_action='ignore').to_csv(index=False))}")

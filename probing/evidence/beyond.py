@@ -14,7 +14,7 @@ FEW_CLUSTERS functions of it, or without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,9 +33,6 @@ from probing.stats.intervals import Estimate
 
 LEAST_EDGES = 30
 """Hard edges of `test` from which a relation is in a mean beyond offsets."""
-
-FEWER_EDGES = (10, 20)
-"""Other such numbers, whose means stand beside it."""
 
 DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000, 5000)
 """The upper ends of strata, in tokens."""
@@ -82,21 +79,6 @@ class Beyond:
     def by_relation(self) -> Estimate:
         """The scores of all relations with a score, (M, R)."""
         return self.shown.hits.by_group(self.shown.system)
-
-    def other_means(self, chosen: ChosenHits) -> np.ndarray:
-        """Other means of what is hit, (3, M): over relations with FEWER_EDGES each, and over all hard edges that have a
-        score."""
-        scores = dict(zip(chosen.relations, chosen.hits.scores(chosen.system).T))
-        kept = {name for name in self.shown.relations if name not in NOT_IN_MEAN}
-        return self.other_means_of({name: score for name, score in scores.items() if name in kept})
-
-    def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The same from relation -> percent (M,)."""
-        edges = np.array([self.edges[name][0] for name in shares])
-        scores = np.array([*shares.values()]).reshape(-1, len(MEASURES))
-        weights = [*((edges >= least).astype(float) for least in FEWER_EDGES), edges.astype(float)]
-        none = np.full(scores.shape[1:], np.nan)
-        return np.array([np.average(scores, axis=0, weights=weight) if weight.any() else none for weight in weights])
 
 
 def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Collection[int] = ()) -> Beyond | None:
@@ -181,10 +163,6 @@ class Rivals:
     def guessed(self, model: Beyond) -> np.ndarray:
         """The expected score of a guess: percent, (M,), mean over the relations of a model's score."""
         return np.mean([self.chance[name] for name in model.in_mean], axis=0)
-
-    def guessed_shown(self, model: Beyond) -> dict[str, np.ndarray]:
-        """The same of each relation with a score that may count: percent, (M,)."""
-        return {name: self.chance[name] for name in model.shown.relations if name not in NOT_IN_MEAN}
 
 
 def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT) -> Rivals | None:

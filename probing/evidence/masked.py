@@ -14,8 +14,6 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.languages.grammar import parse
-from probing.instruments.masking.examples import Worked, examples_path
-from probing.instruments.masking.examples import load as load_examples
 from probing.instruments.masking.hits import ARMS, T0, T1, fillers, hits
 from probing.instruments.masking.masking import SUB_TOKENS, outermost
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskRun, MaskSettings
@@ -68,7 +66,7 @@ class Masked:
     with it share, whose trees all could be compared; `masked`: node type -> sub-tokens in its nodes there.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
-    type that were run, but are not in `hits`}; `examples`: None if there are none beside the result.
+    type that were run, but are not in `hits`}.
     """
 
     settings: MaskSettings
@@ -84,7 +82,6 @@ class Masked:
     uncompared: dict[str, int]
     without_place: dict[str, tuple[int, int]]
     run: MaskRun
-    examples: list[Worked] | None = None
 
     @cached_property
     def effects(self) -> dict[str, dict[str, Estimate]]:
@@ -171,7 +168,6 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs that differ.
     """
     results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
-    examples: dict[MaskSettings, list[Worked]] = {}
     for file in files:
         result = MaskResult.load(file)
         known, other = results.setdefault(result.settings, (file, result))
@@ -179,8 +175,6 @@ def gather(files: Sequence[Path]) -> list[Masked]:
             raise LedgerError(
                 f"{file} and {known} are two runs of the same job, but their copies differ: give only one"
             )
-        if (beside := examples_path(file)).exists():
-            examples[result.settings] = load_examples(beside, result)
     all_hits = [hits(result) for _, result in results.values()]
     shared: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(chain(*(result.node_types for _, result in results.values()))):
@@ -192,15 +186,10 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
-    return [
-        _masked(result, measured, shared, examples.get(settings))
-        for (settings, (_, result)), measured in zip(results.items(), all_hits)
-    ]
+    return [_masked(result, measured, shared) for (_, result), measured in zip(results.values(), all_hits)]
 
 
-def _masked(
-    result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray], examples: list[Worked] | None
-) -> Masked:
+def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]) -> Masked:
     compared = measured[COMPARED]
     names = [name for name in result.node_types if name in shared]
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
@@ -219,7 +208,6 @@ def _masked(
         masked=masked,
         failed=sum(scores.failed for scores in result.node_types.values()),
         uncompared=uncompared,
-        examples=examples,
     )
 
 

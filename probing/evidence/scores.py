@@ -7,19 +7,33 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.protocol import BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PUBLISHED, RANDOM_WEIGHTS
+from codesyntax_dataset.protocol import BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, KS, PUBLISHED, RANDOM_WEIGHTS
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
-from probing.evidence.baselines import KINDS, BaselineResult, kinds_of
-from probing.evidence.beyond import Rivals
+from probing.evidence.baselines import KINDS, BaselineResult, Edges, kinds_of
+from probing.evidence.beyond import Beyond
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, by_instrument
 from probing.evidence.masked import FillerGain, Masked
-from probing.evidence.protocols import MEASURES, MODEL, SAME_RELATIONS, TABLE_MEASURES, ChosenHits, mean_of, over_models
+from probing.evidence.protocols import (
+    MEASURES,
+    MODEL,
+    SAME_RELATIONS,
+    TABLE_MEASURES,
+    ChosenHits,
+    apply_each,
+    choose,
+    mean_of,
+    over_models,
+)
+from probing.evidence.random_attention import by_relation, random_attention
+from probing.evidence.random_attention import expected as expected_scores
 from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.information import hits as information
 from probing.instruments.information.result import BOTH, WORDS, InformationResult
@@ -35,7 +49,7 @@ from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
-from probing.stats.cache import caching
+from probing.stats.cache import cached, caching
 from probing.stats.hits import Hits, Measure
 from probing.stats.intervals import Estimate, corrected
 
@@ -61,8 +75,9 @@ COLUMNS = {
     "p": "of a difference, corrected (Holm) for its family of tests, such as all relations",
     "n": "the number of clusters that the interval and p are over",
     "cluster": "what a cluster is: a function or a repository; of minimal pairs always a repository",
+    "functions": "the number of functions with the group, of minimal pairs that of repositories",
     "items": "the number of things that are scored in these: edges, functions, pairs or nodes",
-    "chosen": "the attention head (layer-head), offsets, keywords or filler that were chosen",
+    "chosen": "the head (layer-head), offsets, keywords or filler that were chosen; of chance, the offsets avoided",
 }
 """The columns of the frame, and what they mean."""
 
@@ -91,7 +106,7 @@ def scores(
 
     The columns are those of `probing.evidence.scores.COLUMNS`, which says what each means: model, revision, step,
     control, config, split, direction, instrument, measure, protocol, rule, k, group, system, against, value, low, high,
-    p, n, cluster, items, chosen. Texts that do not apply are empty, numbers are NaN.
+    p, n, cluster, functions, items, chosen. Texts that do not apply are empty, numbers are NaN.
 
     Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data are not found.
     """
@@ -106,7 +121,7 @@ def scores(
         for instrument, of_result in _OF_RESULT.items():
             rows += [row for file in files[instrument] for row in of_result(file)]
     frame = pandas.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
-    return frame.astype({"step": "Int64", "k": "Int64", "n": int, "items": int})
+    return frame.astype({"step": "Int64", "k": "Int64", "n": int, "functions": int, "items": int})
 
 
 @dataclass(frozen=True)
@@ -122,16 +137,34 @@ class _Slice:
     def means(self, estimate: Estimate, system: str, against: str = "") -> Iterator[Row]:
         """Rows of the means (M,) over groups."""
         items = sum(self.hits.groups[name].total for name in self.hits.counted)
-        for place, measure in enumerate(self.hits.measures):
-            yield from self._row(MEAN, measure, system, against, estimate.at(place), items)
+        sizes = {"functions": len(self.hits.clusters), "items": items, "chosen": self.about.get("chosen", "")}
+        for row, measure in enumerate(self.hits.measures):
+            numbers = estimate.at(row)
+            if not np.isnan(numbers.value):
+                yield {**self._shared(measure, system, against), "group": MEAN, **numbers._asdict(), **sizes}
 
     def groups(
         self, estimate: Estimate, system: str, against: str = "", measures: Sequence[Measure] | None = None
     ) -> Iterator[Row]:
         """Rows of groups (M, G), by some measures or all."""
+        parts = [np.broadcast_to(part, np.shape(estimate.value)) for part in estimate]
         for measure in self.hits.measures if measures is None else measures:
-            for name, of_group in self.hits.each(estimate, measure).items():
-                yield from self._row(name, measure, system, against, of_group, self.hits.groups[name].total)
+            shared, row = self._shared(measure, system, against), self.hits.measures.index(measure)
+            every = zip(*(part[row].tolist() for part in parts))
+            for (name, group), numbers in zip(self.hits.groups.items(), every):
+                if numbers[0] == numbers[0]:  # not NaN
+                    of_group = dict(zip(Estimate._fields, numbers))
+                    of_group |= {"functions": len(group.places), "items": group.total}
+                    yield {**shared, "group": name, **of_group, "chosen": self.chosen(name, measure) or ""}
+
+    def _shared(self, measure: Any, system: str, against: str) -> Row:
+        """The cells that all rows by a measure share."""
+        return {**_TEXTS, **self.about, **self.of_measure(measure), "system": system, "against": against}
+
+    def groups_at(self, measures: Sequence[Measure], system: str) -> Iterator[Row]:
+        """Rows of the scores of groups, by some measures."""
+        some = self.hits.where(measures=measures)
+        yield from _Slice(some, self.about, self.of_measure, self.chosen).groups(some.by_group(system), system)
 
     def tested(self, system: str, against: str) -> Iterator[Row]:
         """Rows of differences between two systems, p corrected over groups."""
@@ -143,22 +176,6 @@ class _Slice:
         """Rows of the scores of a system."""
         yield from self.groups(self.hits.by_group(system), system)
         yield from self.means(self.hits.mean(system), system)
-
-    def _row(
-        self, group: str, measure: Any, system: str, against: str, estimate: Estimate, items: int
-    ) -> Iterator[Row]:
-        if not np.isnan(estimate.value):
-            yield {
-                **_TEXTS,
-                **self.about,
-                **self.of_measure(measure),
-                "group": group,
-                "system": system,
-                "against": against,
-                **estimate._asdict(),
-                "items": items,
-                "chosen": "" if group == MEAN else self.chosen(group, measure) or "",
-            }
 
 
 def _about(result: Any, instrument: str, **cells: Any) -> Row:
@@ -180,91 +197,176 @@ def _about(result: Any, instrument: str, **cells: Any) -> Row:
 
 # ----------------------------------------------------------------------------------------------------------- attention
 
+RANDOM_BEST, RANDOM_HEAD, CHANCE = "random attention", "random head", "chance"
+"""Systems without a model: the best of as many heads that attend at random, one of these on average, and a guess by
+distances of hard edges alone."""
+
+
+def beyond_protocol(avoided: int) -> str:
+    """The protocol of hard edges, beyond so many of the best offsets."""
+    return BEYOND_OFFSET if avoided == 1 else f"{BEYOND_OFFSET}, {avoided} offsets"
+
+
+def easy_protocol(avoided: int) -> str:
+    """The protocol of the edges at the best offsets of their relation, so many."""
+    return f"{HELD_OUT}, at the best offset" if avoided == 1 else f"{HELD_OUT}, at the {avoided} best offsets"
+
 
 def _attention(paths: Sequence[Path], data: Any) -> Iterator[Row]:
     for group in gather.comparable(paths) if paths else ():
         evidence = gather.gather(gather.find(group.files), data)
-        yield from _of_baselines(evidence[0])
-        models = [one.probed.test.settings.control is None for one in evidence]
-        of_means = {
-            mean: over_models([one.differences.get(mean) for one in evidence], models)
-            for mean in (*PUBLISHED_FIRST, SAME_RELATIONS)
-        }
-        of_hard = {
-            avoided: over_models([mean_of(one.beyond_compared[avoided]) for one in evidence], models)
-            for avoided in AVOIDED
-        }
-        for place, one in enumerate(evidence):
-            yield from _of_model(one, {mean: differences[place] for mean, differences in of_means.items()})
-            for avoided in AVOIDED:
-                yield from _beyond(one, avoided, of_hard[avoided][place])
+        yield from of_baselines(evidence)
+        for rows in of_models(evidence):
+            yield from rows
 
 
-def _of_model(one: Evidence, differences: Mapping[str, Estimate | None]) -> Iterator[Row]:
+def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
+    """The rows of each model, or control, on the same functions; p of means corrected over the models."""
+    models = [one.probed.test.settings.control is None for one in evidence]
+    corrected_means = [
+        {mean: difference for mean, difference in zip(_MEANS, differences) if difference is not None}
+        for differences in zip(*(_over_models(evidence, models, mean) for mean in _MEANS))
+    ]
+    for one, differences in zip(evidence, corrected_means):
+        beyond = [row for avoided in AVOIDED for row in _beyond(one, avoided, differences)]
+        yield [*_of_model(one, differences), *beyond]
+
+
+_MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
+"""The means of which a difference to the best baseline is tested."""
+
+
+def _over_models(evidence: Sequence[Evidence], models: Sequence[bool], mean: str) -> list[Estimate | None]:
+    hard = {beyond_protocol(avoided): avoided for avoided in AVOIDED}
+    if mean in hard:
+        return over_models([mean_of(one.beyond_compared[hard[mean]]) for one in evidence], models)
+    return over_models([one.differences.get(mean) for one in evidence], models)
+
+
+def _of_model(one: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     about = _about(one.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in one.hits.items():
         shown = _chosen(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
-        yield from shown.groups(chosen.hits.by_group(MODEL), MODEL, measures=TABLE_MEASURES)
+        yield from shown.groups_at(TABLE_MEASURES, MODEL)
         yield from shown.means(chosen.hits.mean(MODEL), MODEL)
         if comparison := one.comparisons.get(protocol):
             yield from _against(shown, comparison.by_relation, comparison.relations)
-        yield from _difference(shown, differences[protocol])
+        yield from _difference(shown, differences.get(protocol))
     if _lacks_relations(one.hits[HELD_OUT], one.hits[PUBLISHED]):
         same = one.hits[PUBLISHED].only(one.hits[HELD_OUT].relations)
         shown = _chosen(same, {**about, "protocol": SAME_RELATIONS})
         yield from shown.means(one.same_relations[0], MODEL)
-        yield from _difference(shown, differences[SAME_RELATIONS])
+        yield from _difference(shown, differences.get(SAME_RELATIONS))
 
 
-def _beyond(one: Evidence, avoided: int, difference: Estimate | None) -> Iterator[Row]:
+def _beyond(one: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     """Rows of hard edges, of a model and of what needs none there, on the relations of its score."""
     model, rivals = one.beyond[avoided], one.splits.rivals[avoided]
     if model is None or not model.in_mean or rivals is None:
         return
-    protocol = BEYOND_OFFSET if avoided == 1 else f"{BEYOND_OFFSET}, {avoided} offsets"
+    protocol = beyond_protocol(avoided)
     about = _about(one.probed.test, ATTENTION, measure="uas", protocol=protocol)
     in_mean = _chosen(model.chosen, about)
     shown = _chosen(model.shown, about, partial(_head, model.shown))
     yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
     yield from in_mean.means(model.mean, MODEL)
+    yield from _easy(model, {**about, "protocol": easy_protocol(avoided)})
     compared = one.beyond_compared[avoided]
     if compared is None:  # it was scored on other edges than the baselines
         return
     yield from _against(shown, compared.by_relation, compared.relations)
-    yield from _difference(in_mean, difference)
-    without = {**about, "model": "", "revision": "", "step": None, "control": ""}
+    yield from _difference(in_mean, differences.get(protocol))
+    without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(one.probed.test.settings.config):
-        rival = rivals.of(kind, model)
-        of_rival = _chosen(rival, without)
-        yield from of_rival.groups(rival.hits.by_group(kind), kind, measures=TABLE_MEASURES)
-        yield from of_rival.means(rival.hits.mean(kind), kind)
-    yield from _chosen(model.chosen, without).means(_guessed(rivals, model), "chance")
+        of_shown = rivals.hits[kind].only(set(rivals.hits[kind].relations) & set(model.shown.relations))
+        yield from _chosen(of_shown, without).groups_at(TABLE_MEASURES, kind)
+        of_mean = rivals.of(kind, model)
+        yield from _chosen(of_mean, without).means(of_mean.hits.mean(kind), kind)
+    guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
+    n = len(model.chosen.functions)
+    guesses = _chosen(model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name])))
+    yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
+    yield from _chosen(model.chosen, without).means(_without_interval(rivals.guessed(model), n), CHANCE)
 
 
-def _guessed(rivals: Rivals, model: Any) -> Estimate:
-    value = rivals.guessed(model)
+def _easy(model: Beyond, about: Row) -> Iterator[Row]:
+    """Rows of the other edges, by the rule `first`."""
+    names = [name for name in model.shown.relations if name in model.easy]
+    hits = model.shown.hits.where(groups=names, measures=MEASURES[: len(KS)])
+    scores = np.array([model.easy[name] for name in names]).reshape(len(names), len(KS)).T
+    for row in _Slice(hits, about, _rule_and_k).groups(_without_interval(scores, len(hits.clusters)), MODEL):
+        hard, edges = model.edges[row["group"]]
+        yield {**row, "items": edges - hard}
+
+
+def _without_interval(value: np.ndarray, n: int) -> Estimate:
     unknown = np.full(value.shape, np.nan)
-    return Estimate(value, unknown, unknown, unknown, len(model.chosen.functions))
+    return Estimate(value, unknown, unknown, unknown, n)
 
 
-def _of_baselines(one: Evidence) -> Iterator[Row]:
-    known = one.splits.baselines
-    about = _about(one.probed.test, ATTENTION, measure="uas", model="", revision="", step=None, control="")
+_WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
+
+
+def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
+    """Rows of what needs no model, on the functions that all of `evidence` share."""
+    first = evidence[0]
+    known, settings = first.splits.baselines, first.probed.test.settings
+    about = _about(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
     for protocol in PUBLISHED_FIRST:
-        for kind in kinds_of(one.probed.test.settings.config):
+        for kind in kinds_of(settings.config):
             chosen = known.hits[protocol][kind]
             shown = _chosen(chosen, {**about, "protocol": protocol}, partial(_picked, known, protocol, kind))
-            yield from shown.groups(chosen.hits.by_group(kind), kind, measures=TABLE_MEASURES)
+            yield from shown.groups_at(TABLE_MEASURES, kind)
             yield from shown.means(chosen.hits.mean(kind), kind)
             if protocol == PUBLISHED and _lacks_relations(known.hits[HELD_OUT][kind], chosen):
                 same = chosen.only(known.hits[HELD_OUT][kind].relations)
                 yield from _chosen(same, {**about, "protocol": SAME_RELATIONS}).means(same.hits.mean(kind), kind)
+    heads = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
+    yield from _at_random(first, about, heads)
+
+
+def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
+    """Rows of means of random attention: of the best of so many heads, and of one on average."""
+    test, direction = first.splits.edges["test"], first.probed.test.settings.direction
+    drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
+    by_chance = by_relation(test, direction)
+    for mean, chosen in side_by_side(first.hits).items():
+        shown = _chosen(chosen, {**about, "protocol": mean, "chosen": f"best of {heads} heads"})
+        yield from shown.means(drawn[mean], RANDOM_BEST)
+        expected = expected_scores(by_chance, chosen.relations)
+        yield from shown.means(_without_interval(expected, len(chosen.functions)), RANDOM_HEAD)
+
+
+def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
+    """The hits by both protocols, and of SAME_RELATIONS."""
+    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
+
+
+def _random_means(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Estimate]:
+    on_validation = sorted(validation.relations[number] for number in np.unique(validation.relation))
+
+    def compute() -> dict[str, np.ndarray]:
+        scored = random_attention(test, direction, heads)
+        # the best heads on validation are any heads here: draws of the two splits have nothing in common
+        cells = np.zeros((len(RULES), len(KS), 2), int)
+        any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
+        hits = dict(zip((PUBLISHED, HELD_OUT), apply_each(scored, [choose(scored), any_heads])))
+        means = {mean: chosen.hits.mean(chosen.system) for mean, chosen in side_by_side(hits).items()}
+        return {mean: np.array([*estimate[:4], np.full(len(MEASURES), estimate.n)]) for mean, estimate in means.items()}
+
+    made_of = chain([repr(on_validation).encode()], test.content())
+    found = cached(f"random attention {direction} {heads}", made_of, compute)
+    return {mean: Estimate(value, low, high, p, int(n[0])) for mean, (value, low, high, p, n) in found.items()}
+
+
+def _rule_and_k(measure: tuple[str, int]) -> Row:
+    return {"rule": measure[0], "k": measure[1]}
 
 
 def _chosen(
     chosen: ChosenHits, about: Row, what: Callable[[str, Any], str | None] = lambda group, measure: None
 ) -> _Slice:
-    return _Slice(chosen.hits, about, lambda measure: {"rule": measure[0], "k": measure[1]}, what)
+    return _Slice(chosen.hits, about, _rule_and_k, what)
 
 
 def _difference(shown: _Slice, difference: Estimate | None) -> Iterator[Row]:

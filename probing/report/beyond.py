@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PUBLISHED, TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import FEWER_EDGES, LEAST_EDGES, Beyond, Rivals
-from probing.evidence.protocols import MEASURES, ChosenHits, Comparison, mean_of, over_models
-from probing.evidence.summary import bounded, mean_at
-from probing.instruments.attention.offsets import AVOIDED
+from probing.evidence.beyond import LEAST_EDGES
+from probing.evidence.scores import CHANCE, beyond_protocol, easy_protocol
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE
-from probing.report.scored import RULE, K, difference_on, head_name_of, tests_in_words, with_marks
-from probing.report.words import counted, method
-from probing.stats.intervals import Estimate
+from probing.report.kinds import COUNT, MARKED, NAME, PERCENT
+from probing.report.scored import (
+    FILTERS,
+    RULE,
+    Place,
+    counted,
+    difference,
+    head,
+    score,
+    tests_in_words,
+    value,
+    with_marks,
+)
+from probing.report.words import method, number_of
 
 TITLE = "Beyond offsets"
 
@@ -35,90 +43,75 @@ def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
 
 def relations(findings: Findings, subject: Subject) -> list[Table]:
     """Scores of a model on the hard edges of each relation; none if there are too few."""
-    shown = _shown(findings)
-    return [_relations(findings, subject, shown)] if shown else []
+    return [_relations(findings, subject)] if _avoided(findings) else []
 
 
-def scores(findings: Findings, subject: Subject) -> list[Any]:
-    """What finds the dependents beyond the best offset with one guess: the heads of a model with their interval, the
-    combined baseline, and chance; None where there are too few edges."""
-    model, rivals = subject.beyond[AVOIDED[0]], findings.rivals[AVOIDED[0]]
-    if model is None or rivals is None or not model.in_mean:
-        return [None] * 3
-    place = MEASURES.index((RULE, int(K)))
-    best = rivals.of(BEST_BASELINE, model).at([MEASURES[place]]).hits.mean(BEST_BASELINE)
-    return [bounded(model.mean.at(place)), float(best.value[0]), float(rivals.guessed(model)[place])]
-
-
-_Shown = dict[int, tuple[Beyond, Rivals]]
-"""The numbers of offsets to avoid beyond which there is something to score -> what the first model finds there, and its
-rivals."""
-
-
-def _shown(findings: Findings) -> _Shown:
-    first = findings.subjects[0].beyond
-    return {
-        avoided: (model, rivals)
-        for avoided, rivals in findings.rivals.items()
-        if (model := first[avoided]) is not None and model.in_mean and rivals is not None
-    }
+def _avoided(findings: Findings) -> list[int]:
+    """The numbers of offsets to avoid beyond which there is something to score."""
+    first = findings.subjects[0].name
+    return [avoided for avoided in findings.beyond if findings.score(first, beyond_protocol(avoided))]
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    key, shown = f"{findings.name}-beyond", _shown(findings)
+    key, shown = f"{findings.name}-beyond", _avoided(findings)
     if not shown:
         return Section(key, findings.title, ["Too few edges lie beyond the best offset of their relation."])
-    parts: list[Part] = [_figure(findings, shown), _means(findings, shown)]
-    parts += [_relations(findings, subject, shown) for subject in findings.models if of_models]
+    parts: list[Part] = [_figure(findings), _means(findings)]
+    parts += [_relations(findings, subject) for subject in findings.models if of_models]
     parts += [_by_strata(findings), _strata(findings)]
-    notes = [note for avoided, (first, _) in shown.items() for note in _left_out(first, avoided)]
-    return Section(key, findings.title, [*parts, *notes])
+    return Section(key, findings.title, [*parts, *(_left_out(findings, avoided) for avoided in shown)])
 
 
-def _means(findings: Findings, shown: _Shown) -> Table:
-    rows: list[list[Any]] = []
-    for avoided, (first, rivals) in shown.items():
-        # name, kind, what is found, its mean (M,), other means, comparison with the best rival
-        scored: list[tuple[str, str, Beyond, Estimate | np.ndarray, np.ndarray, Comparison | None]] = []
-        for subject in findings.subjects:
-            if (model := subject.beyond[avoided]) is not None:
-                kind, others = "model" if subject.is_model else "control", model.other_means(model.shown)
-                compared = subject.beyond_compared[avoided]
-                scored.append((subject.name, kind, model, model.mean, others, compared))
-        for name in kinds_of(findings.config):
-            title = f"{name} (further)" if name == BASELINES[0] else name
-            of_baseline = mean_at(rivals.of(name, first).hits, name, map(int, TABLE_KS))
-            scored.append((title, "baseline", first, of_baseline, first.other_means(rivals.hits[name]), None))
-        others = first.other_means_of(rivals.guessed_shown(first))
-        scored.append(("chance", "control", first, rivals.guessed(first), others, None))
-        differences = over_models([mean_of(one[-1]) for one in scored], [one[1] == "model" for one in scored])
-        for rule, k in product(findings.rules, TABLE_KS):
-            cell = MEASURES.index((rule, int(k)))
-            for (name, kind, model, mean, others, _), estimate in zip(scored, differences):
-                difference = list(estimate.at(cell)[:4]) if estimate else None
-                hard = sum(model.edges[relation][0] for relation in model.in_mean)
-                sizes = [len(model.in_mean), hard, model.share]
-                score = bounded(mean.at(cell)) if isinstance(mean, Estimate) else float(mean[cell])
-                rows.append([avoided, rule, k, name, kind, *sizes, score, *others[:, cell].tolist(), difference])
+_AVOIDED = Column("offsets avoided", of=lambda place: place.avoided)
+_COMPARED = difference("", "vs combined")
+
+
+def _means(findings: Findings) -> Table:
+    kinds = {subject.name: "model" if subject.is_model else "control" for subject in findings.subjects}
+    kinds |= dict.fromkeys(kinds_of(findings.config), "baseline") | {CHANCE: "control"}
+    places = [
+        Place(findings, name, rule, k, avoided=avoided)
+        for avoided, rule, k, name in product(_avoided(findings), findings.rules, TABLE_KS, kinds)
+    ]
     return Table(
         f"{findings.name}-beyond",
         "Mean top-k UAS on hard edges",
         [
-            *map(Column, ("offsets avoided", "rule", "k", "name", "kind")),
-            *Column.each(COUNT, "relations", "hard edges"),
-            Column("% hard", PERCENT),
-            Column("score", SCORE),
-            *(Column(f"≥ {least} edges", PERCENT) for least in FEWER_EDGES),
-            Column("all edges", PERCENT),
-            Column("vs combined", DIFFERENCE),
+            _AVOIDED,
+            *FILTERS,
+            Column("name", of=lambda place: place.name + " (further)" * (place.name == BASELINES[0])),
+            Column("kind", of=lambda place: kinds[place.name]),
+            Column("relations", COUNT, of=lambda place: len(_hard_edges(place))),
+            Column("hard edges", COUNT, of=lambda place: sum(_hard_edges(place).values())),
+            Column("% hard", PERCENT, of=_share),
+            score(""),
+            _COMPARED,
         ],
-        rows,
-        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_EDGES} hard edges; other "
-        "columns give the mean with lower limits, and the share of all hard edges. % hard: the share of hard edges, "
-        "mean over relations. Combined: for each relation and k, the better of a further offset and a keyword. p: "
-        f"corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. {COLOURED}",
+        [place for place in places if place.score()],
+        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_EDGES} hard edges. % hard: the "
+        "share of hard edges, mean over relations. Combined: for each relation and k, the better of a further offset "
+        f"and a keyword. p: corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. "
+        f"{COLOURED}",
         filters=3,
     )
+
+
+def _hard_edges(place: Place) -> dict[str, int]:
+    """The relations in the mean of a subject, or of the first for what needs no model, and their hard edges."""
+    scores = place.findings.relations(_subject(place), place.protocol)
+    counts = {name: found.items for name, found in scores.items() if name not in NOT_IN_MEAN}
+    return {name: edges for name, edges in counts.items() if edges >= LEAST_EDGES}
+
+
+def _subject(place: Place) -> str:
+    names = [subject.name for subject in place.findings.subjects]
+    return place.name if place.name in names else names[0]
+
+
+def _share(place: Place) -> float:
+    """The percentage of edges that are hard, mean over relations."""
+    everything = place.findings.relations(_subject(place), PUBLISHED)
+    return float(100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(place).items()]))
 
 
 def _strata(findings: Findings) -> Table:
@@ -159,36 +152,28 @@ def _by_strata(findings: Findings) -> Figure:
     )
 
 
-def _relations(findings: Findings, subject: Subject, shown: _Shown) -> Table:
-    rows = []
-    for (avoided, (_, rivals)), k in product(shown.items(), TABLE_KS):
-        model, compared = subject.beyond[avoided], subject.beyond_compared[avoided]
-        place = MEASURES.index((RULE, int(k)))
-        assert model is not None
-        scores = model.by_relation.at(place)  # (R,)
-        for column in np.argsort(-scores.value, kind="stable").tolist():
-            name = model.shown.relations[column]
-            edges, score = model.edges[name], bounded(scores.at(column))
-            marks = with_marks(name)[1] or ("" if name in model.in_mean else "few edges")
-            easy = float(model.easy[name][place]) if name in model.easy else None
-            layer, head = model.shown.choice[name].reshape(-1, 2)[place].tolist()
-            chance = float(rivals.chance[name][place])
-            offsets = ", ".join(map(str, model.offsets[name]))
-            cells = [easy, head_name_of(layer, head, score[0]), score, chance, *_against(compared, rivals, name, k)]
-            rows.append([avoided, k, [name, marks], offsets, *edges[::-1], *cells])
+def _relations(findings: Findings, subject: Subject) -> Table:
+    rows: list[Place] = []
+    for avoided, k in product(_avoided(findings), TABLE_KS):
+        every = Place(findings, subject.name, RULE, k, avoided=avoided)
+        places = [every._replace(group=name) for name in findings.relations(subject.name, every.protocol)]
+        rows += sorted(places, key=lambda place: -(place.value() or 0))
     return Table(
         findings.file("beyond", subject),
         f"Hard edges by relation, {subject.name}, rule {RULE}",
         [
-            *map(Column, ("offsets avoided", "k")),
-            Column("relation", MARKED),
-            Column("offsets", NAME),
-            *Column.each(COUNT, "edges", "hard"),
-            Column("score, easy", PERCENT),
-            Column("head"),
-            Column("score", SCORE),
-            *Column.each(PERCENT, "chance", "combined"),
-            Column("vs combined", DIFFERENCE),
+            _AVOIDED,
+            Column("k"),
+            Column("relation", MARKED, of=_marked),
+            Column("offsets", NAME, of=_offsets),
+            counted("edges", PUBLISHED, "items"),
+            counted("hard", "", "items"),
+            Column("score, easy", PERCENT, of=lambda place: place.value(easy_protocol(place.avoided))),
+            head(""),
+            score(""),
+            value("", "chance", CHANCE),
+            value("", "combined", BEST_BASELINE),
+            _COMPARED,
         ],
         rows,
         "Offsets: the distances from head to dependent that hard edges avoid. Score: on hard edges. Easy: on the "
@@ -198,47 +183,49 @@ def _relations(findings: Findings, subject: Subject, shown: _Shown) -> Table:
     )
 
 
-def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> tuple[Any, Any]:
-    """The score of the combined baseline on a relation, and the difference to it; None if it has none."""
-    best = rivals.hits[BEST_BASELINE].hits
-    if compared is None or name not in best.groups:
-        return None, None
-    group = best.groups[name]
-    hits = group.sums[BEST_BASELINE].total[MEASURES.index((RULE, int(k)))]
-    return float(100 * hits / group.total), difference_on(compared, name, k=k)
+def _marked(place: Place) -> list[str]:
+    name, marks = with_marks(place.group)
+    found = place.score()
+    return [name, marks or ("few edges" if found and found.items < LEAST_EDGES else "")]
 
 
-def _left_out(model: Beyond, avoided: int) -> list[str]:
-    named = [f"{name} ({counted(count, 'function')})" for name, count in sorted(model.few.items())]
+def _offsets(place: Place) -> str:
+    found = place.score(name=CHANCE)
+    return found.chosen if found else ""
+
+
+def _left_out(findings: Findings, avoided: int) -> str:
+    model = findings.beyond[avoided]
+    assert model is not None
+    named = [f"{name} ({number_of(count, 'function')})" for name, count in sorted(model.few.items())]
     named += [
         f"{name} ({model.edges[name][0]} edges)" for name in model.shown.relations if name not in model.chosen.relations
     ]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
-    return [f"Not in the mean beyond {offsets}: {', '.join(named)}."] if named else []
+    return f"Not in the mean beyond {offsets}: {', '.join(named) or 'none'}."
 
 
-def _figure(findings: Findings, shown: _Shown) -> Figure:
+def _figure(findings: Findings) -> Figure:
     """By relation, beyond the fewest offsets."""
-    avoided, (first, rivals) = next(iter(shown.items()))
-    place, best = MEASURES.index((RULE, int(K))), rivals.of(BEST_BASELINE, first)
+    avoided = _avoided(findings)[0]
+    hard, easy = beyond_protocol(avoided), easy_protocol(avoided)
+    of_first = findings.relations(findings.subjects[0].name, hard)
+    counts = [name for name in of_first if of_first[name].items >= LEAST_EDGES and name not in NOT_IN_MEAN]
+    names = sorted(counts, key=lambda name: -of_first[name].value)
 
-    def hard(chosen: ChosenHits) -> dict[str, float]:
-        return dict(zip(chosen.relations, chosen.hits.scores(chosen.system)[place].tolist()))
+    def points(label: str, name: str, protocol: str, *look: str) -> Points:
+        scores = findings.relations(name, protocol)
+        return Points(label, [scores[relation].value if relation in scores else None for relation in names], *look)
 
-    of_first = hard(first.chosen)
-    names = sorted(first.in_mean, key=lambda name: -of_first[name])
     series = []
     for subject, colour, _ in findings.styled:
-        model = subject.beyond[avoided]
-        if model is not None and subject.is_model:
-            easy = [model.easy[name][0] if name in model.easy else None for name in names]
-            series.append(Points(f"{subject.name}, hard", [*map(hard(model.chosen).get, names)], colour))
-            series.append(Points(f"{subject.name}, easy", easy, colour, CIRCLE))
+        if subject.is_model and findings.relations(subject.name, hard):
+            series.append(points(f"{subject.name}, hard", subject.name, hard, colour))
+            series.append(points(f"{subject.name}, easy", subject.name, easy, colour, CIRCLE))
     rival = "the next best offset" + (" or keyword" if findings.language.keywords else "")
-    shares = hard(best)
-    series.append(Points(f"{rival}, hard", [*map(shares.get, names)], INK, TICK))
-    series.append(Points("chance, hard", [rivals.chance[name][place] for name in names], FAINT, TICK))
+    series.append(points(f"{rival}, hard", BEST_BASELINE, hard, INK, TICK))
+    series.append(points("chance, hard", CHANCE, hard, FAINT, TICK))
     return Figure(
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "

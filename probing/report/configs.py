@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, cycle
+from itertools import chain, cycle, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +16,25 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.report import figures
-from probing.report.dataset import BINS_NAMED, binned
-from probing.report.document import COLOURED, Column, Figure, Part, Section, Table, verdict
-from probing.report.figures import COLOURS, FAINT, INK, Line, Shares
+from probing.report.document import COLOURED, Column, Figure, Section, Table, verdict
+from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE
 from probing.report.scored import (
+    CONFIG,
     FILTERS,
+    FUNCTIONS,
     RULE,
+    SCORED,
     K,
+    Place,
+    curve,
+    difference,
     difference_on,
     dots,
-    line,
     mean_columns,
     mean_difference,
+    score,
     shown_means,
     tests_in_words,
     with_marks,
@@ -73,46 +78,26 @@ def ablation_notes() -> list[str]:
 
 
 def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Section:
+    means, title = shown_means(all_findings), LANGUAGES[language].title
+    places = [Place(findings, name) for findings in all_findings for name in findings.kinds]
     kinds = ("model", "control", "baseline")
-    everything = [(scored, findings) for findings in all_findings for scored in findings.rows]
     # rows of the same name next to each other
-    everything.sort(key=lambda row: (kinds.index(row[0].kind.partition(";")[0]), row[0].name))
-    side_by_side, title = shown_means(all_findings), LANGUAGES[language].title
+    places.sort(key=lambda place: (kinds.index(place.kind.partition(";")[0]), place.title))
     table = Table(
         name,
         f"Mean over relations in each config of {title}",
+        [*FILTERS, *SCORED, CONFIG, FUNCTIONS, *chain.from_iterable(map(mean_columns, means))],
         [
-            *FILTERS,
-            Column("name", of=lambda scored, *_: scored.name),
-            Column("kind", of=lambda scored, *_: scored.kind),
-            Column("config", NAME, of=lambda scored, rule, k, findings: findings.title),
-            Column("functions", COUNT, of=lambda scored, *_: scored.functions),
-            *chain.from_iterable(map(mean_columns, side_by_side)),
-        ],
-        [
-            (scored, rule, k, findings)
+            place._replace(rule=rule, k=k)
             for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
             for k in TABLE_KS
-            for scored, findings in everything
+            for place in places
         ],
         f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_in_words(all_findings)}. "
         f"{COLOURED}",
         filters=2,
     )
-
-    def lines(rule: str, mean: str) -> list[Line]:
-        found = []
-        for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
-            baseline = line(findings.baseline(mean, BEST_BASELINE), rule)
-            found.append(Line(f"{BEST_BASELINE}, {findings.title}", baseline, INK, style))
-            found += [
-                Line(f"{subject.name}, {findings.title}", line(subject.means[mean], rule), colour, style)
-                for subject, colour, _ in findings.styled
-                if subject.is_model
-            ]
-        return found
-
-    panels = {rule: {mean: lines(rule, mean) for mean in side_by_side} for rule in DRAWN}
+    panels = {rule: {mean: _ablated(all_findings, rule, mean) for mean in means} for rule in DRAWN}
     drawn = Figure(
         name,
         f"{title}: mean top-k UAS over k in each config, for the models and the best baseline. Bands are 95 % "
@@ -124,35 +109,29 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
     return Section(name, title + all_findings[0].title.removeprefix(all_findings[0].config), [drawn, table])
 
 
+def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Line]:
+    lines = []
+    for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
+        models = [(subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model]
+        for name, colour in [(BEST_BASELINE, INK), *models]:
+            label = f"{name}, {findings.title}"
+            lines.append(Line(label, curve(findings, name, mean, rule), colour, style))
+    return lines
+
+
 # ---------------------------------------------------------------------------------------------- programming languages
-
-
-class _LanguageScores(NamedTuple):
-    """A relation in a language, held-out, in percent: [score, low, high] of the model, the best baseline, and the
-    difference; None where the language lacks the relation."""
-
-    model: Any = None
-    baseline: Any = None
-    difference: Any = None
-
-
-_Shared = dict[str, dict[str, _LanguageScores]]
-"""Relation -> title of a language that has it -> scores."""
 
 
 def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
     """A section on the models that were probed in several programming languages, or on one of them; none if there is no
     such model."""
     parts: list[Table | Figure] = []
-    models = list(dict.fromkeys(one.name for findings in all_findings for one in findings.models))
+    models = list(dict.fromkeys(model.name for findings in all_findings for model in findings.models))
     for file, model in zip(file_names(models), models):
-        if only not in (None, model):
-            continue
-        titled = _languages(all_findings, model)
-        shared = {k: _shared(titled, model, k) for k in TABLE_KS}
-        if shared[K]:
-            parts.append(_of_languages(list(titled), model, shared[K], f"languages-{file}"))
-            parts.append(_by_language(list(titled), model, shared, f"languages-{file}"))
+        languages = _languages(all_findings, model) if only in (None, model) else {}
+        if shared := _shared(languages, model):
+            parts.append(_of_languages(languages, model, shared, f"languages-{file}"))
+            parts.append(_by_language(languages, model, shared, f"languages-{file}"))
     return [Section("languages", "Languages", [*method("languages"), *parts])] if parts else []
 
 
@@ -161,34 +140,32 @@ def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findin
     by_labels: dict[str, dict[str, Findings]] = {}
     for findings in all_findings:
         language = findings.language
-        if not language.of_treebanks and any(one.name == model for one in findings.models):
+        if not language.of_treebanks and any(subject.name == model for subject in findings.models):
             by_labels.setdefault(variant_of(findings.config).name, {}).setdefault(language.title, findings)
     return max(by_labels.values(), key=len, default={})
 
 
-def _shared(titled: Mapping[str, Findings], model: str, k: str) -> _Shared:
-    """The relations that enough functions of at least two languages have."""
-    found: _Shared = {}
-    for title, findings in titled.items():
-        (subject,) = (one for one in findings.models if one.name == model)
-        baselines = findings.baselines[HELD_OUT][BEST_BASELINE]["relations"]
-        for name, entry in subject.scores["protocols"][HELD_OUT]["relations"].items():
-            if not entry["few_functions"] and name in baselines:
-                score, baseline = entry[RULE][k]["score"], baselines[name][RULE][k].score[0]
-                found.setdefault(name, {})[title] = _LanguageScores(score, baseline, score[0] - baseline)
-    return {name: found[name] for name in in_order(found) if len(found[name]) > 1}
+def _shared(languages: Mapping[str, Findings], model: str) -> dict[str, list[str]]:
+    """The relations that enough functions of at least two languages have -> the titles of these."""
+    having: dict[str, list[str]] = {}
+    for title, findings in languages.items():
+        baseline = findings.relations(BEST_BASELINE, HELD_OUT)
+        for name, found in findings.relations(model, HELD_OUT).items():
+            if not found.few_functions and name in baseline:
+                having.setdefault(name, []).append(title)
+    return {name: having[name] for name in in_order(having) if len(having[name]) > 1}
 
 
-def _of_languages(titles: Sequence[str], model: str, shared: _Shared, name: str) -> Figure:
-    def differences(row: str) -> float:
-        return float(np.mean([scores.difference for scores in shared[row].values()]))
-
-    rows = sorted(shared, key=differences, reverse=True)
-    scores = np.full((3, len(rows), len(titles)), np.nan)
-    for row, relation in enumerate(rows):
-        for title, one in shared[relation].items():
-            scores[:, row, titles.index(title)] = one.model[0], one.baseline, one.difference
-    common = [row not in NOT_IN_MEAN and len(shared[row]) == len(titles) for row in rows]
+def _of_languages(languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str) -> Figure:
+    scores = np.full((2, len(shared), len(languages)), np.nan)  # of the model, and of the best baseline
+    for row, (relation, having) in enumerate(shared.items()):
+        for column, (title, findings) in enumerate(languages.items()):
+            if title in having:
+                pair = (findings.relations(who, HELD_OUT) for who in (model, BEST_BASELINE))
+                scores[:, row, column] = [found[relation].value for found in pair]
+    order = np.argsort(-np.nanmean(scores[0] - scores[1], axis=1), kind="stable")
+    rows, scores = [list(shared)[row] for row in order], scores[:, order]
+    common = [row not in NOT_IN_MEAN and len(shared[row]) == len(languages) for row in rows]
     above = ""
     if number := sum(common):
         rows = [f"mean of {number}", *rows]
@@ -199,20 +176,25 @@ def _of_languages(titles: Sequence[str], model: str, shared: _Shared, name: str)
         f"{model} by language, top-1 UAS, first token, held-out. Each cell has the score of the best head and, below "
         f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_CLUSTERS} functions of "
         f"at least two languages, largest mean difference first{above}.",
-        f"Heat map of relation by language ({', '.join(titles)}). The table repeats the numbers in its cells.",
+        f"Heat map of relation by language ({', '.join(languages)}). The table repeats the numbers in its cells.",
         name,
-        lambda: figures.languages(rows, titles, *scores),
+        lambda: figures.languages(rows, list(languages), scores[0], scores[1], scores[0] - scores[1]),
     )
 
 
-def _by_language(titles: Sequence[str], model: str, shared: Mapping[str, _Shared], name: str) -> Table:
-    rows: list[list[Any]] = []
-    for k, relations in shared.items():
-        for relation, by_language in relations.items():
-            cells = (by_language.get(title, _LanguageScores()) for title in titles)
-            rows.append([k, with_marks(relation), *chain.from_iterable(cells)])
+def _by_language(languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str) -> Table:
+    rows = []
+    for k, (relation, having) in product(TABLE_KS, shared.items()):
+        row: list[Any] = [k, with_marks(relation)]
+        for title, findings in languages.items():
+            mine, best = (
+                findings.score(who, HELD_OUT, k=k, group=relation) if title in having else None
+                for who in (model, BEST_BASELINE)
+            )
+            row += [mine.cell, best.value, mine.value - best.value] if mine and best else [None] * 3
+        rows.append(row)
     columns = [Column("k"), Column("relation", MARKED)]
-    for title in titles:
+    for title in languages:
         columns += [Column("score", SCORE, title), Column("best baseline", PERCENT, title)]
         columns.append(Column("difference", POINTS, title))
     return Table(
@@ -228,9 +210,6 @@ def _by_language(titles: Sequence[str], model: str, shared: Mapping[str, _Shared
 
 # ----------------------------------------------------------------------------------------------- code against language
 
-NEAR = (1, 5)
-"""Distances in tokens up to which the table gives the share of edges."""
-
 
 def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     """One section on the models that were probed on both (Shen et al. 2022, section 4); none if there is no such model.
@@ -238,116 +217,36 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     The paper's second finding: on English and German, attention heads find more than fixed offsets do, and on code they
     do not (its Figures 2, 3, 7 and 8 and Table 4).
     """
-    of_code, of_language = (
-        {model.name: None for findings in all_findings if _kind(findings) == kind for model in findings.models}
-        for kind in ("code", "language")
-    )
-    models = [name for name in of_code if name in of_language]
-    chosen = [findings for findings in all_findings if any(model.name in models for model in findings.models)]
-    if not models:
+    read: dict[str, set[str]] = {"code": set(), "language": set()}
+    for findings in all_findings:
+        read[_kind(findings)] |= {model.name for model in findings.models}
+    both = read["code"] & read["language"]
+    chosen = [findings for findings in all_findings if any(model.name in both for model in findings.models)]
+    if not both:
         return []
-    key = "code-and-language"
-    shares = np.array([_shares(findings) for findings in chosen])
-    offsets = Table(
-        f"{key}-offsets",
-        "",
-        [Column("config", NAME), Column("offset"), Column("percent", PERCENT)],
+    models = list(dict.fromkeys(model.name for findings in chosen for model in findings.models if model.name in both))
+    columns = [Column("k"), Column("kind", of=lambda place: _kind(place.findings)), CONFIG]
+    columns += [Column("model", of=lambda place: place.name), FUNCTIONS]
+    for mean in shown_means(chosen):
+        columns += [score(mean), score(mean, "best baseline", BEST_BASELINE), difference(mean)]
+    table = Table(
+        "code-and-language",
+        "Models and the best baseline on code and on sentences",
+        columns,
         [
-            [findings.title, name, share]
-            for findings, of_bins in zip(chosen, shares.tolist())
-            for name, share in zip(BINS_NAMED, of_bins)
+            Place(findings, model, k=k)
+            for k, findings, model in product(TABLE_KS, chosen, models)
+            if model in findings.subject
         ],
+        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: for languages, sentences. "
+        f"p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
+        filters=1,
     )
-    parts: list[Part] = [*method(key), _distances(key, chosen, models, shares), _both(key, chosen, models)]
-    return [Section(key, "Code against language", parts, drawn=[offsets])]
+    return [Section(table.name, "Code against language", [*method(table.name), table])]
 
 
 def _kind(findings: Findings) -> str:
     return "language" if findings.language.of_treebanks else "code"
-
-
-def _distances(key: str, chosen: Sequence[Findings], models: Sequence[str], shares: np.ndarray) -> Figure:
-    rows = [findings.row for findings in chosen]
-    panels = {
-        mean: [
-            dots(model, [row[model].difference(mean, RULE, K) if model in row else None for row in rows], colour)
-            for model, colour in zip(models, cycle(COLOURS))
-        ]
-        for mean in shown_means(chosen)
-    }
-    (occurring,) = np.nonzero(shares.any(axis=0))
-    kept = slice(occurring[0], occurring[-1] + 1)
-    with_gap = np.where(np.array(BINS_NAMED) == "0", np.nan, shares)  # between the two sides
-    lines = [
-        Shares(f"{findings.title} ({_kind(findings)})", share[kept], colour, "--" if _kind(findings) == "code" else "-")
-        for findings, share, colour in zip(chosen, with_gap, cycle(COLOURS[::-1]))
-    ]
-    titles = [findings.title for findings in chosen]
-    return Figure(
-        key,
-        "Top: the difference between the mean score of each model and of the best baseline, k = 1, with 95 % "
-        "intervals. Filled points: p < 0.05. Bottom: the distance of dependents from their heads. Dependents on the "
-        "left come first.",
-        f"Dots for the difference to the best baseline in {', '.join(titles)}, above curves of the share of edges by "
-        "offset. The table and the CSV file of offsets have the numbers.",
-        f"{key}-offsets",
-        lambda: figures.code_and_language(titles, panels, BINS_NAMED[kept], lines),
-    )
-
-
-def _both(key: str, chosen: Sequence[Findings], models: Sequence[str]) -> Table:
-    columns = [
-        Column("k", of=lambda k, *_: k),
-        Column("kind", of=lambda k, findings, _: _kind(findings)),
-        Column("config", NAME, of=lambda k, findings, _: findings.title),
-        Column("model", of=lambda k, findings, model: model),
-        Column("functions", COUNT, of=lambda k, findings, _: findings.functions),
-        *map(_near, NEAR),
-    ]
-    for mean in shown_means(chosen):
-        columns += _of_mean(mean)
-    return Table(
-        key,
-        "Models and the best baseline on code and on sentences",
-        columns,
-        [(k, findings, model) for k in TABLE_KS for findings in chosen for model in models if model in findings.row],
-        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: for languages, sentences. "
-        "Offsets: the percentage of edges, mean over relations, whose dependent is at most so many tokens from its "
-        f"head. p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
-        filters=1,
-    )
-
-
-def _near(distance: int) -> Column:
-    """Percent of edges with at most `distance` tokens from head to dependent, mean over relations."""
-
-    def near(k: str, findings: Findings, model: str) -> float:
-        shares = [
-            sum(edges for offset, edges in offsets.items() if abs(offset) <= distance) / sum(offsets.values())
-            for offsets in _in_mean(findings)
-        ]
-        return 100 * float(np.mean(shares))
-
-    return Column(f"within {distance}", PERCENT, "offsets", of=near)
-
-
-def _of_mean(mean: str) -> list[Column]:
-    """The score of a model, that of the best baseline, and their difference."""
-    return [
-        Column("score", SCORE, mean, of=lambda k, one, model: one.row[model].cell(mean, RULE, k)),
-        Column("best baseline", SCORE, mean, of=lambda k, one, _: one.row[BEST_BASELINE].cell(mean, RULE, k)),
-        Column("difference", DIFFERENCE, mean, of=lambda k, one, model: one.row[model].difference(mean, RULE, k)),
-    ]
-
-
-def _shares(findings: Findings) -> np.ndarray:
-    """Percent of edges in each bin of offsets, mean over relations: (bins,)."""
-    counts = [binned(offsets) for offsets in _in_mean(findings)]
-    return 100 * np.mean([count / count.sum() for count in counts], axis=0)
-
-
-def _in_mean(findings: Findings) -> list[dict[int, int]]:
-    return [offsets for name, offsets in findings.offsets.items() if name not in NOT_IN_MEAN]
 
 
 # --------------------------------------------------------------------------------------------------- edited functions

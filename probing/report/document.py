@@ -274,17 +274,6 @@ class Table:
             rows.insert(-len(self.totals), r"\midrule")
         return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
 
-    def _repr_html_(self) -> str:
-        """The initial rows, for notebooks."""
-        heading = Markup("").join(Markup("<th>{}</th>").format(column.full_name) for column in self.shown)
-        kinds = [column.kind for column in self.shown]
-        rows = Markup("").join(
-            Markup("<tr>" + "".join(in_html(*of) if of[0] != "" else "<td>" for of in zip(row, kinds)))
-            for row in self.initial
-        )
-        page = Markup("<p>{}</p><table><tr>{}{}</table><p>{}</p>")
-        return page.format(self.initial_title, heading, rows, self.notes)
-
     def to_terminal(self, width: int = WIDE) -> str:
         """The initial rows as text of at most `width` characters a line, as commands print them."""
         text = io.StringIO()

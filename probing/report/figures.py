@@ -183,18 +183,6 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     return figure
 
 
-def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
-    """The similarity of two relations by the scores of heads: `correlation` (relations, relations), from -1 to 1."""
-    size = 0.155 * len(relations)
-    figure = _figure(size + 3.6, size + 2.4)
-    axis = figure.subplots()
-    image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
-    _ticks(axis, relations, relations, size=7)
-    axis.tick_params(axis="x", rotation=90)
-    _colour_bar(figure, image, axis, "correlation over heads")
-    return figure
-
-
 class Dots(NamedTuple):
     """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`:
     which the test separates from 0."""
@@ -271,40 +259,6 @@ def predictions(tokens: Sequence[str], edges: Sequence[Predicted]) -> Figure:
     return figure
 
 
-class Shares(NamedTuple):
-    """A distribution over bins that all configs share: (bins,), in percent."""
-
-    label: str
-    shares: np.ndarray
-    colour: str
-    style: str
-
-
-def code_and_language(
-    configs: Sequence[str], panels: dict[str, list[Dots]], bins: Sequence[str], offsets: Sequence[Shares]
-) -> Figure:
-    """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
-    models = max(len(series) for series in panels.values())
-    heights = [(0.2 + 0.17 * models) * len(configs) + 1.1, 3.1]
-    figure = _figure(9.2, sum(heights))
-    top, bottom = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    axes = top.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
-    for axis, (name, series) in zip(axes[0], panels.items()):
-        dots(axis, configs, series)
-        axis.set_title(name)
-        axis.set_xlabel("top-1 UAS vs best baseline, points")
-    _legend(top, axes)
-    axis = bottom.subplots()
-    for one in offsets:
-        axis.plot(range(len(bins)), one.shares, color=one.colour, ls=one.style, marker="o", ms=3.5, label=one.label)
-    axis.set_xticks(range(len(bins)), [name.replace("…", "…\n") for name in bins])
-    axis.set_xlabel("offset: tokens from the head to the dependent")
-    axis.set_ylabel("edges, %, mean over relations")
-    axis.set_ylim(0)
-    _legend(bottom, axis)
-    return figure
-
-
 class ArmPercentiles(NamedTuple):
     """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
 
@@ -344,27 +298,6 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
         axis.grid(axis="y", visible=False)
     axes[0][0].set_yticks(range(len(node_types)), node_types)
     axes[0][0].invert_yaxis()
-    _legend(figure, axes)
-    return figure
-
-
-def cumulative(
-    node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]], percentiles: np.ndarray
-) -> Figure:
-    """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
-    figure, axes = _grid(len(node_types), 4, (0, 2.4), (0.8, 2.0), least=4.6)
-    for place, (axis, node_type) in enumerate(zip(axes.flat, node_types)):
-        for name, arms in panels.items():
-            if (arm := arms[place]) is not None:
-                axis.plot(arm.t1, percentiles, color=arm.colour, label=f"T1, {name}")
-                axis.plot(arm.t0, percentiles, color=arm.colour, ls="--", label=f"T0, {name}")
-        axis.set_title(node_type)
-        axis.set_xlim(0, 1)
-        axis.set_ylim(0, 100)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("functions, %")
-    for axis in axes[-1]:
-        axis.set_xlabel("Jaccard similarity")
     _legend(figure, axes)
     return figure
 

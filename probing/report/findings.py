@@ -1,9 +1,10 @@
-"""The findings on the models of one config, as plain data, so that ledgers can be freed."""
+"""What is known of the models of one config: their rows of the frame, and what tables and figures need beside these."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
@@ -18,7 +19,6 @@ from codesyntax_dataset.protocol import (
     BEST_BASELINE,
     CONTROL_TASK,
     HELD_OUT,
-    KS,
     PROTOCOLS,
     PUBLISHED,
     RANDOM_WEIGHTS,
@@ -26,26 +26,13 @@ from codesyntax_dataset.protocol import (
     SHUFFLED_ATTENTION,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence import gather
-from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
-from probing.evidence.beyond import Beyond, Rivals, Stratum
+from probing.evidence import gather, scores
+from probing.evidence.baselines import kinds_of
+from probing.evidence.beyond import Beyond, Stratum
 from probing.evidence.compared import Emergence, emergence
-from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.protocols import (
-    MEASURES,
-    SAME_RELATIONS,
-    TABLE_MEASURES,
-    ChosenHits,
-    Comparison,
-    apply_each,
-    choose,
-    compare_means,
-    over_models,
-)
-from probing.evidence.random_attention import by_relation, random_attention
-from probing.evidence.random_attention import expected as expected_scores
+from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES, ChosenHits, compare_means
+from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.evidence.submission import Submission, for_boards
-from probing.evidence.summary import Means, Summary, means
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, at_step
@@ -54,14 +41,13 @@ from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
 from probing.stats.cache import cached
-from probing.stats.intervals import Estimate
+from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
 
 MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
-
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
@@ -73,6 +59,42 @@ _STYLES: dict[str | None, Any] = {
     CONTROL_TASK: (0, (1, 3)),
 }
 """The line styles of models and controls in figures."""
+
+
+class Score(NamedTuple):
+    """A row of the frame, without what it is about; of the paper's rows, only the value is known."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    n: int = 0
+    functions: int = 0
+    items: int = 0
+    chosen: str = ""
+
+    @property
+    def cell(self) -> list[float] | float:
+        """[value, low, high], or the value alone of what has no interval, in however many functions."""
+        exact = math.isnan(self.low) and not 0 < self.n < FEW_CLUSTERS
+        return self.value if exact else [self.value, self.low, self.high]
+
+    @property
+    def with_choice(self) -> list[float | str]:
+        return [self.value, self.chosen]
+
+    @property
+    def head(self) -> str | None:
+        return self.chosen or None
+
+    @property
+    def tested(self) -> list[float]:
+        """The cell of a difference."""
+        return [self.value, self.low, self.high, self.p]
+
+    @property
+    def few_functions(self) -> bool:
+        return self.functions < FEW_CLUSTERS
 
 
 class CommonResult(NamedTuple):
@@ -95,25 +117,19 @@ class Subject:
     """A model or one of its controls.
 
     `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the functions of the report;
-    `functions`: how many it was probed on. `scores`, `comparisons`, `differences`: as Evidence has them. `entry`: None
-    if no board takes it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers, heads).
-    `errors`: None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on
-    hard edges, and against the best rival there. `strata`: what it finds by distance and length.
+    `functions`: how many it was probed on. `entry`: None if no board takes it. `heads`: relation -> top-1 UAS in
+    percent, rule first, of each attention head (layers, heads). `errors`: None if they were not analysed. `strata`:
+    what it finds by distance and length.
     """
 
     name: str
     file: Path
     chosen_on: Path
     result: CommonResult
-    scores: gather.EvidenceScores
-    comparisons: dict[str, Comparison]
-    differences: dict[str, Estimate]
     entry: Submission | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
-    beyond: dict[int, Beyond | None]
-    beyond_compared: dict[int, Comparison | None]
     strata: list[Stratum]
 
     @cached_property
@@ -121,81 +137,82 @@ class Subject:
         return self.result.settings
 
     @property
-    def means(self) -> dict[str, Means]:
-        """One of MEANS -> its scores."""
-        scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
-        return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
-
-    @property
     def is_model(self) -> bool:
         return self.settings.control is None
 
     @property
-    def marks(self) -> str:
-        """Its differences from a full run in float32, in words."""
+    def kind(self) -> str:
+        """With its differences from a full run in float32, in words."""
         settings = self.settings
-        marks = [settings.dtype] if settings.dtype != "float32" else []
-        marks += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
-        return "; ".join(marks)
+        words = ["model" if self.is_model else "control"]
+        words += [settings.dtype] if settings.dtype != "float32" else []
+        words += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
+        return "; ".join(words)
 
 
-Cell = Sequence[float | None] | float | None
-"""[score, low, high] of a mean, or a score without an interval."""
+PAPER = " (paper)"
+"""The end of names of whom the paper has means."""
 
-
-class Scored(NamedTuple):
-    """One row: anything that has a mean over relations.
-
-    `sizes`: one of MEANS -> number of relations in it, and of their edges. `scores`: one of MEANS -> rule -> k -> cell.
-    `differences`: one of MEANS -> difference to the best baseline, (M,).
-    """
-
-    name: str
-    kind: str
-    functions: int | None
-    sizes: dict[str, tuple[int, int]]
-    scores: Mapping[str, Mapping[str, Mapping[str, Cell]]]
-    differences: dict[str, Estimate]
-
-    def cell(self, mean: str, rule: str, k: str) -> Cell:
-        return self.scores.get(mean, {}).get(rule, {}).get(k)
-
-    def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
-        """[difference, low, high, p]; None if there is none."""
-        if mean not in self.differences:
-            return None
-        difference = self.differences[mean].at(MEASURES.index((rule, int(k))))
-        return None if np.isnan(difference.value) else list(difference[:4])
+Key = tuple[str, str, str, int, str, str]
+"""Of a score: who has it, protocol, rule, k, group, and whom it is against."""
 
 
 @dataclass
 class Findings:
     """Subjects on the same functions, and their baselines and controls.
 
-    `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without
-    intervals, for a single random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or
-    keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
-    KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
-    first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at
-    TABLE_KS.
-    `rivals`: number of avoided offsets -> what needs no model there. `trainings`: models of which several checkpoints
-    were probed; their last ones are the subjects.
+    `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems that need no model.
+    `rules`: those that differ, only the first if every dependent is one token. `pairs`: (index of one model, of the
+    other) -> one of MEANS -> comparison at TABLE_MEASURES. `beyond`: number of avoided offsets -> what the first model
+    finds of hard edges. `trainings`: models of which several checkpoints were probed; their last ones are the subjects.
     """
 
     title: str
-    name: str  # of files
+    name: str
     subjects: list[Subject]
-    baselines: dict[str, dict[str, Summary]]
-    random_heads: int  # as many as the largest model has
-    random: dict[str, Means]
-    chance: dict[str, dict[str, dict[str, float | None]]]
-    picked: dict[str, Named]
-    chosen: dict[str, dict[str, dict[str, list[str]]]]
-    offsets: dict[str, dict[int, int]]
-    rules: tuple[str, ...]
-    pairs: dict[tuple[int, int], dict[str, Estimate]]
-    rivals: dict[int, Rivals | None]
-    trainings: list[Emergence]
+    scores: dict[Key, Score]
+    rules: tuple[str, ...] = RULES
+    pairs: dict[tuple[int, int], dict[str, Estimate]] = field(default_factory=dict)
+    beyond: dict[int, Beyond | None] = field(default_factory=dict)
+    trainings: list[Emergence] = field(default_factory=list)
+
+    # -------------------------------------------------------------------------------------------------------- scores
+
+    def score(self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN) -> Score | None:
+        """Of a subject, or a system without a model; None if it has none."""
+        return self._of(protocol, name, rule, int(k), group, "")
+
+    def difference(self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN) -> Score | None:
+        """Of a subject to the best baseline."""
+        return self._of(protocol, name, rule, int(k), group, BEST_BASELINE)
+
+    def _of(self, protocol: str, name: str, *rest: Any) -> Score | None:
+        known = self.scores.get((name, protocol, *rest))
+        if known is None and protocol == SAME_RELATIONS and name not in self.paper:  # no relation is lacking there
+            return self.scores.get((name, PUBLISHED, *rest))
+        return known
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, str], dict[str, Score]]:
+        """Who and protocol -> group -> its score with one guess."""
+        groups: dict[tuple[str, str], dict[str, Score]] = {}
+        for (name, protocol, rule, k, group, against), score in self.scores.items():
+            if group != MEAN and not against and (rule, k) == (RULE, int(K)):
+                groups.setdefault((name, protocol), {})[group] = score
+        return groups
+
+    def relations(self, name: str, protocol: str) -> dict[str, Score]:
+        """Relation -> the score with one guess of a subject or system."""
+        return self._groups.get((name, protocol), {})
+
+    def size(self, mean: str) -> tuple[int, int]:
+        """The number of relations in one of MEANS, and of their edges."""
+        protocol = PUBLISHED if mean == PUBLISHED else HELD_OUT
+        relations = self.relations(self.subjects[0].name, protocol)
+        edges = [score.items for name, score in relations.items() if name not in NOT_IN_MEAN]
+        return len(edges), sum(edges)
+
+    # ------------------------------------------------------------------------------------------------------ settings
 
     @property
     def settings(self) -> Settings:
@@ -203,7 +220,7 @@ class Findings:
 
     def file(self, part: str, subject: Subject) -> str:
         """The name of files and sections on a subject, such as python-relations-tiny."""
-        names = file_names([one.name for one in self.subjects])
+        names = file_names([subject.name for subject in self.subjects])
         return f"{self.name}-{part}-{names[self.subjects.index(subject)]}"
 
     @property
@@ -218,65 +235,64 @@ class Findings:
     def functions(self) -> int:
         return self.subjects[0].result.functions
 
-    @property
-    def edges(self) -> int:
-        return self.subjects[0].result.edges
-
-    def size(self, mean: str) -> tuple[int, int]:
-        """The number of relations in one of MEANS, and of their edges."""
-        protocol = "published" if mean == "published" else "held-out"
-        relations = self.subjects[0].scores.protocols[protocol].relations.values()
-        edges = [entry.edges for entry in relations if entry.in_mean]
-        return len(edges), sum(edges)
-
-    def baseline(self, mean: str, kind: str) -> Means:
-        """One of MEANS of a baseline."""
-        if mean == SAME_RELATIONS:
-            return self.subjects[0].scores.same_relations.baselines[kind]
-        return self.baselines[mean][kind].scores
+    # ------------------------------------------------------------------------------------------------ who is scored
 
     @property
     def models(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.is_model]
 
-    @cached_property
-    def rows(self) -> list[Scored]:
-        """Models, controls and baselines, all on the same functions."""
-        return _rows(self)
-
-    @cached_property
-    def row(self) -> dict[str, Scored]:
-        """Name -> its row."""
-        return {row.name: row for row in self.rows}
+    @property
+    def subject(self) -> dict[str, Subject]:
+        """Name -> the model or control."""
+        return {subject.name: subject for subject in self.subjects}
 
     @property
-    def as_published(self) -> bool:
-        """True if the paper has numbers for such a run."""
-        settings = self.settings
-        as_scored = settings.direction == self.language.direction and settings.split == "test"
-        return as_scored and bool(paper.scores(self.config, RULES[0]))
+    def kinds(self) -> dict[str, str]:
+        """Who is scored on the same functions -> its kind: models, controls and baselines."""
+        controls = dict.fromkeys((RANDOM_BEST, RANDOM_HEAD), "control")
+        baselines = dict.fromkeys(kinds_of(self.config), "baseline")
+        return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
 
-    @property
-    def paper_rows(self) -> list[Scored]:
-        """The paper's own rows, if it has such a config."""
-        scores: dict[str, dict[str, dict[str, float]]] = {}
-        for rule in RULES if self.as_published else ():
-            for name, score_by_k in paper.scores(self.config, rule).items():
-                scores.setdefault(name, {})[rule] = score_by_k
-        in_mean = [edges for name, edges in paper.edges(self.config).items() if name not in NOT_IN_MEAN]
-        functions, sizes = paper.functions(self.config), {PUBLISHED: (len(in_mean), sum(in_mean))} if in_mean else {}
-        return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
+    @cached_property
+    def paper(self) -> list[str]:
+        """Whose means the paper has for such a run, under names of their own."""
+        names = dict.fromkeys(name for name, *_ in self.scores if name.endswith(PAPER))
+        return list(names)
+
+    def functions_of(self, name: str) -> int | None:
+        """The functions that someone was scored on."""
+        return paper.functions(self.config) if name in self.paper else self.functions
+
+    def size_of(self, name: str, mean: str) -> tuple[int | None, int | None]:
+        """The number of relations in one of MEANS of someone, and of their edges."""
+        if name not in self.paper:
+            return self.size(mean)
+        edges = [edges for relation, edges in paper.edges(self.config).items() if relation not in NOT_IN_MEAN]
+        return (len(edges), sum(edges)) if edges and mean == PUBLISHED else (None, None)
+
+    def title_of(self, name: str) -> str:
+        """The name of a subject or system, in words."""
+        if name == RANDOM_HEAD:
+            return "random attention, a head on average"
+        drawn = self.score(name, PUBLISHED) if name == RANDOM_BEST else None
+        return f"{name}, {drawn.chosen}" if drawn else name.removesuffix(PAPER)
 
     @property
     def best_model(self) -> Subject:
         """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
-        return max(self.models, key=_means)
+        return max(self.models, key=self._standing)
+
+    def _standing(self, model: Subject) -> list[float]:
+        """The means by which models are ordered, the held-out one first."""
+        means = [self.score(model.name, protocol) for protocol in PROTOCOLS]
+        return [-1.0 if score is None else score.value for score in means]
 
     @property
     def drawn(self) -> list[Subject]:
         """The models in figures of several: all, or as many of the best as there are colours."""
-        best = {model.name for model in sorted(self.models, key=_means, reverse=True)[: len(figures.COLOURS)]}
-        return [model for model in self.models if model.name in best]
+        best = sorted(self.models, key=self._standing, reverse=True)[: len(figures.COLOURS)]
+        names = {model.name for model in best}
+        return [model for model in self.models if model.name in names]
 
     @property
     def drawn_in_words(self) -> str:
@@ -289,8 +305,9 @@ class Findings:
     @property
     def styled(self) -> list[tuple[Subject, str, Any]]:
         """The subjects that figures draw, with their colour and line style: a control has the colour of its model."""
-        left_out = {model.settings.model for model in self.models} - {model.settings.model for model in self.drawn}
-        names = {model.name for model in self.drawn}
+        shown = self.drawn
+        names = {model.name for model in shown}
+        left_out = {model.settings.model for model in self.models} - {model.settings.model for model in shown}
         subjects = [
             subject
             for subject in self.subjects
@@ -299,47 +316,11 @@ class Findings:
         models = list(dict.fromkeys(subject.settings.model for subject in subjects))
         result, seen = [], 0
         for subject in subjects:
-            place = seen if subject.is_model else models.index(subject.settings.model)
+            number = seen if subject.is_model else models.index(subject.settings.model)
             seen += subject.is_model
-            colour = figures.COLOURS[place % len(figures.COLOURS)]
+            colour = figures.COLOURS[number % len(figures.COLOURS)]
             result.append((subject, colour, _STYLES[subject.settings.control]))
         return result
-
-
-def _means(model: Subject) -> list[float]:
-    """The means by which models are ordered, the held-out one first."""
-    cells = (model.means[protocol][RULE][K] for protocol in PROTOCOLS)
-    return [-1.0 if cell is None or cell[0] is None else cell[0] for cell in cells]
-
-
-def _rows(findings: Findings) -> list[Scored]:
-    size = findings.functions, {mean: findings.size(mean) for mean in MEANS}
-    differences = _corrected_differences(findings)
-    rows = []
-    for place, subject in enumerate(findings.subjects):
-        kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
-        rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
-    rows.append(
-        Scored(f"random attention, best of {findings.random_heads} heads", "control", *size, findings.random, {})
-    )
-    rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
-    rows += [
-        Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
-        for kind in kinds_of(findings.config)
-    ]
-    return rows
-
-
-def _corrected_differences(findings: Findings) -> list[dict[str, Estimate]]:
-    """For each subject: one of MEANS -> difference to the best baseline, (M,), p corrected over the models."""
-    models = [subject.is_model for subject in findings.subjects]
-    corrected: list[dict[str, Estimate]] = [{} for _ in models]
-    for mean in MEANS:
-        differences = over_models([subject.differences.get(mean) for subject in findings.subjects], models)
-        for of_subject, difference in zip(corrected, differences):
-            if difference is not None:
-                of_subject[mean] = difference
-    return corrected
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
@@ -367,48 +348,58 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = gather.find(files)
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
-    earlier = {id(one) for training in trainings for one in training[:-1]}
-    probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
-    evidence = [one for one in evidence if id(one) not in earlier]
-    first = evidence[0]
-    validation, test = first.splits.edges["validation"], first.splits.edges["test"]
-    direction = first.probed.test.settings.direction
-    made = zip(map(_subject, _names([one.probed.test for one in evidence]), evidence, probed), evidence)
-    in_order = sorted(made, key=lambda pair: (not pair[0].is_model, pair[0].name))
-    subjects, evidence = [subject for subject, _ in in_order], [one for _, one in in_order]
-    models = [place for place, subject in enumerate(subjects) if subject.is_model]
-    hits = [_side_by_side(one.hits) for one in evidence]
-    pairs = list(combinations(models, 2))
-    at_tables = [{mean: chosen.at(TABLE_MEASURES) for mean, chosen in of_model.items()} for of_model in hits]
-    of_pairs = {
-        (one, other): {mean: _compared(at_tables[one][mean], at_tables[other][mean]) for mean in at_tables[one]}
-        for one, other in pairs
-    }
-    by_chance = by_relation(test, direction)
-    drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
+    earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
+    last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
+    names = _names([one.probed.test for one, _ in last])
+    subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
+    subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
+    ordered = [one for _, one in subjects]
+    test = ordered[0].splits.edges["test"]
     return Findings(
         title=title,
         name=name,
-        subjects=subjects,
-        baselines=subjects[0].scores.baselines,
-        random_heads=drawn,
-        random=_random(validation, test, direction, drawn),
-        chance={mean: _chance(by_chance, chosen.relations) for mean, chosen in hits[0].items()},
-        picked={protocol: picks.picked for protocol, picks in first.splits.baselines.picks.items()},
-        chosen={
-            protocol: {
-                rule: {name: [KINDS[head] for head in heads[number, :, 1]] for name, heads in choice.items()}
-                for number, rule in enumerate(RULES)
-            }
-            for protocol, kinds in first.splits.baselines.hits.items()
-            for choice in [kinds[BEST_BASELINE].choice]
-        },
-        offsets=_offsets(test),
+        subjects=[subject for subject, _ in subjects],
+        scores=_scores([subject.name for subject, _ in subjects], ordered) | _in_paper(subjects[0][0].settings),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=of_pairs,
-        rivals=first.splits.rivals,
+        pairs=_pairs({place: one for place, (subject, one) in enumerate(subjects) if subject.is_model}),
+        beyond=ordered[0].beyond,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
+
+
+def _scores(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
+    """The rows of the frame; a system's own rows may come with each model."""
+    found: dict[Key, Score] = {}
+    for name, rows in zip([*names, ""], chain(scores.of_models(evidence), [scores.of_baselines(evidence)])):
+        for row in rows:
+            who = name if row["system"] == scores.MODEL else row["system"]
+            key = who, row["protocol"], row["rule"], row["k"], row["group"], row["against"]
+            found[key] = Score(*(row[part] for part in Score._fields))
+    return found
+
+
+def _in_paper(settings: Settings) -> dict[Key, Score]:
+    """The paper's means, if it has any of such a run."""
+    if settings.direction != language_of(settings.config).direction or settings.split != "test":
+        return {}
+    return {
+        (f"{name}{PAPER}", PUBLISHED, rule, int(k), MEAN, ""): Score(value)
+        for rule in RULES
+        for name, by_k in paper.scores(settings.config, rule).items()
+        for k, value in by_k.items()
+    }
+
+
+def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[str, Estimate]]:
+    """Of each two models, by their places among the subjects, the differences of MEANS at TABLE_MEASURES."""
+    hits = {
+        place: {mean: chosen.at(TABLE_MEASURES) for mean, chosen in scores.side_by_side(one.hits).items()}
+        for place, one in models.items()
+    }
+    return {
+        (one, other): {mean: _compared(hits[one][mean], hits[other][mean]) for mean in hits[one]}
+        for one, other in combinations(hits, 2)
+    }
 
 
 def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
@@ -425,15 +416,10 @@ def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
         result=CommonResult(
             test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
         ),
-        scores=one.scores,
-        comparisons=one.comparisons,
-        differences=one.differences,
         entry=for_boards(one.submission),
         heads=_heads(test.ledger),
         functions=whole.test.functions,
         errors=errors,
-        beyond=one.beyond,
-        beyond_compared=one.beyond_compared,
         strata=one.strata,
     )
 
@@ -473,32 +459,6 @@ def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     return {name: 100 * found[name] / count for name, count in sorted(zip(ledger.relations, edges.tolist())) if count}
 
 
-def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
-    """Relation -> offset from head to dependent, ascending -> edges."""
-    offset = edges.first - edges.head
-    counted = {}
-    for number, name in enumerate(edges.relations):
-        values, counts = np.unique(offset[edges.relation == number], return_counts=True)
-        counted[name] = dict(zip(values.tolist(), counts.tolist()))
-    return counted
-
-
-def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Means]:
-    def compute() -> dict[str, np.ndarray]:
-        scored = random_attention(test, direction, heads)
-        # the best heads on validation are any heads here: draws of the two splits have nothing in common
-        cells = np.zeros((len(RULES), len(KS), 2), int)
-        any_heads = {name: cells + (0, number % heads) for number, name in enumerate(sorted(on_validation))}
-        both = apply_each(scored, [choose(scored), any_heads])
-        side_by_side = _side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
-        return {mean: np.array(chosen.hits.mean(chosen.system)[:4]) for mean, chosen in side_by_side.items()}
-
-    on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
-    made_of = chain([repr(on_validation).encode()], test.content())
-    found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: means(Estimate(value, low, high, p, 0)) for mean, (value, low, high, p) in found.items()}
-
-
 def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of two means, from the cache if it was computed before: of many models, there are many pairs."""
 
@@ -509,16 +469,3 @@ def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
     found = cached("pair of models", chain(first.hits.content(), second.hits.content()), compute)
     value, low, high, p = found["difference"]
     return Estimate(value, low, high, p, int(found["n"]))
-
-
-def _side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
-    """The hits by both protocols, and of SAME_RELATIONS."""
-    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
-
-
-def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    expected = expected_scores(of_relation, relations)
-    cells: dict[str, dict[str, float | None]] = {rule: {} for rule in RULES}
-    for (rule, k), score in zip(MEASURES, expected.tolist()):
-        cells[rule][str(k)] = None if np.isnan(score) else score
-    return cells

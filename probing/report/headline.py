@@ -13,14 +13,15 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.beyond import LEAST_EDGES
 from probing.evidence.protocols import TABLE_MEASURES
-from probing.report import beyond, figures, means
+from probing.evidence.scores import CHANCE
+from probing.report import figures, means
 from probing.report.document import SIGNIFICANT, Column, Figure, Section, Table, separated
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.information import same_run
-from probing.report.kinds import COST, DIFFERENCE, LINK, NAME, PERCENT, SCORE
-from probing.report.scored import RULE, K
-from probing.report.words import DIRECTIONS, counted
+from probing.report.kinds import COST, LINK
+from probing.report.scored import CONFIG, RULE, K, Place, difference, score, value
+from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
 
 TITLE = "What was found"
@@ -85,26 +86,23 @@ def models(
 
     `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and positions.
     """
-    shown = [(findings, model) for findings in all_findings for model in _best_first(findings)]
-    rows = [(findings, model, *beyond.scores(findings, model)) for findings, model in shown]
+    rows = [Place(findings, model.name) for findings in all_findings for model in _best_first(findings)]
     several = len({findings.settings.direction for findings in all_findings}) > 1
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
-        Column("config", NAME, of=lambda findings, *_: findings.title),
-        *([Column("direction", of=lambda findings, *_: findings.settings.direction)] if several else []),
-        Column("model", LINK, of=lambda _, model, *hard: [model.name, links[model.name]] if links else model.name),
-        Column("score", SCORE, edges, of=lambda findings, model, *_: _score(findings, model)),
-        Column("best baseline", PERCENT, edges, of=lambda findings, *_: _of_baseline(findings)[0]),
-        Column("difference", DIFFERENCE, edges, of=lambda findings, model, *_: _difference(findings, model)),
-        Column("score", SCORE, hard, of=lambda findings, model, score, best, chance: score),
-        Column("next best baseline", PERCENT, hard, of=lambda findings, model, score, best, chance: best),
-        Column("chance", PERCENT, hard, of=lambda findings, model, score, best, chance: chance),
+        CONFIG,
+        *([Column("direction", of=lambda place: place.findings.settings.direction)] if several else []),
+        Column("model", LINK, of=lambda place: [place.name, links[place.name]] if links else place.name),
+        score(HELD_OUT, group=edges),
+        value(HELD_OUT, "best baseline", BEST_BASELINE, group=edges),
+        difference(HELD_OUT, group=edges),
+        score("", group=hard),
+        value("", "next best baseline", BEST_BASELINE, group=hard),
+        value("", "chance", CHANCE, group=hard),
     ]
     adds = ""
     if bits:
-        columns.append(
-            Column("all heads add, bits", COST, of=lambda _, model, *hard: bits.get(same_run(model.settings)))
-        )
+        columns.append(Column("all heads add, bits", COST, of=lambda place: bits.get(same_run(place.settings))))
         adds = " All heads add: bits beside words and positions."
     return Table(
         "models",
@@ -123,14 +121,14 @@ def _first(findings: Findings) -> str:
     """The whole clause on a config."""
     best = findings.best_model
     number = len({(model.settings.model, model.settings.revision) for model in findings.models})
-    score = _score(findings, best)
-    if score is None:
+    found = findings.score(best.name, HELD_OUT)
+    if found is None:
         return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     name = best.name if number == 1 else f"{best.name}, {_standing(findings, best)} of {number} models,"
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
     return (
-        f"In {findings.title}, the attention heads of {name} find {score[0]:.1f} % of the {sought} with one guess, "
+        f"In {findings.title}, the attention heads of {name} find {found.value:.1f} % of the {sought} with one guess, "
         f"{_than(findings, best)} that {rules} find without a model"
     )
 
@@ -138,10 +136,10 @@ def _first(findings: Findings) -> str:
 def _standing(findings: Findings, best: Subject) -> str:
     """Whether the model with the highest score is significantly better than the next."""
     ranked = _best_first(findings)
-    places = sorted(findings.subjects.index(model) for model in ranked[:2])
+    first, second = sorted(findings.subjects.index(model) for model in ranked[:2])
     cell = TABLE_MEASURES.index((RULE, int(K)))
     differences = family([comparison[HELD_OUT].at(cell) for comparison in findings.pairs.values()])
-    if dict(zip(findings.pairs, differences))[places[0], places[1]].significant:
+    if differences[list(findings.pairs).index((first, second))].significant:
         return "the best"
     return f"not significantly better than {ranked[1].name}, the next"
 
@@ -149,71 +147,60 @@ def _standing(findings: Findings, best: Subject) -> str:
 def _further(findings: Findings) -> str:
     """The same in short."""
     best = findings.best_model
-    score = _score(findings, best)
-    found = f"{best.name} finds {score[0]:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
+    score = findings.score(best.name, HELD_OUT)
+    found = f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
     return f"in {findings.title}, {found}"
 
 
 def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
     than = {1: "more than", -1: "less than", 0: "not significantly different from"}[_sign(findings, model)]
-    return f"{than} {whose} {_of_baseline(findings)[0]:.1f} %"
+    baseline = findings.score(BEST_BASELINE, HELD_OUT)
+    return f"{than} {whose} {baseline.value if baseline else np.nan:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
-    return sorted(findings.models, key=lambda model: -(_score(findings, model) or [-1])[0])
-
-
-def _score(findings: Findings, model: Subject) -> list[Any] | None:
-    return model.means[HELD_OUT][RULE][K]
-
-
-def _of_baseline(findings: Findings) -> list[Any]:
-    """The same of the best baseline; NaN without a held-out score."""
-    return findings.baseline(HELD_OUT, BEST_BASELINE)[RULE][K] or [np.nan]
-
-
-def _difference(findings: Findings, model: Subject) -> list[float] | None:
-    """The difference of a model to the best baseline."""
-    return findings.row[model.name].difference(HELD_OUT, RULE, K)
+    scores = {model.name: findings.score(model.name, HELD_OUT) for model in findings.models}
+    return sorted(findings.models, key=lambda model: -(found.value if (found := scores[model.name]) else -1))
 
 
 def _sign(findings: Findings, model: Subject) -> int:
     """1 or -1 if the test separates the model from the best baseline, otherwise 0."""
-    cell = _difference(findings, model)
-    return int(np.sign(cell[0])) if cell and separated(cell[-1]) else 0
+    found = findings.difference(model.name, HELD_OUT)
+    return int(np.sign(found.value)) if found and separated(found.p) else 0
 
 
 def _figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
-    shown = [(findings, model) for findings in all_findings for model in _best_first(findings)[:most]]
-    hard, next_best, chance = zip(*(beyond.scores(findings, model) for findings, model in shown))
-    several_configs = len(all_findings) > 1
+    shown = [Place(findings, model.name) for findings in all_findings for model in _best_first(findings)[:most]]
     several_models = any(len(findings.models) > 1 for findings in all_findings)
-    names = [_label(findings, model, several_configs, several_models) for findings, model in shown]
+    names = [_label(place, len(all_findings) > 1, several_models) for place in shown]
+
+    def points(label: str, column: Column, *look: str) -> Points:
+        return Points(label, [column.cell(place) for place in shown], *look)
 
     panels = {
         "of all edges, %": [
-            Points("heads of the model", [_score(findings, model) for findings, model in shown], COLOURS[0]),
-            Points("best baseline", [_of_baseline(findings)[0] for findings, _ in shown], INK, TICK),
+            points("heads of the model", score(HELD_OUT), COLOURS[0]),
+            points("best baseline", value(HELD_OUT, "", BEST_BASELINE), INK, TICK),
         ],
         "beyond the best offset, %": [
-            Points("heads of the model", hard, COLOURS[0]),
-            Points("best baseline", next_best, INK, TICK),
-            Points("chance", chance, FAINT, TICK),
+            points("heads of the model", score(""), COLOURS[0]),
+            points("best baseline", value("", "", BEST_BASELINE), INK, TICK),
+            points("chance", value("", "", CHANCE), FAINT, TICK),
         ],
     }
     left_out = any(len(findings.models) > most for findings in all_findings)
     return Figure(
         "models",
         "Held-out scores of the table, with 95 % intervals."
-        + f" Each config shows its best {counted(most, 'model')}." * left_out,
+        + f" Each config shows its best {number_of(most, 'model')}." * left_out,
         "A dot for the heads of each model and a line for the best baseline. The table has the numbers.",
         "models",
         lambda: figures.rows(names, panels),
     )
 
 
-def _label(findings: Findings, model: Subject, several_configs: bool, several_models: bool) -> str:
-    texts = [model.name] if several_models or not several_configs else []
-    return "\n".join([*texts, findings.title] if several_configs else texts)
+def _label(place: Place, several_configs: bool, several_models: bool) -> str:
+    names = [place.name] if several_models or not several_configs else []
+    return "\n".join([*names, place.config] if several_configs else names)

@@ -11,42 +11,53 @@ from codesyntax_dataset.protocol import KS, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.evidence.compared import Course, Emergence
 from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
-from probing.evidence.summary import bounded
+from probing.evidence.scores import RANDOM_BEST
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table
+from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
 from probing.report.figures import COLOURS, FAINT, INK, Line
-from probing.report.findings import Findings, Subject
+from probing.report.findings import PAPER, Findings, Subject
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
-from probing.report.scored import FILTERS, RULE, K, line, mean_columns, shown_means, tests_in_words
-from probing.report.words import counted, method, numbered
+from probing.report.scored import (
+    CONFIG,
+    FILTERS,
+    FUNCTIONS,
+    RULE,
+    SCORED,
+    K,
+    Place,
+    curve,
+    mean_columns,
+    shown_means,
+    tests_in_words,
+)
+from probing.report.words import method, number_of, numbered
 from probing.stats.intervals import family
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
-_IN_PAPER = {"Combined": INK, "CuBERT": FAINT, "BERT-large": FAINT}
+_IN_PAPER = {f"Combined{PAPER}": INK, f"CuBERT{PAPER}": FAINT, f"BERT-large{PAPER}": FAINT}
 """The rows of the paper that figures draw, and their colours."""
 
 
 def overview(all_findings: Sequence[Findings]) -> Table:
-    side_by_side = shown_means(all_findings)
+    means = shown_means(all_findings)
+    places = [
+        Place(findings, name, rule, k)
+        for findings in all_findings
+        for rule, k, name in product(findings.rules, TABLE_KS, [*findings.kinds, *findings.paper])
+    ]
     return Table(
         "overview",
         "Mean top-k UAS over relations: models, controls, baselines and the paper",
         [
-            Column("config", of=lambda scored, rule, k, findings: findings.title),
+            CONFIG,
             *FILTERS,
-            Column("name", of=lambda scored, *_: scored.name),
-            Column("kind", of=lambda scored, *_: scored.kind),
-            Column("functions", COUNT, of=lambda scored, *_: scored.functions),
-            *chain.from_iterable((*_sizes(mean), *mean_columns(mean)) for mean in side_by_side),
+            *SCORED,
+            FUNCTIONS,
+            *chain.from_iterable(_sizes(mean) + mean_columns(mean) for mean in means),
         ],
-        [
-            (scored, rule, k, findings)
-            for findings in all_findings
-            for rule, k, scored in product(findings.rules, TABLE_KS, [*findings.rows, *findings.paper_rows])
-            if scored.kind != "paper" or scored.cell(PUBLISHED, rule, k) is not None
-        ],
+        [place for place in places if place.kind != "paper" or place.score(PUBLISHED)],
         "Percent with 95 % intervals. Relations, edges: their number in the mean. Vs best baseline: the difference "
-        f"to the combined baseline, on the functions and relations that both have. {_compares(side_by_side)}p: "
+        f"to the combined baseline, on the functions and relations that both have. {_compares(means)}p: "
         f"corrected (Holm) within a config for {tests_in_words(all_findings)}, and uncorrected for controls. Redrawn "
         f"dependents have other edges, and therefore no difference. {COLOURED}",
         filters=3,
@@ -56,14 +67,14 @@ def overview(all_findings: Sequence[Findings]) -> Table:
 def _sizes(mean: str) -> list[Column]:
     """The number of relations in one of MEANS, and of their edges."""
     return [
-        Column(name, COUNT, mean, of=lambda scored, *_, place=place: scored.sizes.get(mean, (None, None))[place])
-        for place, name in enumerate(("relations", "edges"))
+        Column("relations", COUNT, mean, of=lambda place: place.findings.size_of(place.name, mean)[0]),
+        Column("edges", COUNT, mean, of=lambda place: place.findings.size_of(place.name, mean)[1]),
     ]
 
 
-def _compares(side_by_side: Sequence[str]) -> str:
+def _compares(means: Sequence[str]) -> str:
     """A sentence that says which means compare."""
-    if SAME_RELATIONS not in side_by_side:
+    if SAME_RELATIONS not in means:
         return ""
     return (
         f"{SAME_RELATIONS.capitalize()}: the mean over the relations that have edges on validation; it compares with "
@@ -72,31 +83,12 @@ def _compares(side_by_side: Sequence[str]) -> str:
 
 
 def curves(findings: Findings) -> Figure:
-    theirs = {scored.name: scored.scores[PUBLISHED] for scored in findings.paper_rows}
-
-    def lines(rule: str, mean: str) -> list[Line]:
-        found = [
-            Line(subject.name, line(subject.means[mean], rule), colour, style)
-            for subject, colour, style in findings.styled
-        ]
-        found += [
-            Line(kind, line(findings.baseline(mean, kind), rule), INK, _BASELINE_STYLES[kind])
-            for kind in kinds_of(findings.config)
-        ]
-        found.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))
-        if mean == PUBLISHED:
-            found += [
-                Line(f"{name} (paper)", line(theirs[name], rule), colour, points=True)
-                for name, colour in _IN_PAPER.items()
-                if rule in theirs.get(name, {})
-            ]
-        return found
-
-    panels = {rule: {mean: lines(rule, mean) for mean in shown_means([findings])} for rule in findings.rules}
+    means = shown_means([findings])
+    panels = {rule: {mean: _lines(findings, rule, mean) for mean in means} for rule in findings.rules}
     return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
-        f"{_compares(shown_means([findings]))}{findings.drawn_in_words}Bands are 95 % intervals. Grey lines are "
+        f"{_compares(means)}{findings.drawn_in_words}Bands are 95 % intervals. Grey lines are "
         "baselines, and broken lines are controls. Circles are the paper's numbers on its own data.",
         f"Curves of the mean score for k from 1 to 20 on {findings.title}. The CSV file of the same name has the "
         "numbers.",
@@ -105,14 +97,27 @@ def curves(findings: Findings) -> Figure:
     )
 
 
+def _lines(findings: Findings, rule: str, mean: str) -> list[Line]:
+    lines = [Line(one.name, curve(findings, one.name, mean, rule), *look) for one, *look in findings.styled]
+    lines += [
+        Line(kind, curve(findings, kind, mean, rule), INK, _BASELINE_STYLES[kind]) for kind in kinds_of(findings.config)
+    ]
+    lines.append(Line("random attention", curve(findings, RANDOM_BEST, mean, rule), FAINT, ":"))
+    for name, colour in _IN_PAPER.items():
+        if findings.score(name, mean, rule):
+            lines.append(Line(name, curve(findings, name, mean, rule), colour, points=True))
+    return lines
+
+
 def curve_points(findings: Findings) -> Table:
     """The numbers of the curves, of all rows and k."""
     rows = [
-        [rule, mean, scored.name, scored.kind, k, scored.cell(mean, rule, str(k))]
+        [rule, mean, findings.title_of(name), kind, k, found and found.cell]
         for rule in findings.rules
         for mean in shown_means([findings])
-        for scored in findings.rows
+        for name, kind in findings.kinds.items()
         for k in KS
+        for found in [findings.score(name, mean, rule, str(k))]
     ]
     names = [Column(name) for name in ("rule", "protocol", "name", "kind")]
     return Table(f"{findings.name}-curves", "", [*names, Column("k", COUNT), Column("score", SCORE)], rows)
@@ -137,27 +142,20 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
 
 
 def pairs(findings: Findings) -> Table:
-    side_by_side = shown_means([findings])
-    rows = []
+    means, rows = shown_means([findings]), []
     for rule, k in product(findings.rules, TABLE_KS):
         cell = TABLE_MEASURES.index((rule, int(k)))
-        compared = {
-            mean: family([comparisons[mean].at(cell) for comparisons in findings.pairs.values()])
-            for mean in side_by_side
-        }
-        for place, pair in enumerate(findings.pairs):
-            names = [findings.subjects[one].name for one in pair]
-            differences = [[*bounded(ones[place]), float(ones[place].p)] for ones in compared.values()]
-            rows.append([rule, k, *names, *differences])
-    columns = [Column("model"), Column("vs model")]
-    columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
+        compared = [family([pair[mean].at(cell) for pair in findings.pairs.values()]) for mean in means]
+        for number, pair in enumerate(findings.pairs):
+            names = [findings.subjects[place].name for place in pair]
+            rows.append([rule, k, *names, *(tested(of_mean[number]) for of_mean in compared)])
     return Table(
         f"{findings.name}-pairs",
         "Pairs of models, mean over relations",
-        [*FILTERS, *columns],
+        [*FILTERS, Column("model"), Column("vs model"), *(Column("difference", DIFFERENCE, mean) for mean in means)],
         rows,
-        f"Percentage points with 95 % intervals, on the same functions. {_compares(side_by_side)}p: corrected (Holm) "
-        f"for {counted(len(findings.pairs), 'pair')}. {COLOURED}",
+        f"Percentage points with 95 % intervals, on the same functions. {_compares(means)}p: corrected (Holm) "
+        f"for {number_of(len(findings.pairs), 'pair')}. {COLOURED}",
         filters=2,
     )
 
@@ -250,7 +248,7 @@ def _over_steps(key: str, title: str, training: Emergence) -> Figure:
     panel = [
         line
         for (name, course), colour in zip(_courses(training).items(), COLOURS)
-        for line in _lines(name, course.scores, course.offset, training.steps, colour)
+        for line in _passing(name, course.scores, course.offset, training.steps, colour)
     ]
     if training.hard is not None:
         panel.append(Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":"))
@@ -271,7 +269,9 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
             line
             for (name, course), colour in zip(_courses(training).items(), COLOURS)
             if relation in course.relations
-            for line in _lines(name, course.relations[relation][None], course.offsets[relation], training.steps, colour)
+            for line in _passing(
+                name, course.relations[relation][None], course.offsets[relation], training.steps, colour
+            )
         ]
     return Figure(
         f"{key}-relations",
@@ -283,7 +283,7 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
     )
 
 
-def _lines(edges: str, scores: np.ndarray, offset: float, steps: Sequence[int], colour: str) -> list[Line]:
+def _passing(edges: str, scores: np.ndarray, offset: float, steps: Sequence[int], colour: str) -> list[Line]:
     """The scores of heads, and the line of the offset to pass."""
     return [
         Line(f"heads, {edges} edges", scores, colour),

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
-from statistics import mean
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.baselines import KINDS
+from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
 from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, verdict
+from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import CHOSEN, CODE, COUNT, DIFFERENCE, MARKED, NAME, PERCENT, SCORE, SHORT
-from probing.report.scored import FILTERS, RULE, K, difference_on, gains, head_name, with_marks
+from probing.report.kinds import CHOSEN, CODE, COUNT, MARKED, NAME, PERCENT
+from probing.report.scored import (
+    FILTERS,
+    RULE,
+    K,
+    Place,
+    counted,
+    difference,
+    gains,
+    head,
+    picked,
+    said,
+    score,
+    with_marks,
+)
 from probing.stats.intervals import FEW_CLUSTERS
 
 PREVIEWED = 5
@@ -29,25 +44,19 @@ PREVIEWED = 5
 
 def preview(findings: Findings) -> Figure | None:
     """Bars of the best and worst relations of the best model, by the held-out difference to the best baseline."""
-    if not findings.models:
-        return None
     best = findings.best_model
-    names = gains(best)
+    names = gains(findings, best)
     chosen = names if len(names) <= 2 * PREVIEWED else names[:PREVIEWED] + names[-PREVIEWED:]
     if not chosen:
         return None
-    columns: dict[str, list[Bars]] = {}
-    for protocol in PUBLISHED_FIRST:
-        columns[protocol] = []
-        for subject, colour, _ in findings.styled:
-            if subject.is_model:
-                entries = subject.scores.protocols[protocol].relations
-                scores = [entries[name][RULE][K].score if name in entries else None for name in chosen]
-                columns[protocol].append(Bars(subject.name, stacked(scores), colour))
-        baseline = findings.baselines[protocol][BEST_BASELINE].relations
-        scores = [baseline[name][RULE][K].score[0] if name in baseline else None for name in chosen]
-        which = [_which(findings, protocol, name) for name in chosen]
-        columns[protocol].append(Bars("best baseline", stacked(scores), FAINT, which))
+    shown = [(subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model]
+    columns = {
+        protocol: [
+            *(_bars(findings, protocol, name, chosen, colour) for name, colour in shown),
+            _baseline_bars(findings, protocol, chosen),
+        ]
+        for protocol in PUBLISHED_FIRST
+    }
     return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
@@ -60,49 +69,45 @@ def preview(findings: Findings) -> Figure | None:
     )
 
 
-def _which(findings: Findings, protocol: str, name: str) -> str:
-    """The predictor behind the best baseline of a relation, such as `offset 2` or `keyword else`."""
-    if name not in findings.chosen[protocol][RULE]:
-        return ""
-    kind = findings.chosen[protocol][RULE][name][int(K) - 1]
-    return " ".join([kind, *map(str, findings.picked[protocol][kind][RULE].get(name, [])[: int(K)])])
+def _bars(findings: Findings, protocol: str, name: str, chosen: Sequence[str], colour: str) -> Bars:
+    scores = findings.relations(name, protocol)
+    cells = [scores[relation].cell if relation in scores else None for relation in chosen]
+    return Bars(name, stacked(cells), colour)
+
+
+def _baseline_bars(findings: Findings, protocol: str, chosen: Sequence[str]) -> Bars:
+    """Without intervals, each with its offset or keyword, such as `offset 2` or `keyword else`."""
+    best = findings.relations(BEST_BASELINE, protocol)
+    which = []
+    for relation in chosen:
+        kind = best[relation].chosen if relation in best else ""
+        which.append(f"{kind} {findings.relations(kind, protocol)[relation].chosen}" if kind else "")
+    values = [best[relation].value if relation in best else None for relation in chosen]
+    return Bars("best baseline", stacked(values), FAINT, which)
 
 
 def table(findings: Findings, subject: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows: list[list[Any]] = []
-    as_published = findings.as_published and bool(paper.relation_scores(findings.config, RULE))
-    relations = subject.scores.protocols["published"].relations
-    for rule, k in product(findings.rules, TABLE_KS):
-        differences = {name: difference_on(subject.comparisons.get("held-out"), name, rule, k) for name in relations}
-        in_paper = paper.relation_scores(findings.config, rule) if k == K else {}
-        for name, _ in sorted(differences.items(), key=_largest_first):
-            one = relations[name]
-            row = [rule, k, with_marks(name, one.few_functions), one.edges, one.functions]
-            for protocol in PUBLISHED_FIRST:
-                row += _relation_cells(findings, subject, protocol, name, rule, k)
-            if as_published:
-                theirs = in_paper.get(name)
-                row += [theirs and theirs.cubert, theirs and [theirs.offset_score, str(theirs.offset)]]
-            rows.append(row)
-    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(findings.language.units, COUNT)]
+    columns = [
+        *FILTERS,
+        Column("relation", MARKED, of=_marked),
+        counted("edges", PUBLISHED, "items"),
+        counted(findings.language.units, PUBLISHED, "functions"),
+    ]
     for protocol in PUBLISHED_FIRST:
-        columns += [
-            Column("score", SCORE, protocol),
-            Column("head", group=protocol),
-            *Column.each(CHOSEN, "offset", "keyword", group=protocol),
-            Column("compared with", group=protocol),
-            Column("difference", DIFFERENCE, protocol),
-            Column("verdict", NAME, protocol),
-        ]
-    if as_published:
-        columns += [Column("CuBERT", PERCENT, "paper"), Column("offset", CHOSEN, "paper")]
-    tests = {len(comparison.relations) for comparison in subject.comparisons.values()}
+        baselines = [picked(protocol, kind) for kind in KINDS if kind in kinds_of(findings.config)]
+        compared_with = Column("compared with", group=protocol, of=partial(_compared_with, protocol))
+        columns += [score(protocol), head(protocol), *baselines, compared_with]
+        columns += [difference(protocol), said(protocol)]
+    if findings.paper and paper.relation_scores(findings.config, RULE):
+        columns.append(Column("CuBERT", PERCENT, "paper", of=lambda place: _in_paper(place)[0]))
+        columns.append(Column("offset", CHOSEN, "paper", of=lambda place: _in_paper(place)[1]))
+    tests = {_tested(findings, subject, protocol) for protocol in PUBLISHED_FIRST} - {0}
     return Table(
         findings.file("relations", subject),
         f"Relations, {subject.name}: best heads and baselines, largest held-out difference first",
         columns,
-        rows,
+        [place for rule, k in product(findings.rules, TABLE_KS) for place in _places(findings, subject, rule, k)],
         "Percent with 95 % intervals (– if the relation is in too few functions). Head: layer-head of the best "
         "attention head, counted from 0; empty if the score is 0. Offset, keyword: the score of the best k, and the "
         "first three of them. Compared with: the better of the two, chosen on the scored data (published) or on "
@@ -113,29 +118,43 @@ def table(findings: Findings, subject: Subject) -> Table:
     )
 
 
-def _largest_first(named: tuple[str, list[float] | None]) -> tuple[bool, float, str]:
-    name, difference = named
-    return difference is None, -difference[0] if difference else 0, name
+def _places(findings: Findings, subject: Subject, rule: str, k: str) -> list[Place]:
+    """The relations by a rule and k, largest held-out difference first, those without any last."""
+    names = findings.relations(subject.name, PUBLISHED)
+    places = [Place(findings, subject.name, rule, k, name) for name in names]
+
+    def order(place: Place) -> tuple[bool, float, str]:
+        gained = place.difference(HELD_OUT)
+        return gained is None, -gained[0] if gained else 0, place.group
+
+    return sorted(places, key=order)
 
 
-def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: str, k: str) -> list[Any]:
-    """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
-    entry = subject.scores.protocols[protocol].relations.get(name)
-    if entry is None:
-        return [None] * 7
-    cells = [entry[rule][k].score, head_name(entry[rule][k])]
-    for kind in KINDS:
-        picked = findings.picked[protocol][kind][rule].get(name, [])[: int(k)]
-        which = ", ".join(map(str, picked[:3])) + (" …" if len(picked) > 3 else "")
-        scores = findings.baselines[protocol][kind].relations.get(name)
-        cells.append(scores and [scores[rule][k].score[0], which])
-    difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
-    compared_with = difference and findings.chosen[protocol][rule][name][int(k) - 1]
-    return [*cells, compared_with, difference, verdict(difference)]
+def _marked(place: Place) -> list[str]:
+    found = place.score(PUBLISHED)
+    return with_marks(place.group, found is not None and found.few_functions)
+
+
+def _compared_with(protocol: str, place: Place) -> str | None:
+    best = place.score(protocol, BEST_BASELINE)
+    return best.chosen if best and place.difference(protocol) else None
+
+
+def _in_paper(place: Place) -> tuple[float | None, list[Any] | None]:
+    """The paper's scores of CuBERT and of the best offset, with one guess."""
+    in_paper = paper.relation_scores(place.findings.config, place.rule) if place.k == K else {}
+    theirs = in_paper.get(place.group)
+    return (theirs.cubert, [theirs.offset_score, str(theirs.offset)]) if theirs else (None, None)
+
+
+def _tested(findings: Findings, subject: Subject, protocol: str) -> int:
+    """The number of relations that are compared with the best baseline."""
+    names = findings.relations(subject.name, protocol)
+    return sum(findings.difference(subject.name, protocol, group=name) is not None for name in names)
 
 
 def layers(findings: Findings, subject: Subject) -> Section:
-    published, title = subject.scores.protocols["published"].relations, f"Relations by layer in {subject.name}"
+    published, title = findings.relations(subject.name, PUBLISHED), f"Relations by layer in {subject.name}"
     names = [name for name in subject.heads if not published[name].few_functions]
     key, least = findings.file("layers", subject), f"in at least {FEW_CLUSTERS} {findings.language.units}"
     if len(names) < 2:
@@ -159,45 +178,24 @@ def layers(findings: Findings, subject: Subject) -> Section:
         key,
         lambda: figures.by_layer(names, scores),
     )
-    # a rank correlation would overrate the order of heads that all find next to nothing
-    flat = np.stack([subject.heads[name].ravel() for name in names])
-    with np.errstate(invalid="ignore"):
-        correlation = np.corrcoef(flat)
-    agreement = Table(
-        findings.file("agreement", subject),
-        "",
-        [Column("relation", NAME), *Column.each(PERCENT, *names)],
-        [[name, *row.tolist()] for name, row in zip(names, correlation)],
-    )
-    alike = Figure(
-        agreement.name,
-        f"{subject.name} on {findings.title}: how far two relations share heads, as the Pearson correlation of their "
-        f"top-1 scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of "
-        "the heat map of layers.",
-        "Heat map of the correlation between relations. The table below lists the heads that several relations share.",
-        agreement.name,
-        lambda: figures.agreement(names, correlation),
-    )
-    return Section(key, title, [heat, alike, _shared_heads(findings, subject)], drawn=[layer_scores, agreement])
+    return Section(key, title, [heat, _shared_heads(findings, subject)], drawn=[layer_scores])
 
 
 def _shared_heads(findings: Findings, subject: Subject) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
-    heads = {
-        protocol: {name: head_name(one[RULE][K]) for name, one in subject.scores.protocols[protocol].relations.items()}
-        for protocol in PUBLISHED_FIRST
-    }
+    best = {protocol: findings.relations(subject.name, protocol) for protocol in PUBLISHED_FIRST}
     served: dict[str, dict[str, list[str]]] = {}
-    for protocol, of_relations in heads.items():
-        for name, head in of_relations.items():
-            if head is not None:
-                served.setdefault(head, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
-    counted = [name for name in heads["held-out"] if heads["published"][name] is not None]
-    kept = sum(heads["held-out"][name] == heads["published"][name] for name in counted)
-    rows: list[list[Any]] = [
-        [head, *(cell for protocol in PUBLISHED_FIRST for cell in (len(names[protocol]), ", ".join(names[protocol])))]
-        for head, names in served.items()
-    ]
+    for protocol, of_relations in best.items():
+        for name, found in of_relations.items():
+            if found.chosen:
+                served.setdefault(found.chosen, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
+    both = [name for name in best[HELD_OUT] if best[PUBLISHED][name].chosen]
+    same = sum(best[HELD_OUT][name].chosen == best[PUBLISHED][name].chosen for name in both)
+    rows: list[list[Any]] = []
+    for served_by, names in served.items():
+        rows.append([served_by])
+        for relations in names.values():
+            rows[-1] += [len(relations), ", ".join(relations)]
     rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
     columns = [Column("head")]
     for protocol in PUBLISHED_FIRST:
@@ -207,7 +205,7 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
         f"Relations by their best head in {subject.name} (top-1, first token)",
         columns,
         rows,
-        f"For {kept} of {len(counted)} relations, the best head on validation is also the best on the scored data. "
+        f"For {same} of {len(both)} relations, the best head on validation is also the best on the scored data. "
         "Relations with a score of 0 have no best head.",
     )
 
@@ -219,98 +217,28 @@ _MARKED = "«head» token, ⟦token⟧ of the dependent that counts by the rule,
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
-    """The share of each class and place in the wrong first choices of each relation, and an example per class."""
-    by_class = {
-        name: {kind: errors.errors for kind, errors in entry.classes.items()}
-        for name, entry in analysis.rules[rule].items()
-    }
-    by_place = {name: analysis.places(rule, name) for name in analysis.rules[rule]}
-    counts = {name: errors for name, errors in analysis.classes(rule).items() if errors}
-    rarest_first = sorted(counts, key=lambda name: counts[name])
-    classes = {name: Column(name, PERCENT, spare=(1 + rarest_first.index(name),)) for name in counts}
-    places = {name: Column("\n".join(name.split(" the ")), PERCENT) for name in PLACES}
+    """The share of each class and place in the wrong first choices of each relation, and an example of each class."""
     differing = analysis.differing[rule]
+    settings = analysis.settings
+    title = (
+        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: what the best heads rank first "
+        f"where they are wrong, in percent of their errors, {rule} token of the dependent"
+    )
+    shares, counts = _error_shares(analysis, [rule], "errors", title), analysis.classes(rule)
+    edges = sum(entry.edges for entry in analysis.rules[rule].values())
+    errors = sum(counts.values())
+    places = Counter[str]()
+    for relation in analysis.rules[rule]:
+        places.update(analysis.places(rule, relation))
+    everything = ["all relations", edges, errors, ""]
+    everything += [_percent(counts[name], errors) for name in _occurring(analysis, [rule])]
+    everything += [_percent(places[name], errors) for name in PLACES]
     text = f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"
-    return [
-        _error_shares(analysis, rule, classes, by_class, "what"),
-        _error_shares(analysis, rule, places, by_place, "where, relative to the edge, is what", (1, 2)),
-        _error_examples(analysis, rule),
-        analysis.signature,
-        *([text] if differing else []),
-    ]
-
-
-def _most_errors_first(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, RelationErrors]]:
-    return sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
-
-
-def _error_shares(
-    analysis: ErrorAnalysis,
-    rule: str,
-    columns: Mapping[str, Column],
-    counts: Mapping[str, Mapping[str, int]],
-    question: str,
-    spare: tuple[int, int] = (0, 0),
-) -> Table:
-    """The share of each kind among the errors of each relation: `columns` by kind, `counts` relation -> kind -> errors.
-
-    `spare`: of the columns edges and best head.
-    """
-    settings, relations = analysis.settings, _most_errors_first(analysis, rule)
-
-    def shares(counts: Mapping[str, int], errors: int) -> list[float | None]:
-        return [_percent(counts.get(kind, 0), errors) for kind in columns]
-
-    rows: list[list[Any]] = [
-        [name, one.edges, one.errors, f"{one.layer}-{one.head}", *shares(counts[name], one.errors)]
-        for name, one in relations
-    ]
-    edges, errors = sum(one.edges for _, one in relations), sum(one.errors for _, one in relations)
-    pooled = {kind: sum(of_relation.get(kind, 0) for of_relation in counts.values()) for kind in columns}
-    totals: list[list[Any]] = [["all relations", edges, errors, "", *shares(pooled, errors)]]
-    if wrong := {name: one.errors for name, one in relations if one.errors}:
-        means = [mean(100 * counts[name].get(kind, 0) / wrong[name] for name in wrong) for kind in columns]
-        totals.append(["mean of relations", "", "", "", *means])
-    return Table(
-        "errors",
-        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: {question} the best head "
-        f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        [
-            Column("relation", NAME),
-            Column("edges", COUNT, spare=spare[:1]),
-            Column("errors", COUNT),
-            Column("best head", SHORT, spare=spare[1:]),
-            *columns.values(),
-        ],
-        rows,
-        "best head: layer-head at k = 1, counted from 0. All relations with errors weigh the same in the mean.",
-        totals=totals,
-    )
-
-
-def _percent(count: int, total: int) -> float | None:
-    return 100 * count / total if count else None
-
-
-def _error_examples(analysis: ErrorAnalysis, rule: str) -> Table:
-    """For each class, the first example from the relation with the most errors of that class."""
-    rows = []
-    for kind in CLASSES:
-        having = [(name, one.classes[kind]) for name, one in analysis.rules[rule].items() if kind in one.classes]
-        if having:
-            relation, errors = min(having, key=lambda item: (-item[1].errors, item[0]))
-            rows.append([kind, relation, str(errors.examples[0]["function"]), marked(errors.examples[0])])
-    return Table(
-        "error-examples",
-        f"an example of each class: {_MARKED}",
-        [
-            Column("class", NAME),
-            Column("relation", NAME, spare=(2,)),
-            Column("function", NAME, spare=(1,)),
-            Column("code", CODE),
-        ],
-        rows,
-    )
+    most = sorted(_classes(analysis, rule), key=lambda row: (CLASSES.index(row[1]), -row[2].errors, row[0]))
+    of_each = {kind: (relation, kind, errors) for relation, kind, errors in reversed(most)}
+    rows = [of_each[kind] for kind in CLASSES if kind in of_each]
+    examples = _error_examples(rows, "error-examples", "An example of each class of errors", filters=0)
+    return [replace(shares, totals=[everything]), examples, analysis.signature, *([text] if differing else [])]
 
 
 def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
@@ -321,52 +249,87 @@ def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
             f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result. "
             "The command runs the model again and classifies its wrong first choices; the report then shows them."
         ]
-    occurring = [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in RULES)]
-    shares: list[list[Any]] = []
-    for rule in RULES:
-        for name, one in _most_errors_first(analysis, rule):
-            head = f"{one.layer}-{one.head}" if one.errors < one.edges else None
-            classes = [one.classes[kind].share if kind in one.classes else None for kind in occurring]
-            places = [_percent(count, one.errors) for count in analysis.places(rule, name).values()]
-            shares.append([rule, name, one.edges, one.errors, head, *classes, *places])
+    title = f"What the best heads of {subject.name} find where they are wrong, in percent of the relation's errors"
+    shares = _error_shares(analysis, RULES, findings.file("errors", subject), title)
+    shares.notes = (
+        f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
+        "probing/instruments/attention/errors.py defines the classes; each error belongs to the first class that "
+        "applies, and to one place relative to the edge."
+    )
+    title = f"An example of each class of errors, {subject.name}, first token"
     return [
-        Table(
-            findings.file("errors", subject),
-            f"What the best heads of {subject.name} find where they are wrong, in percent of the relation's errors",
-            [
-                Column("rule"),
-                Column("relation", NAME),
-                *Column.each(COUNT, "edges", "errors"),
-                Column("head"),
-                *Column.each(PERCENT, *occurring, group="class"),
-                *Column.each(PERCENT, *PLACES, group="place"),
-            ],
-            shares,
-            f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
-            "probing/instruments/attention/errors.py defines the classes; each error belongs to the first class that "
-            "applies, and to one place relative to the edge.",
-            filters=1,
-        ),
-        Table(
-            findings.file("error-examples", subject),
-            f"An example of each class of errors, {subject.name}, first token",
-            [
-                Column("relation", NAME, of=lambda name, kind, errors: name),
-                Column("class", of=lambda name, kind, errors: kind),
-                Column("errors", COUNT, of=lambda name, kind, errors: errors.errors),
-                Column("percent", PERCENT, of=lambda name, kind, errors: errors.share),
-                Column("function", of=lambda name, kind, errors: errors.examples[0]["function"]),
-                Column("code", CODE, of=lambda name, kind, errors: marked(errors.examples[0])),
-            ],
-            [
-                (name, kind, errors)
-                for name, one in _most_errors_first(analysis, RULE)
-                for kind, errors in one.classes.items()
-            ],
-            f"{_MARKED}.",
-            filters=1,
-        ),
+        shares,
+        _error_examples(_classes(analysis, RULE), findings.file("error-examples", subject), title, filters=1),
     ]
+
+
+def _most_errors_first(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, RelationErrors]]:
+    return sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
+
+
+def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
+    return [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in rules)]
+
+
+def _error_shares(analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str) -> Table:
+    """The share of each class and place among the errors of each relation; a narrow terminal drops rare classes first,
+    then the places."""
+    occurring, rows = _occurring(analysis, rules), []
+    for rule in rules:
+        for relation, entry in _most_errors_first(analysis, rule):
+            head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
+            classes = [entry.classes[kind].share if kind in entry.classes else None for kind in occurring]
+            places = [_percent(count, entry.errors) for count in analysis.places(rule, relation).values()]
+            rows.append([rule, relation, entry.edges, entry.errors, head, *classes, *places])
+    several = len(rules) > 1
+    counts = analysis.classes(rules[0])
+    rarest_first = sorted(occurring, key=lambda kind: counts[kind])
+    return Table(
+        name,
+        title,
+        [
+            *([Column("rule")] if several else []),
+            Column("relation", NAME),
+            *Column.each(COUNT, "edges", "errors"),
+            Column("head"),
+            *(Column(kind, PERCENT, "class", (1 + rarest_first.index(kind),)) for kind in occurring),
+            *(Column(place, PERCENT, "place", (1 + len(occurring),)) for place in PLACES),
+        ],
+        rows if several else [row[1:] for row in rows],
+        "Head: layer-head at k = 1, counted from 0. Place: relative to the edge.",
+        filters=int(several),
+    )
+
+
+def _percent(count: int, total: int) -> float | None:
+    return 100 * count / total if count else None
+
+
+def _classes(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, str, Any]]:
+    """Relations, those with most errors first, and each class of their errors."""
+    return [
+        (relation, kind, errors)
+        for relation, entry in _most_errors_first(analysis, rule)
+        for kind, errors in entry.classes.items()
+    ]
+
+
+def _error_examples(rows: list[tuple[str, str, Any]], name: str, title: str, filters: int) -> Table:
+    return Table(
+        name,
+        title,
+        [
+            Column("relation", NAME, of=lambda relation, kind, errors: relation),
+            Column("class", of=lambda relation, kind, errors: kind),
+            Column("errors", COUNT, spare=(2,), of=lambda relation, kind, errors: errors.errors),
+            Column("percent", PERCENT, spare=(1,), of=lambda relation, kind, errors: errors.share),
+            Column("function", spare=(3,), of=lambda relation, kind, errors: errors.examples[0]["function"]),
+            Column("code", CODE, of=lambda relation, kind, errors: marked(errors.examples[0])),
+        ],
+        rows,
+        f"{_MARKED}.",
+        filters=filters,
+    )
 
 
 def marked(example: ErrorExample) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED
 from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
@@ -255,24 +256,19 @@ def _attention(all_findings: Sequence[Findings], links: Mapping[str, str], data:
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    functions, edges, units = findings.functions, findings.edges, findings.language.units
+    functions, edges, units = findings.functions, findings.subjects[0].result.edges, findings.language.units
     settings = findings.settings
     intro = (
         f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
         f"{settings.split}, direction {settings.direction}: all that every model below can read. Of the relations, "
         f"{_in_mean(findings)}."
     )
-    unchosen = findings.subjects[0].scores["protocols"]["held-out"]["unchosen"]
+    held_out, published = (findings.relations(findings.subjects[0].name, name) for name in (HELD_OUT, PUBLISHED))
     notes = [intro]
-    if unchosen:
-        excluded = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
+    if unchosen := sorted(published.keys() - held_out.keys()):
+        excluded = ", ".join(f"{name} ({published[name].items:,} edges)" for name in unchosen)
         notes.append(f"These relations have no edges on validation, and therefore no held-out score: {excluded}.")
-    few = [
-        f"{name} ({entry['functions']})"
-        for name, entry in findings.subjects[0].scores["protocols"]["published"]["relations"].items()
-        if entry["few_functions"]
-    ]
-    if few:
+    if few := [f"{name} ({found.functions})" for name, found in published.items() if found.few_functions]:
         notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
     key = findings.name
     sections: list[Section] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +10,22 @@ import numpy as np
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import BaselineResult, kinds_of
-from probing.evidence.beyond import beyond
 from probing.evidence.compared import ModelsCompared
-from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
 from probing.instruments.masking.hits import T0, T1, hits
 from probing.instruments.masking.result import MaskResult
 from probing.report import figures, information, silencing
-from probing.report.document import OVER_REPOSITORIES, Column, Table, separated, tested
+from probing.report.document import Column, Table, separated, tested
 from probing.report.figures import COLOURS
 from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import DIRECTIONS, counted, interval, starred
-from probing.runs.clusters import cluster_unit, clusters_in_words, over_repositories
+from probing.report.words import DIRECTIONS, interval, starred
+from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -115,57 +112,6 @@ def summary(rows: list[list[object]]) -> Table:
         "A report on results of the splits test and validation also has held-out means, which are not optimistic."
         f"{DIRECTIONS * several}",
     )
-
-
-def beyond_offsets(results: Sequence[ProbeResult]) -> list[str | Table]:
-    """The score beyond offsets of each model that has results on both splits."""
-    chosen_on = {alike(result): result for result in results if result.settings.split == "validation"}
-    pairs = [
-        (validation, result)
-        for result in results
-        if result.settings.split != "validation" and (validation := chosen_on.get(alike(result)))
-    ]
-    return [part for pair in pairs for avoided in AVOIDED for part in _beyond(*pair, avoided)]
-
-
-def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[str | Table]:
-    offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
-    found = beyond(validation.ledger, result.ledger, avoided)
-    if found is None or not found.in_mean:
-        return [f"too few edges lie beyond {offsets} of their relation"]
-    rule, names = RULES.index(RULE), found.chosen.relations
-    chosen = found.chosen.at([(RULE, int(k)) for k in TABLE_KS])
-    scores = dict(zip(names, chosen.hits.scores(chosen.system).T))  # of each relation: (k,)
-    means = chosen.hits.mean(chosen.system)
-    table = Table(
-        "beyond",
-        f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {RULE} token of the dependent",
-        [
-            Column("relation", NAME, of=lambda name: starred(name, name not in NOT_IN_MEAN)),
-            Column("edges", COUNT, spare=(2,), of=lambda name: found.edges[name][1]),
-            Column("hard", COUNT, of=lambda name: found.edges[name][0]),
-            Column(
-                "best head", SHORT, spare=(1,), of=lambda name: "-".join(map(str, found.chosen.choice[name][rule, 0]))
-            ),
-            *_over_k(PERCENT, {"10": 3}, lambda k, name: float(scores[name][TABLE_KS.index(k)])),
-        ],
-        sorted(names, key=lambda name: -scores[name][0]),
-        "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
-        totals=[
-            [
-                f"mean of {len(found.in_mean)} relations",
-                "",
-                f"{found.share:.0f} %",
-                "",
-                *means.value.tolist(),
-            ]
-        ],
-    )
-    excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
-    excluded += [f"{name} (none on validation)" for name in found.unchosen]
-    bounds = f"{means.low[0]:.1f} to {means.high[0]:.1f}"
-    interval = f"95 % interval of the mean at k = 1: {bounds}{OVER_REPOSITORIES * over_repositories()}"
-    return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
 
 
 @parts.register

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
-from itertools import chain, cycle, product, zip_longest
+from itertools import chain, cycle, product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import syntaxeval
 from probing.evidence.masked import Masked, comparable, gather
-from probing.instruments.masking import examples
-from probing.instruments.masking.examples import RestoredExample, Worked
-from probing.instruments.masking.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
+from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
 from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, tested, verdict
 from probing.report.figures import COLOURS, ArmPercentiles
-from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, ROUNDED, SIGNED, SIMILARITY
+from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, SIMILARITY
 from probing.report.words import distinct, file_names, method
 from probing.runs.settings import extent
 from probing.stats.intervals import FEW_CLUSTERS, POWER
@@ -33,13 +29,6 @@ SHOWN = "jaccard"
 PERCENTILES = np.arange(0, 101, 5)
 """Of the similarities of functions, in the figures."""
 
-_PAIRS = [(similarity, model) for similarity in syntaxeval.SIMILARITIES for model in syntaxeval.MODELS]
-
-MASKED, WRONG = "▢", ("⟦", "⟧")
-"""In examples: stands for a masked sub-token; around what is predicted wrongly."""
-
-TREE_LINES = 30
-"""The lines of a tree that an example shows."""
 
 OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
 """The three outcomes that verdicts rest on, in words."""
@@ -165,16 +154,11 @@ def _group(group: MaskedModels) -> Section:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
     kept = [name for name in types if group.functions(name) >= FEW_CLUSTERS]
     drawn = [_effects_figure(group, kept)] if kept else []
-    spread = _spread(group, kept) if kept else []
     return Section(
         group.name,
         f"{group.title}: masked syntax",
         [*notes, *drawn, _table(group), _floors(group)],
-        [
-            *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
-            *([_examples(group)] if made.protocol == CURRENT else []),
-            *([_paper(group)] if made.config == syntaxeval.CONFIG and made.protocol != INFILLING else []),
-        ],
+        [Section(f"{group.name}-functions", "From function to function", [_spread(group, kept)])] if kept else [],
         drawn=[_distribution(group)],
     )
 
@@ -319,10 +303,10 @@ def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     )
 
 
-def _spread(group: MaskedModels, types: Sequence[str]) -> list[Figure]:
-    """The similarities of functions as box plots and as curves."""
+def _spread(group: MaskedModels, types: Sequence[str]) -> Figure:
+    """The similarities of functions as box plots."""
     panels = _panels(group, types)
-    boxes = Figure(
+    return Figure(
         f"{group.name}-boxes",
         f"{group.title}: Jaccard similarity of functions by masked node type, for its nodes (T1) and the control "
         "(T0). Boxes run from the first to the third quartile with the median, and lines to the 5th and 95th "
@@ -331,15 +315,6 @@ def _spread(group: MaskedModels, types: Sequence[str]) -> list[Figure]:
         f"{group.name}-functions",
         lambda: figures.boxes(types, panels),
     )
-    curves = Figure(
-        f"{group.name}-cumulative",
-        f"{group.title}: the share of functions whose Jaccard similarity is at most the value on the axis, by masked "
-        "node type, at every fifth percentile. Lines: T1; broken lines: T0.",
-        f"Cumulative curves of T1 and T0 of {', '.join(types)}. The CSV file has the numbers.",
-        f"{group.name}-functions",
-        lambda: figures.cumulative(types, panels, PERCENTILES),
-    )
-    return [boxes, curves]
 
 
 def _panels(group: MaskedModels, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
@@ -359,7 +334,7 @@ def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distribution(group: MaskedModels) -> Table:
-    """The numbers of the box plots and curves."""
+    """The numbers of the box plots."""
     rows = [
         [name, kind, arm, model.counted(kind), int(percentile), float(value)]
         for name, model in group.models.items()
@@ -370,133 +345,6 @@ def _distribution(group: MaskedModels) -> Table:
     columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]
     columns += [Column("percentile", COUNT), Column("jaccard", SIMILARITY)]
     return Table(f"{group.name}-functions", "", columns, rows)
-
-
-def _examples(group: MaskedModels) -> Section:
-    """Texts and trees of the worked examples of each model."""
-    parts: list[str | Table] = [
-        "The T1 copies with the lowest, the median and the highest Jaccard similarity, of all functions with at "
-        f"most {examples.LINES} lines and {examples.CHARACTERS} characters. Among equal copies, fewer masked "
-        "sub-tokens count as lower, then the earlier function."
-    ]
-    for number, (name, model) in enumerate(group.models.items(), 1):
-        if model.examples is None:
-            parts.append(
-                f"{name}: the result has no examples. Run the same `codesyntax mask` into the folder again "
-                "to write them."
-            )
-        elif not model.examples:
-            parts.append(f"{name}: every function is too long for an example.")
-        else:
-            parts += _example_tables(f"{group.name}-examples-{number}", name, model.examples)
-    return Section(f"{group.name}-examples", "Worked examples", parts)
-
-
-def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Table]:
-    texts: list[list[object]] = []
-    trees: list[list[object]] = []
-    for example, similarity in worked:
-        counts = [sum(part.masked for part in example.parts), sum(part.right for part in example.parts)]
-        source = "".join(part.source for part in example.parts)
-        masked = "".join(MASKED * part.masked or part.source for part in example.parts)
-        shown = [text.rstrip() for text in (source, masked, _marked(example))]
-        texts.append([example.place, example.node_type, *shown, str(example.id), *counts])
-        sides = side_by_side(example.tree, example.restored_tree)
-        trees.append([example.place, example.node_type, *sides, *similarity])
-    which = [Column("example", NAME), Column("node type", NAME)]
-    counted = [Column("function"), Column("masked", COUNT), Column("restored", COUNT)]
-    return [
-        Table(
-            table,
-            f"Three functions that {name} restores",
-            [*which, *(Column(title, CODE) for title in ("source", "with masks", "predicted")), *counted],
-            texts,
-            f"{MASKED}: a masked sub-token. {'predicted otherwise'.join(WRONG)}. Function: its id in the data. Masked, "
-            "restored: sub-tokens.",
-        ),
-        Table(
-            f"{table}-trees",
-            f"The syntax trees of the restored functions, {name}",
-            [
-                *which,
-                *(Column(title, CODE) for title in ("tree of the source", "tree of the predicted text")),
-                *(Column(_title(similarity), SIMILARITY) for similarity in SIMILARITIES),
-            ],
-            trees,
-            "Named nodes, indented below their parents. − and +: lines that only one of the two trees has. Trees "
-            f"are cut after {TREE_LINES} lines; the similarities are of whole trees, with signs and keywords.",
-        ),
-    ]
-
-
-def _marked(example: RestoredExample) -> str:
-    """The restored text, with what is predicted wrongly between marks."""
-    wrong = [part.right < part.masked for part in example.parts]
-    text = ""
-    for place, part in enumerate(example.parts):
-        begins = wrong[place] and not (place and wrong[place - 1])
-        ends = wrong[place] and not any(wrong[place + 1 : place + 2])
-        text += WRONG[0] * begins + part.text + WRONG[1] * ends
-    return text
-
-
-def side_by_side(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
-    """Two lists of lines so that equal ones stand at the same height, different ones with − or + in front.
-
-    At most TREE_LINES, followed by the number of the rest.
-    """
-    rows: list[tuple[str, str, bool]] = []
-    for kind, start, end, from_other, to_other in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        signs = ("  ", "  ") if kind == "equal" else ("− ", "+ ")
-        for pair in zip_longest(one[start:end], other[from_other:to_other]):
-            left, right = ("" if line is None else sign + line for sign, line in zip(signs, pair))
-            rows.append((left, right, kind != "equal"))
-    shown, rest = rows[:TREE_LINES], rows[TREE_LINES:]
-    more = f"\n… {len(rest)} more, {sum(differ for *_, differ in rest)} of them different" if rest else ""
-    return "\n".join(left for left, *_ in shown) + more, "\n".join(right for _, right, _ in shown) + more
-
-
-def _paper(group: MaskedModels) -> Section:
-    """The published numbers of the study: by its own protocol, and on its own functions."""
-    performance = [
-        [model, _title(similarity), *one.t1, *one.t0]
-        for model in syntaxeval.MODELS
-        for similarity in syntaxeval.SIMILARITIES
-        for one in [syntaxeval.performance(similarity)[model]]
-    ]
-    effects = [
-        [kind, *(syntaxeval.effects(similarity)[kind][model] for similarity, model in _PAIRS)]
-        for kind in sorted(syntaxeval.effects(SHOWN), key=lambda kind: min(syntaxeval.effects(SHOWN)[kind].values()))
-    ]
-    return Section(
-        f"{group.name}-paper",
-        "The paper's numbers, for reference",
-        [
-            f"{syntaxeval.SOURCE} published these numbers by the study's own protocol, on its own functions and with "
-            "its own estimator, which averages the mean difference and the difference of one function. They do not "
-            "compare with the rows above.",
-            Table(
-                f"{group.name}-paper-performance",
-                "Published: similarity over all functions and node types",
-                [
-                    Column("model", NAME),
-                    Column("similarity"),
-                    *Column.each(ROUNDED, "mean", "deviation", group="T1"),
-                    *Column.each(ROUNDED, "mean", "deviation", group="T0"),
-                ],
-                performance,
-            ),
-            Table(
-                f"{group.name}-paper-effects",
-                "Published: causal effect by node type",
-                [
-                    Column("node type", NAME),
-                    *(Column(model.partition("/")[2], SIGNED, _title(similarity)) for similarity, model in _PAIRS),
-                ],
-                effects,
-            ),
-        ],
-    )
 
 
 def _provenance(groups: Sequence[MaskedModels]) -> Section:

@@ -43,7 +43,7 @@ def listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
 
 
-def counted(number: int, noun: str) -> str:
+def number_of(number: int, noun: str) -> str:
     """A number of things, in the singular or plural."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 

@@ -103,8 +103,8 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
 def test_results_are_reported():
     (findings,) = read_findings([SMALL / "results"])
     (subject,) = findings.subjects
-    assert (findings.config, findings.functions, findings.edges) == ("python", 7, 81)
-    assert (subject.name, subject.is_model, subject.marks) == ("mouse", True, "")
+    assert (findings.config, findings.functions, subject.result.edges) == ("python", 7, 81)
+    assert (subject.name, subject.kind) == ("mouse", "model")
 
 
 def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path):

@@ -17,8 +17,6 @@ import probing
 from codesyntax_dataset.errors import ModelError
 from probing.cli import main
 from probing.cli.group import SECTIONS
-from probing.evidence.beyond import beyond
-from probing.instruments.attention.ledger import RankLedger
 from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.slow
@@ -166,21 +164,6 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
         analysed = run("errors", *sorted(tmp_path.glob("*.json")), "--model", tiny_model, *data)
         assert (analysed.exit_code, analysed.stderr.count("wrote ")) == (0, 2)
     assert run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout  # results, ledgers and error analyses
-
-
-def test_score_of_both_splits_ends_with_what_lies_beyond_offsets(tiny_model, dataset_folder, tmp_path):
-    """As the evidence has it; ledgers of one split have none."""
-    data = ("--data", dataset_folder, "--split", "test", "--split", "validation")
-    run("probe", tiny_model, *data, "--split", "test", "--limit", 25, "--output", tmp_path, "-q")
-    ledgers = {path.name.split(".")[2]: path for path in tmp_path.glob("*.parquet")}
-    both = run("score", *ledgers.values()).stdout
-    found = beyond(RankLedger.load(ledgers["validation"]), RankLedger.load(ledgers["test"]), 1)
-    mean, low, high, *_ = found.mean.at(0)
-    assert "beyond the best offset: held-out top-k UAS" in both and "beyond the 3 best offsets" in both
-    row = next(line for line in both.splitlines() if line.strip().startswith(f"mean of {len(found.in_mean)} relations"))
-    assert f"{mean:.1f}" in row.split()
-    assert f"95 % interval of the mean at k = 1: {low:.1f} to {high:.1f}" in both
-    assert "beyond" not in run("score", ledgers["test"]).stdout
 
 
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):

@@ -208,9 +208,6 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
     found = beyond(planted(table, rank), planted(table, rank), 1)
     assert (found.in_mean, found.few, found.share) == (["r"], {"t": 5}, pytest.approx(100 * 5 / 11))
     assert found.shown.relations == ["r", "s", "u"] and found.mean.value[0] == 100
-    assert found.other_means(found.shown)[:, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
-    few = found.other_means(found.shown.only(["u"]))[:, 0]
-    assert few == pytest.approx([np.nan, np.nan, 100], nan_ok=True)
 
 
 def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):

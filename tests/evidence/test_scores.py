@@ -42,7 +42,7 @@ def test_the_guide_says_what_columns_mean(frame):
 
 
 def test_a_row_is_one_number(frame):
-    key = [name for name in COLUMNS if name not in ("value", "low", "high", "p", "n", "items", "chosen")]
+    key = [name for name in COLUMNS if name not in ("value", "low", "high", "p", "n", "functions", "items", "chosen")]
     assert not frame.duplicated(key).any()
     assert frame["value"].notna().all() and set(frame["instrument"]) == {"attention"}
     assert frame[frame["against"] == ""]["p"].isna().all()

@@ -33,7 +33,6 @@ from probing.cli import main
 from probing.cli.options import BESIDE
 from probing.instruments.attention import errors
 from probing.instruments.attention.result import ProbeResult
-from probing.instruments.masking import examples
 from probing.instruments.masking.result import MaskResult
 from probing.instruments.silencing.result import SilencingResult
 from probing.models.load import load
@@ -71,8 +70,7 @@ def _results(pattern: str) -> Callable[[Path], object]:
 
 def _result(path: Path) -> object:
     if ".masking." in path.name:
-        masked = MaskResult.load(path)
-        return masked.to_json(), examples.load(examples.examples_path(path), masked)
+        return MaskResult.load(path).to_json()
     return (SilencingResult if ".silencing." in path.name else ProbeResult).load(path).to_json()
 
 

@@ -135,7 +135,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
     report = "\n".join(section.to_markdown() for section in sections([found]))
     for relation in sums.relation_names:
-        assert subject.scores["protocols"]["held-out"]["relations"][relation]["edges"] == 36
+        assert found.relations(subject.name, "held-out")[relation].items == 36
         assert relation.partition("-")[0] in report  # of Markdown, in which signs are escaped
 
 

@@ -51,10 +51,7 @@ def test_a_narrow_terminal_drops_spare_columns_in_their_order_and_says_so():
         assert "92.5 -1.2 0.0312" in shown and max(map(len, TABLE.to_terminal(width).splitlines())) <= width
 
 
-def test_a_notebook_and_a_csv_file_have_the_same_rows():
-    page = TABLE._repr_html_()
-    assert "&lt;b&gt;" in page and "<b>" not in page
-    assert page.count("<tr>") == 4 and "<th>held-out: vs best<" in page and ">1,234<" in page and "−2.0 to +0.5" in page
+def test_a_csv_file_has_all_rows():
     header, *rows = csv.reader(TABLE.to_csv().splitlines())
     assert header[3:6] == ["held-out: score", "held-out: vs best", "held-out: vs best, low"]
     assert rows[0] == ["first", "If:if->test", "1234", "92.54", "-1.25", "-2.0", "0.5", "0.0312"]

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, TABLE_KS
 from probing.report.configs import languages
+from probing.report.findings import Findings, Score, Subject
 
 
 def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str, ...] = (), model: str = "m"):
     """Of one model: relation -> its score and that of the best baseline, the same for every k."""
-    entries = {
-        name: {
-            "few_functions": name in few,
-            "first": {k: {"score": [mine, mine - 1, mine + 1]} for k in TABLE_KS},
-        }
-        for name, (mine, _) in scores.items()
-    }
-    best = {
-        name: {"first": dict.fromkeys(TABLE_KS, SimpleNamespace(score=[theirs]))}
-        for name, (_, theirs) in scores.items()
-    }
-    return SimpleNamespace(
-        config=config,
-        language=language_of(config),
-        models=[SimpleNamespace(name=model, scores={"protocols": {HELD_OUT: {"relations": entries}}})],
-        baselines={HELD_OUT: {BEST_BASELINE: {"relations": best}}},
-    )
+    found = {}
+    for name, (mine, theirs) in scores.items():
+        for k in map(int, TABLE_KS):
+            n = 5 if name in few else 9
+            found[model, HELD_OUT, "first", k, name, ""] = Score(mine, mine - 1, mine + 1, n=n, functions=n)
+            found[BEST_BASELINE, HELD_OUT, "first", k, name, ""] = Score(theirs, n=9, functions=9)
+    result = SimpleNamespace(settings=SimpleNamespace(config=config, control=None, model=model))
+    subject = Subject(model, Path(), Path(), result, None, {}, 9, None, [])
+    return Findings(config, config, [subject], found)
 
 
 PYTHON = findings(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
 
@@ -44,6 +43,21 @@ def of_model(result, name: str):
     return result._replace(settings=result.settings.model_copy(update={"model": name}))
 
 
+def of(findings, name):
+    return [(key, score) for key, score in findings.scores.items() if key[0] == name]
+
+
+def renamed(findings, name: str, more: float = 0):
+    """The scores of the first model under another name, its held-out means so many points above."""
+    scores = {}
+    for key, score in of(findings, findings.subjects[0].name):
+        _, protocol, _, _, group, against = key
+        if (protocol, group, against) == ("held-out", "mean", ""):
+            score = score._replace(value=score.value + more, low=score.low + more, high=score.high + more)
+        scores[name, *key[1:]] = score
+    return scores
+
+
 @pytest.fixture(scope="module")
 def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     """As of NAMES, which are copies of one model with other means, and of a control of the first."""
@@ -53,18 +67,17 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
         probe(str(tiny_model), dataset_folder, "python", split, limit=10, control="random-weights", output=results)
     (findings,) = read_findings([results], dataset_folder)
     first, control = findings.subjects
-    subjects = []
+    subjects, scores = [], dict(findings.scores)
     for number, name in enumerate(sorted(NAMES)):
-        scores = deepcopy(first.scores)
-        for by_k in scores["protocols"]["held-out"]["scores"].values():
-            by_k.update({k: [value + number for value in cell] for k, cell in by_k.items()})
-        subjects.append(replace(first, name=name, scores=scores, result=of_model(first.result, name)))
+        scores |= renamed(findings, name, number)
+        subjects.append(replace(first, name=name, result=of_model(first.result, name)))
     pairs = {
         (one, other): dict.fromkeys(MEANS, compared(one, other)) for one, other in combinations(range(len(NAMES)), 2)
     }
-    control = replace(control, result=of_model(control.result, NAMES[0]))
-    subjects.append(replace(control, name=f"{NAMES[0]}, random-weights"))
-    return [replace(findings, subjects=subjects, pairs=pairs)]
+    of_first = replace(control, result=of_model(control.result, NAMES[0]), name=f"{NAMES[0]}, random-weights")
+    subjects.append(of_first)
+    scores |= {(f"{NAMES[0]}, random-weights", *key[1:]): score for key, score in of(findings, control.name)}
+    return [replace(findings, subjects=subjects, pairs=pairs, scores=scores)]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +125,10 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
         replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name)) for name in names
     ]
     pairs = {pair: dict.fromkeys(MEANS, compared(*pair)) for pair in combinations(range(count), 2)}
-    answer = headline.section([replace(findings, subjects=models, pairs=pairs)], {})
+    scores = dict(findings.scores)
+    for name in names:
+        scores |= renamed(findings, name)
+    answer = headline.section([replace(findings, subjects=models, pairs=pairs, scores=scores)], {})
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
     told = page.locator(".answer > .texts p").inner_text()
     assert (f"the next of {count} models, find" in told) == ("not significantly better than" in told) == (count > 1)

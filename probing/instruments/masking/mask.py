@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.instruments.masking import examples, masking
+from probing.instruments.masking import masking
 from probing.instruments.masking.masking import Maskable, MaskedCopy, Masker, masked_copies
 from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
@@ -83,9 +82,6 @@ def mask(
     counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the controls
     and of a rate below 1. The model runs in float32.
 
-    With an `output`, three worked examples are written beside the result (see `probing.instruments.masking.examples`);
-    after shards, by a further call without one.
-
     The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
     cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the
     main process returns the result and the others None.
@@ -97,10 +93,7 @@ def mask(
     chosen = chosen_types(language_of(config).name, node_types)
     asked = protocol, float(rate), control, random_weights, draws, seed
     experiment = Masking(session, functions, chosen, *asked, batch_tokens)
-    result = run(experiment, output, shard)
-    if result is not None and output is not None:
-        examples.save(result, functions, Path(output), lambda: experiment.restoration)
-    return result
+    return run(experiment, output, shard)
 
 
 @dataclass(frozen=True)

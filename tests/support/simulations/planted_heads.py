@@ -9,10 +9,10 @@ import datasets
 import numpy as np
 from support.models.copying_models import BYTES, HEADS, planted
 
+from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT
 from probing import ablate, probe
 from probing.instruments.silencing.hits import silencing_effects
-from probing.report.findings import read_findings
-from probing.report.scored import difference_on
+from probing.report.findings import Findings, read_findings
 from probing.report.silencing import MOST, verdict
 
 RELATION = "If:if->test"
@@ -64,17 +64,16 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
     silenced = ablate(model, data, output=folder)
     (findings,) = read_findings([path for path in folder.glob("*.json") if ".silencing." not in path.name], data)
     (subject,) = findings.subjects
-    beyond, effects = subject.beyond[1], silencing_effects(silenced)
-    gain = difference_on(subject.comparisons["held-out"], RELATION)
-    over_next = difference_on(subject.beyond_compared[1], RELATION)
+    effects = silencing_effects(silenced)
     return {
-        "probe": gain[0] > 0 and gain[3] < 0.05 and _head(subject.scores) == (0, copier),
-        "beyond": bool(beyond and over_next and over_next[0] > 0 and over_next[3] < 0.05)
-        and beyond.chosen.choice[RELATION][0, 0].tolist() == [0, copier],
+        "probe": _finds(findings, subject.name, HELD_OUT, copier),
+        "beyond": _finds(findings, subject.name, BEYOND_OFFSET, copier),
         "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),
     }
 
 
-def _head(scores: dict) -> tuple[int, int]:
-    cell = scores["protocols"]["held-out"]["relations"][RELATION]["first"]["1"]
-    return cell["layer"], cell["head"]
+def _finds(findings: Findings, name: str, protocol: str, copier: int) -> bool:
+    """Whether the head is the best one, and significantly better than the best baseline."""
+    score = findings.score(name, protocol, group=RELATION)
+    gain = findings.difference(name, protocol, group=RELATION)
+    return bool(score and gain and gain.value > 0 and gain.p < 0.05) and score.chosen == f"0-{copier}"
