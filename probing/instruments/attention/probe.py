@@ -107,7 +107,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     """Ranks dependents by the attention of every head; arguments as of `probe`."""
 
     RESULT = ProbeResult
-    VERB = "probing"
     PART = 64
     ASKED = ("direction", "also_fits")
 

@@ -111,7 +111,6 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     """Restores masked copies of functions; arguments as of `mask`, node types by name."""
 
     RESULT = MaskResult
-    VERB = "masking with"
     ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
 
     node_types: Sequence[str]

@@ -130,7 +130,6 @@ class MaskRun(Circumstances):
 class MaskProvenance(Provenance):
     """The origin of a masking ledger."""
 
-    RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
     VERSION = 2  # of masking, restoring and comparing
     SIGNED = (
         "mask",

@@ -147,7 +147,6 @@ class SilencingRun(Circumstances):
 class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
-    RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
     VERSION = 3  # of choosing and silencing heads
     SIGNED = (
         "silence",

@@ -72,7 +72,6 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     """
 
     RESULT = SilencingResult
-    VERB = "silencing heads of"
     ASKED = ("draws", "seed", "restored")
 
     validation: Probing
