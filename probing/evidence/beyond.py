@@ -87,8 +87,8 @@ class Beyond:
         """Other means of what is hit, (3, M): over relations with FEWER_EDGES each, and over all hard edges that have a
         score."""
         scores = dict(zip(chosen.relations, chosen.hits.scores(chosen.system).T))
-        kept = {name for name in self.shown.relations if name not in NOT_IN_MEAN}
-        return self.other_means_of({name: score for name, score in scores.items() if name in kept})
+        counted = {name for name in self.shown.relations if name not in NOT_IN_MEAN}
+        return self.other_means_of({name: score for name, score in scores.items() if name in counted})
 
     def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same from relation -> percent (M,)."""
@@ -122,7 +122,7 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
         chosen=shown.only(enough),
         shown=shown,
         easy=dict(zip(by_first.groups, by_first.scores(easy.system).T)),
-        edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
+        edges={name: (left, edges) for name, left, edges in zip(test.relations, *counts) if edges},
         few=few,
     )
 
@@ -134,7 +134,7 @@ class Stratum(NamedTuple):
     by: str
     tokens: str
     edges: int
-    found: float
+    heads: float
     offset: float
 
 
@@ -147,15 +147,15 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
     hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
     guessed = ~is_hard(test, offsets)
     counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
-    found = []
+    strata_found = []
     for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
         names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
-        place = np.searchsorted(bounds, size)
-        for number in np.unique(place[counts]).tolist():
-            inside = counts & (place == number)
-            shares = (float(100 * of[inside].mean()) for of in (hit, guessed))
-            found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
-    return found
+        stratum = np.searchsorted(bounds, size)
+        for number in np.unique(stratum[counts]).tolist():
+            inside = counts & (stratum == number)
+            shares = (float(100 * hits[inside].mean()) for hits in (hit, guessed))
+            strata_found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
+    return strata_found
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Instrument:
         return _part(self.submits)
 
 
-def _part(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _part(reference: str) -> Any:
+    module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 

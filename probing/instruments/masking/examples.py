@@ -85,21 +85,21 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
     """The examples in a file, of this result; raises LedgerError if it holds none, or those of another result."""
     try:
         fields = records.parse(records.read(path, _LARGEST), _LARGEST)
-        found = Examples.model_validate(without_checksum(fields))
+        examples = Examples.model_validate(without_checksum(fields))
     except (EntryError, ValidationError) as error:
         reason = explain(error, "the file") if isinstance(error, ValidationError) else error
         raise LedgerError(
             f"{path} does not hold the examples of a masking result ({reason}): run `codesyntax mask` again to write "
             "them, or remove the file"
         ) from error
-    shown = [_row(result, example) for example in found.examples]
-    if found.ledger != result.ledger.digest() or None in shown:
+    shown = [_row(result, example) for example in examples.examples]
+    if examples.ledger != result.ledger.digest() or None in shown:
         raise LedgerError(
             f"{path} does not belong to the result beside it: run `codesyntax mask` again to replace it, or remove "
             "the file"
         )
     similarities = [Similarity(*(float(row[name]) for name in SIMILARITIES)) for row in shown]
-    return [*map(Worked, found.examples, similarities)]
+    return [*map(Worked, examples.examples, similarities)]
 
 
 def _row(result: MaskResult, example: RestoredExample) -> Any:
@@ -114,8 +114,8 @@ def _row(result: MaskResult, example: RestoredExample) -> Any:
         "masked": sum(part.masked for part in parts),
         HITS[0]: sum(part.right for part in parts),
     }
-    found = ledger.rows[np.logical_and.reduce([ledger.rows[name] == value for name, value in shown.items()])]
-    return found[0] if len(found) else None
+    rows = ledger.rows[np.logical_and.reduce([ledger.rows[name] == value for name, value in shown.items()])]
+    return rows[0] if len(rows) else None
 
 
 def save(result: MaskResult, functions: Functions, folder: Path, restoration: Callable[[], Restoration]) -> None:
@@ -138,7 +138,7 @@ def _restored_again(result: MaskResult, functions: Functions, restoration: Resto
     """The examples; None if the model restores them otherwise than in the run, as on another machine."""
     settings, ledger, masker = result.settings, result.ledger, restoration.masker
     examples = []
-    for place, row, id, code in _chosen(result, functions):
+    for example_place, row, id, code in _chosen(result, functions):
         index, name = int(row["function"]), ledger.node_types[row["node_type"]]
         (function,) = masker.read([code])
         copies, *_ = masked_copies(function, index, [name], 0, settings.seed, settings.rate, settings.control)
@@ -148,7 +148,7 @@ def _restored_again(result: MaskResult, functions: Functions, restoration: Resto
             return None
         examples.append(
             RestoredExample(
-                place=place,
+                place=example_place,
                 function=index,
                 id=id,
                 node_type=name,
@@ -176,10 +176,10 @@ def _chosen(result: MaskResult, functions: Functions) -> Iterator[tuple[Place, n
     order = np.lexsort((first["node_type"], first["function"], first["masked"], first[SIMILARITIES[0]]))
     last = len(order) - 1
     places: dict[int, Place] = {last: "highest", last // 2: "median", 0: "lowest"}  # one or two if there are no three
-    for number, place in sorted(places.items()):
+    for number, example_place in sorted(places.items()):
         if last >= 0:
             row = first[order[number]]
-            yield place, row, *short[int(row["function"])]
+            yield example_place, row, *short[int(row["function"])]
 
 
 def _outline(code: str, language: str) -> tuple[str, ...]:

@@ -216,7 +216,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     @cached_property
     def _commonest(self) -> dict[int, tuple[int, int]]:
         commonest = self.provenance.commonest
-        return {place: commonest[name] for place, name in enumerate(self.node_types) if name in commonest}
+        return {number: commonest[name] for number, name in enumerate(self.node_types) if name in commonest}
 
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
         return self.rows(part, bar)[0].sorted()
@@ -227,9 +227,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
         cells, unsure = [], []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
-            for one in restored:
-                cells.append(self._row(function, one))
-                unsure.append(one.filled.unsure)
+            for copy in restored:
+                cells.append(self._row(function, copy))
+                unsure.append(copy.filled.unsure)
         return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(unsure)
 
     def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
