@@ -104,10 +104,10 @@ class Edges(EdgeTable):
         for column in (*self.columns.values(), self.begin, self.keyword, self.left_out, *repositories):
             yield np.ascontiguousarray(column, np.int64).tobytes()
 
-    def take(self, kept: np.ndarray) -> Edges:
+    def take(self, mask: np.ndarray) -> Edges:
         """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are looked for."""
-        columns = {name: column[kept] for name, column in self.columns.items()}
-        return dataclasses.replace(self, **columns, begin=self.begin[kept])
+        columns = {name: column[mask] for name, column in self.columns.items()}
+        return dataclasses.replace(self, **columns, begin=self.begin[mask])
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -140,9 +140,9 @@ def read_edges(
     places = itertools.count()
     for batch in rows(dataset, None):
         used = [
-            (place, row)
-            for row, place in zip(batch, places)
-            if row["relations"] and (wanted is None or place in wanted)
+            (function, row)
+            for row, function in zip(batch, places)
+            if row["relations"] and (wanted is None or function in wanted)
         ]
         tables.append(EdgeTable.from_rows(used, relations))
         for _, row in used:
@@ -232,8 +232,8 @@ class Picks:
 def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """Kind, rule and relation -> something, as JSON."""
     nested: dict[str, dict[str, dict[str, Any]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
-    for (kind, rule, name), of in listed.items():
-        nested[kind][rule][name] = of
+    for (kind, rule, name), value in listed.items():
+        nested[kind][rule][name] = value
     return nested
 
 
@@ -277,8 +277,8 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
         listed = patterns.hits[:, numbers]  # (patterns, list)
         if numbers:
-            place = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
-            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = place[patterns.pattern]
+            position = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
+            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = position[patterns.pattern]
     settings = {"baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}}
     return RankLedger.of(edges, ranks, settings)
 
@@ -301,9 +301,9 @@ def better(ledger: RankLedger) -> Choice:
         for number, rule in enumerate(RULES):
             offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
             chosen = 0
-            for place, gained in enumerate((keyword - offset).tolist()):
+            for position, gained in enumerate((keyword - offset).tolist()):
                 chosen = int(gained > 0) if gained else chosen
-                heads[number, place, 1] = chosen
+                heads[number, position, 1] = chosen
     return choice
 
 
@@ -463,8 +463,8 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
 
 def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E, integers) of many."""
-    place = np.flatnonzero(edges.keyword >= 0)
-    order = place[np.argsort(edges.keyword[place], kind="stable")]
+    keywords = np.flatnonzero(edges.keyword >= 0)
+    order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
     same = edges.keyword[order][1:] == edges.keyword[order][:-1]
     # neighbours among equal keywords; one of another function is further than all tokens of an edge
     earlier, later = order[:-1][same], order[1:][same]
@@ -482,10 +482,10 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     previous = np.full(len(edges.keyword), -1)
     previous[later] = earlier
     # a pair for each edge and keyword token in its dependent
-    begin = np.searchsorted(place, behind)
-    count = np.maximum(np.searchsorted(place, last, side="right") - begin, 0)
+    begin = np.searchsorted(keywords, behind)
+    count = np.maximum(np.searchsorted(keywords, last, side="right") - begin, 0)
     edge = np.repeat(np.arange(len(edges)), count)
-    token = place[np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)]
+    token = keywords[np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)]
     nearest = previous[token] <= head[edge]
     edge, token = edge[nearest], token[nearest]
     for rule, counts in enumerate((token == first[edge], slice(None), token == last[edge])):

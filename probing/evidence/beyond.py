@@ -104,7 +104,7 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
         chosen=shown.only(enough),
         shown=shown,
         easy=dict(zip(by_first.groups, by_first.scores(easy.system).T)),
-        edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
+        edges={name: (left, edges) for name, left, edges in zip(test.relations, *counts) if edges},
         few=few,
     )
 
@@ -116,7 +116,7 @@ class Stratum(NamedTuple):
     by: str
     tokens: str
     edges: int
-    found: float
+    heads: float
     offset: float
 
 
@@ -129,15 +129,15 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
     hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
     guessed = ~is_hard(test, offsets)
     counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
-    found = []
+    strata_found = []
     for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
         names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
-        place = np.searchsorted(bounds, size)
-        for number in np.unique(place[counts]).tolist():
-            inside = counts & (place == number)
-            shares = (float(100 * of[inside].mean()) for of in (hit, guessed))
-            found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
-    return found
+        stratum = np.searchsorted(bounds, size)
+        for number in np.unique(stratum[counts]).tolist():
+            inside = counts & (stratum == number)
+            shares = (float(100 * hits[inside].mean()) for hits in (hit, guessed))
+            strata_found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
+    return strata_found
 
 
 @dataclass(frozen=True)

@@ -54,24 +54,24 @@ class Sides:
     difference: Comparison
 
     @classmethod
-    def of(cls, one: ChosenHits, other: ChosenHits, **fields: Any) -> Self:
+    def of(cls, first_hits: ChosenHits, second_hits: ChosenHits, **fields: Any) -> Self:
         """From hits with one guess, of the same relations."""
-        first, second = (float(side.hits.mean(side.system).value[0]) for side in (one, other))
+        first, second = (float(side.hits.mean(side.system).value[0]) for side in (first_hits, second_hits))
         return cls(
             means=(first, second),
-            relations=np.concatenate([side.hits.scores(side.system) for side in (one, other)]),
-            edges=one.hits.n,
-            in_mean=np.array([name in one.hits.counted for name in one.relations], bool),
-            difference=compare_hits(one, other),
+            relations=np.concatenate([side.hits.scores(side.system) for side in (first_hits, second_hits)]),
+            edges=first_hits.hits.n,
+            in_mean=np.array([name in first_hits.hits.counted for name in first_hits.relations], bool),
+            difference=compare_hits(first_hits, second_hits),
             **fields,
         )
 
 
 def shared_functions(sides: Sequence[Probed]) -> tuple[np.ndarray, np.ndarray]:
     """The functions of test, and of validation, that both sides have."""
-    one, other = sides
-    test = np.intersect1d(one.test.ledger.function, other.test.ledger.function)
-    return test, np.intersect1d(one.validation.ledger.function, other.validation.ledger.function)
+    first, second = sides
+    test = np.intersect1d(first.test.ledger.function, second.test.ledger.function)
+    return test, np.intersect1d(first.validation.ledger.function, second.validation.ledger.function)
 
 
 class _Place(NamedTuple):
@@ -97,14 +97,14 @@ class ModelsCompared(Sides):
 
 @checked
 def compare(
-    one: str | os.PathLike,
-    other: str | os.PathLike,
+    first: str | os.PathLike,
+    second: str | os.PathLike,
     results: Sequence[str | os.PathLike] = (),
     cluster: str = FUNCTION,
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
 
-    `one`, `other`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
+    `first`, `second`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
     wrote, the name of a model, or of a checkpoint, such as `NAME at step 100` or the path of its folder. Heads are
     chosen on validation (held-out). `cluster`: what intervals and tests are over, function or repository.
 
@@ -112,17 +112,17 @@ def compare(
     data nor functions; UnknownName for a name that is not among `results`.
     """
     with clustered_by(cluster):
-        sides = [_by_place(side, results) for side in (one, other)]
-    shared = [place for place in sides[0] if place in sides[1]]
+        sides = [_by_place(side, results) for side in (first, second)]
+    shared = [shared_place for shared_place in sides[0] if shared_place in sides[1]]
     if not shared:
-        there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
+        there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((first, second), sides)]
         raise LedgerError(f"{' and '.join(there)}: probe both on the same data, config, split and direction")
     with caching():
-        return [_compared(sides[0][place], sides[1][place]) for place in shared]
+        return [_compared(sides[0][shared_place], sides[1][shared_place]) for shared_place in shared]
 
 
-def _words(place: _Place) -> str:
-    return f"{place.data}/{place.config}/{place.split} ({place.direction})"
+def _words(shared: _Place) -> str:
+    return f"{shared.data}/{shared.config}/{shared.split} ({shared.direction})"
 
 
 def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> dict[_Place, Probed]:
@@ -132,19 +132,19 @@ def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> 
         probed = find([side])
     else:
         among = find(list(results)) if results else []
-        probed = [one for one in among if _is_named(one, path)]
+        probed = [result for result in among if _is_named(result, path)]
         if not probed:
             names = list(dict.fromkeys(map(_name, among)))
             raise UnknownName("result or name of a model among the results", str(side), names)
-    models = [one for one in probed if one.test.settings.control is None] or probed
+    models = [result for result in probed if result.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
     for model in models:
         settings = model.test.settings
-        place = _Place(settings.data, settings.labels, settings.config, settings.split, settings.direction)
-        if place in places:
-            files = " and ".join(str(one.files["test"]) for one in (places[place], model))
-            raise LedgerError(f"{side} has several results on {_words(place)}, {files}: give one of them")
-        places[place] = model
+        shared = _Place(settings.data, settings.labels, settings.config, settings.split, settings.direction)
+        if shared in places:
+            files = " and ".join(str(result.files["test"]) for result in (places[shared], model))
+            raise LedgerError(f"{side} has several results on {_words(shared)}, {files}: give one of them")
+        places[shared] = model
     return places
 
 
@@ -159,19 +159,19 @@ def _is_named(probed: Probed, side: Path) -> bool:
     return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
 
 
-def _compared(one: Probed, other: Probed) -> ModelsCompared:
-    test, validation = shared_functions([one, other])
-    settings = one.test.settings
-    names = _name(one), _name(other)
+def _compared(first: Probed, second: Probed) -> ModelsCompared:
+    test, validation = shared_functions([first, second])
+    settings = first.test.settings
+    names = _name(first), _name(second)
     if names[0] == names[1]:
-        names = one.files["test"].name, other.files["test"].name
+        names = first.files["test"].name, second.files["test"].name
     if not (len(test) and len(validation)):
         raise LedgerError(f"{' and '.join(names)} share no function of {settings.config}")
-    kept = [side.only(test, validation) for side in (one, other)]
-    found = [held_out(side.validation.ledger, side.test.ledger).at(ONE_GUESS) for side in kept]
-    shared = set(found[0].relations) & set(found[1].relations)
-    place = {name: getattr(settings, name) for name in ("config", "split", "direction")}
-    return ModelsCompared.of(*(side.only(shared) for side in found), names=names, functions=len(test), **place)
+    common = [side.only(test, validation) for side in (first, second)]
+    sides = [held_out(side.validation.ledger, side.test.ledger).at(ONE_GUESS) for side in common]
+    shared = set(sides[0].relations) & set(sides[1].relations)
+    settings_of = {name: getattr(settings, name) for name in ("config", "split", "direction")}
+    return ModelsCompared.of(*(side.only(shared) for side in sides), names=names, functions=len(test), **settings_of)
 
 
 HEADS, OFFSET = "heads", baselines.KINDS[0]
@@ -201,19 +201,19 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
     test, validation = shared_functions(sides)
     if not (len(test) and len(validation)):
         return None
-    found = [_found(side.only(test, validation), test, validation, data) for side in sides]
-    one, other = (side[HEADS] for side in found)
-    if not np.array_equal(_edges_by_function(one), _edges_by_function(other)):
+    systems = [_found(side.only(test, validation), test, validation, data) for side in sides]
+    first, second = (side[HEADS] for side in systems)
+    if not np.array_equal(_edges_by_function(first), _edges_by_function(second)):
         raise LedgerError(
             f"{before.files['test']} and {after.files['test']} do not have the same edges in the same functions: build "
             "both configs from one source, in one folder, and probe them again"
         )
-    names = set(one.relations) & set(other.relations)
+    names = set(first.relations) & set(second.relations)
     if not names:
         return None
-    by = {who: Sides.of(*(side[who].only(names) for side in found)) for who in WHO}
+    by = {who: Sides.of(*(side[who].only(names) for side in systems)) for who in WHO}
     lost = len(np.setdiff1d(before.test.ledger.function, test))
-    return Changes(len(test), int(one.only(names).hits.n.sum()), lost, by)
+    return Changes(len(test), int(first.only(names).hits.n.sum()), lost, by)
 
 
 def _edges_by_function(chosen: ChosenHits) -> np.ndarray:
@@ -227,9 +227,9 @@ def _edges_by_function(chosen: ChosenHits) -> np.ndarray:
 def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, ChosenHits]:
     """Hits of each of WHO on one side in these functions."""
     settings = probed.test.settings
-    place = find_data(probed.files["test"], settings) if data is None else data
+    location = find_data(probed.files["test"], settings) if data is None else data
     chosen_on, scored = (
-        baselines.read_edges(place, settings.config, split, functions)
+        baselines.read_edges(location, settings.config, split, functions)
         for split, functions in (("validation", validation), (settings.split, test))
     )
     scored.repositories = probed.test.ledger.repositories
@@ -283,16 +283,18 @@ class Emergence:
 def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     """The course of a training from the evidence on its checkpoints, which share their functions."""
     ordered = sorted(checkpoints, key=step_of)
-    first, rivals = ordered[0], ordered[0].splits.rivals[AVOIDED[0]]
-    beyond = [found for one in ordered if (found := one.beyond[AVOIDED[0]]) and found.in_mean]  # of all or of none
-    hard, chance = None, float("nan")
-    if rivals is not None and beyond:
-        hard = _course([found.chosen for found in beyond], rivals.of("offset", beyond[0]))
-        chance = float(rivals.guessed(beyond[0])[0])
+    splits = ordered[0].splits
+    all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
+    beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
+    in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]  # of all or of none
+    rivals, hard, chance = splits.rivals[AVOIDED[0]], None, float("nan")
+    if rivals is not None and in_mean:
+        hard = _course([hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0]))
+        chance = float(rivals.guessed(in_mean[0])[0])
     return Emergence(
-        model=first.probed.test.settings.model,
-        steps=[step_of(one) for one in ordered],
-        edges=_course([one.hits[HELD_OUT] for one in ordered], first.splits.baselines.hits[HELD_OUT]["offset"]),
+        model=ordered[0].probed.test.settings.model,
+        steps=[step_of(checkpoint) for checkpoint in ordered],
+        edges=_course(all_edges, splits.baselines.hits[HELD_OUT]["offset"]),
         hard=hard,
         chance=chance,
     )
@@ -311,11 +313,11 @@ def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)
     of_offsets = baseline.hits.scores(baseline.system)[0]
-    kept = [place for place, name in enumerate(names) if name in steps[0].hits.counted]
+    counted = [column for column, name in enumerate(names) if name in steps[0].hits.counted]
     return Course(
         scores=np.array([mean[:3] for mean in means]).T,
         offset=float(baseline.hits.mean(baseline.system).value[0]),
         differences=np.array([difference[:4] for difference in differences]).T,
-        relations={names[place]: scores[:, place] for place in kept},
-        offsets={names[place]: float(of_offsets[place]) for place in kept},
+        relations={names[column]: scores[:, column] for column in counted},
+        offsets={names[column]: float(of_offsets[column]) for column in counted},
     )

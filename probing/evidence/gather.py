@@ -168,9 +168,9 @@ def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
     """
     settings = {file: _settings(file) for file in files_of(paths)}
     groups: dict[SharedSettings, list[Path]] = {}
-    for file, made in settings.items():
-        if made.split != "validation":
-            shared = SharedSettings(made.config, made.split, made.direction, made.limit, made.data)
+    for file, of_file in settings.items():
+        if of_file.split != "validation":
+            shared = SharedSettings(of_file.config, of_file.split, of_file.direction, of_file.limit, of_file.data)
             groups.setdefault(shared, []).append(file)
     if not groups:
         raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
@@ -178,9 +178,9 @@ def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
         # results on validation may have been given, too; `find` takes those that it needs
         members += [
             file
-            for file, made in settings.items()
-            if made.split == "validation"
-            and (made.config, made.direction, made.data) == (shared.config, shared.direction, shared.data)
+            for file, of_file in settings.items()
+            if of_file.split == "validation"
+            and (of_file.config, of_file.direction, of_file.data) == (shared.config, shared.direction, shared.data)
         ]
     order = list(CONFIGS)
     in_order = sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
@@ -214,15 +214,15 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
 def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
     """Instrument -> the results among files and folders. Of attention, the paths that are left: a folder that has other
     results alone is not."""
-    found: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
+    by_name: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()}
         for file, kind in others.items():
-            found[kind][file] = None
+            by_name[kind][file] = None
         if not others or (path.is_dir() and _results(path)):
-            found[ATTENTION][path] = None
-    return {name: list(files) for name, files in found.items()}
+            by_name[ATTENTION][path] = None
+    return {name: list(files) for name, files in by_name.items()}
 
 
 def _others() -> set[str]:
@@ -421,7 +421,9 @@ class WholeSplits(Splits):
         if not missed.any():
             return ledger
         names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
-        columns = {name: np.concatenate([of, getattr(edges, name)[missed]]) for name, of in ledger.columns.items()}
+        columns = {
+            name: np.concatenate([column, getattr(edges, name)[missed]]) for name, column in ledger.columns.items()
+        }
         numbers = np.array([names.index(name) for name in edges.relations])
         columns["relation"][len(ledger) :] = numbers[edges.relation[missed]]
         lost = np.full((len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
@@ -472,25 +474,25 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     data, configs, splits or directions, or without common functions, and if the labels of the data differ.
     """
     splits, whole = _read(probed, data)
-    return [Evidence(splits.only(one), splits, of_all) for one, of_all in zip(probed, whole)]
+    return [Evidence(splits.only(model), splits, of_all) for model, of_all in zip(probed, whole)]
 
 
-def submission_of(one: Probed, data: Any = None) -> AttentionSubmission:
+def submission_of(probed: Probed, data: Any = None) -> AttentionSubmission:
     """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions
     that it could read."""
-    splits, (whole,) = _read([one], data)
-    return (whole() if whole else Evidence(splits.only(one), splits))._submission()
+    splits, (whole,) = _read([probed], data)
+    return (whole() if whole else Evidence(splits.only(probed), splits))._submission()
 
 
 def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
     """The functions that `gather` compares on, and what makes the evidence of each model on all functions, None if
     these are all. Raises what `gather` does."""
-    settings = [one.test.settings for one in probed]
+    settings = [model.test.settings for model in probed]
     for name in ("data", "config", "split", "direction", "limit"):
-        if len(values := {str(getattr(one, name)) for one in settings}) > 1:
+        if len(values := {str(getattr(model, name)) for model in settings}) > 1:
             raise LedgerError(f"results with different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
-    functions = {part: _common([getattr(one, part).ledger for one in probed]) for part in ("validation", "test")}
+    functions = {part: _common([getattr(model, part).ledger for model in probed]) for part in ("validation", "test")}
     data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
         part: replace(
@@ -500,39 +502,39 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
         for part, split in (("validation", "validation"), ("test", first.split))
     }
     for part, part_edges in edges.items():
-        for one in probed:
-            made = getattr(one, part).settings
-            check_control(made.control)
+        for model in probed:
+            made_with = getattr(model, part).settings
+            check_control(made_with.control)
             labels = part_edges.settings.labels
-            if made.control not in RELABELLED and made.limit is None and made.labels != labels:
+            if made_with.control not in RELABELLED and made_with.limit is None and made_with.labels != labels:
                 raise LedgerError(
-                    f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
-                    "the data that was probed with --data"
+                    f"{made_with.model} was probed with labels {made_with.labels}, but {data} has the labels {labels}: "
+                    "name the data that was probed with --data"
                 )
-            kept = getattr(one, part).ledger.only(part_edges.function)
-            if len(kept) != len(part_edges) or part_edges.settings.functions != len(functions[part]):
+            ledger = getattr(model, part).ledger.only(part_edges.function)
+            if len(ledger) != len(part_edges) or part_edges.settings.functions != len(functions[part]):
                 raise LedgerError(
-                    f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
-                    "ledger was altered, or belongs to other data"
+                    f"{model.files[part]} has {len(ledger)} edges in functions that have {len(part_edges)} in {data}: "
+                    "its ledger was altered, or belongs to other data"
                 )
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
 
-    def of_all(one: Probed) -> Evidence:
-        return whole().evidence(one)
+    def of_all(model: Probed) -> Evidence:
+        return whole().evidence(model)
 
     return Splits(edges, first.direction), [
-        None if _is_whole(one, *sizes, short) else partial(of_all, one) for one in probed
+        None if _is_whole(model, *sizes, short) else partial(of_all, model) for model in probed
     ]
 
 
-def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
+def _is_whole(probed: Probed, test: int, validation: int, short: bool) -> bool:
     """True if so many functions are all that submissions count, or the run is not one that is
     published. `short`: true if all of validation are."""
-    skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
-    read = (one.test.functions, one.validation.functions) == (test, validation)
-    settings = one.test.settings
+    skipped = {*probed.test.skips, *probed.validation.skips} - {NO_RELATIONS}
+    read = (probed.test.functions, probed.validation.functions) == (test, validation)
+    settings = probed.test.settings
     return (short and read and not skipped) or settings.limit is not None or settings.control is not None
 
 
@@ -557,8 +559,8 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
 
 def _differences(difference: Estimate) -> Differences:
     differences: Differences = {rule: {} for rule in RULES}
-    for place, (rule, k) in enumerate(MEASURES):
-        cell = difference.at(place)
+    for number, (rule, k) in enumerate(MEASURES):
+        cell = difference.at(number)
         if not np.isnan(cell.value):
             differences[rule][str(k)] = TestedDifference(difference=bounded(cell), p=cell.p)
     return differences

@@ -132,11 +132,11 @@ def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
     places: dict[str, list[int]] = {name: [] for name in settings.node_types}
     numbers = count()
     for batch in rows(functions, None):
-        for row, place in zip(batch, numbers):
-            found = outermost(parse(row["code"], language_of(settings.config).name), settings.node_types)
-            for name, nodes in found.items():
-                places[name] += [place] * bool(nodes)
-    return {name: np.array(of, np.int64) for name, of in places.items()}
+        for row, function in zip(batch, numbers):
+            nodes_of = outermost(parse(row["code"], language_of(settings.config).name), settings.node_types)
+            for name, nodes in nodes_of.items():
+                places[name] += [function] * bool(nodes)
+    return {name: np.array(positions, np.int64) for name, positions in places.items()}
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
@@ -197,14 +197,14 @@ def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.
     for name in names:
         of_type = first["node_type"] == result.ledger.node_types.index(name)
         masked[name] = int(first["masked"][of_type & np.isin(first["function"], shared[name])].sum())
-    kept = {name: shared[name] for name in names}
+    functions = {name: shared[name] for name in names}
     known = sum(len(group.places) for group in compared.groups.values())
-    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, kept.values()))}
+    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}
     of_result = ("settings", "signature", "functions", "copies", "skips", "dropped", "without_place", "run")
     return Masked(
         **{name: getattr(result, name) for name in of_result},
         node_types=names,
-        hits={outcome: of.cells(kept) for outcome, of in measured.items()},
+        hits={outcome: hits.cells(functions) for outcome, hits in measured.items()},
         masked=masked,
         failed=sum(scores.failed for scores in result.node_types.values()),
         uncompared=uncompared,

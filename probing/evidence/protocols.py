@@ -153,11 +153,11 @@ def over_models(differences: Sequence[Estimate | None], models: Sequence[bool]) 
 
     Controls make no claim: their p is uncorrected and adds no test.
     """
-    tested = [place for place, difference in enumerate(differences) if difference is not None and models[place]]
+    tested = [number for number, difference in enumerate(differences) if difference is not None and models[number]]
     claims = [difference for difference, model in zip(differences, models) if difference is not None and model]
     over = list(differences)
-    for place, difference in zip(tested, family(claims)):
-        over[place] = difference
+    for number, difference in zip(tested, family(claims)):
+        over[number] = difference
     return over
 
 
@@ -183,9 +183,9 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     for column in np.unique(validation.relation[lost]).tolist():
         name, edges = validation.relations[column], np.count_nonzero(lost & (validation.relation == column))
         for number, rule in enumerate(RULES) if name in scored.counts else ():
-            hits, found = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
+            hits, test_hits = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
             possible = hits >= hits.max(axis=0) - edges
-            worst = np.where(possible, found, found.max() + 1).argmin(axis=0)
+            worst = np.where(possible, test_hits, test_hits.max() + 1).argmin(axis=0)
             choice[name][number] = np.stack(np.divmod(worst[_PLACES], known.heads), axis=-1)
     return choice
 
@@ -284,12 +284,12 @@ def held_out(validation: RankLedger, test: RankLedger, unread: Collection[int] =
 
 def check_alike(validation: RankLedger, test: RankLedger) -> None:
     """Raise LedgerError unless these are ledgers of the same model and settings, and of two splits."""
-    one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
-    for name in sorted({*one, *other} - {"split", "labels", "limit"}):
-        if one.get(name) != other.get(name):
+    chosen, scored = (ledger.settings.get("settings", {}) for ledger in (validation, test))
+    for name in sorted({*chosen, *scored} - {"split", "labels", "limit"}):
+        if chosen.get(name) != scored.get(name):
             raise LedgerError(
-                f"the heads were chosen with {name} {one.get(name)!r}, but are scored with {other.get(name)!r}: "
+                f"the heads were chosen with {name} {chosen.get(name)!r}, but are scored with {scored.get(name)!r}: "
                 "probe both splits in the same way"
             )
-    if one and one["split"] == other["split"]:
-        raise LedgerError(f"both ledgers are of the split {one['split']}: choose on another, such as validation")
+    if chosen and chosen["split"] == scored["split"]:
+        raise LedgerError(f"both ledgers are of the split {chosen['split']}: choose on another, such as validation")

@@ -42,6 +42,7 @@ from probing.instruments.likelihood.result import CLOSING, ROLES, PreferenceResu
 from probing.instruments.masking.hits import ARMS, T0, T1
 from probing.instruments.masking.masking import SUB_TOKENS
 from probing.instruments.masking.result import FLOORS
+from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.result import SilencingResult
 from probing.runs.clusters import FUNCTION, REPOSITORY, cluster_unit
@@ -118,8 +119,9 @@ def scores(
         files = by_instrument(paths)
         rows = list(_attention(files.pop(ATTENTION), data))
         rows += [row for group in masked.comparable(files.pop(MASKING)) for row in _masking(masked.gather(group))]
-        for instrument, of_result in _OF_RESULT.items():
-            rows += [row for file in files[instrument] for row in of_result(file)]
+        for instrument, of_instrument in files.items():
+            of_result = _OF_RESULT.get(instrument, partial(_plain, instrument))
+            rows += [row for file in of_instrument for row in of_result(file)]
     frame = pandas.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     return frame.astype({"step": "Int64", "k": "Int64", "n": int, "functions": int, "items": int})
 
@@ -475,6 +477,14 @@ def _surprisal(file: Path) -> Iterator[Row]:
             yield from shown.scored(system) if by in ROLES else _named(shown, system, by)
         if by in ROLES:
             yield from shown.tested(likelihood.CONTROL, likelihood.NODE)
+
+
+def _plain(instrument: str, file: Path) -> Iterator[Row]:
+    result = INSTRUMENTS[instrument].result.load(file)
+    for name, hits in result.hits().items():
+        shown = _Slice(hits, _about(result, instrument, measure=name), lambda measure: {"rule": measure})
+        for system in hits.systems:
+            yield from shown.scored(system)
 
 
 def _named(shown: _Slice, system: str, by: str) -> Iterator[Row]:

@@ -16,11 +16,11 @@ from probing.runs.saved import Result, found_at
 
 
 class _Shard(NamedTuple):
-    """A shard's file, by its header: `made` as in the ledger of the whole run."""
+    """A shard's file, by its header: `settings` as in the ledger of the whole run."""
 
     file: Path
     instrument: str
-    made: dict[str, object]
+    settings: dict[str, object]
     record: ShardRecord
 
 
@@ -54,7 +54,7 @@ def merge(folders: Sequence[str | os.PathLike], output: str | os.PathLike | None
 
 def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
     """The shards in folders, those with the same settings together; what is not a shard is told among `problems`."""
-    found = []
+    shards = []
     for folder in folders:
         if not folder.is_dir():
             raise LedgerError(f"no folder {folder}: expected one that a run with --shard wrote to")
@@ -63,22 +63,22 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
             try:
                 if instrument not in INSTRUMENTS:
                     raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
-                made, record = split_shard(file, settings)
+                own_settings, record = split_shard(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
                     raise LedgerError(
                         f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
                     )
-                found.append(_Shard(file, instrument, made, record))
+                shards.append(_Shard(file, instrument, own_settings, record))
             except LedgerError as error:
                 problems.append(str(error))
-    if not found and not problems:
+    if not shards and not problems:
         places = " or ".join(map(str, folders))
         raise LedgerError(f"no shard in {places}: expected files that `codesyntax probe --shard I/N --output` wrote")
 
     def settings_of(shard: _Shard) -> str:
-        return repr(shard.made.get("settings"))
+        return repr(shard.settings.get("settings"))
 
-    return [list(run) for _, run in groupby(sorted(found, key=settings_of), settings_of)]
+    return [list(run) for _, run in groupby(sorted(shards, key=settings_of), settings_of)]
 
 
 def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
@@ -93,34 +93,34 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
         same = next(other for other in run if other.record.number == shard.record.number)
         if same.record.ledger != shard.record.ledger:
             raise LedgerError(f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them")
-    of, there = first.record.total, {shard.record.number for shard in run}
-    if missing := sorted(set(range(1, of + 1)) - there):
+    count, there = first.record.total, {shard.record.number for shard in run}
+    if missing := sorted(set(range(1, count + 1)) - there):
         like = next((other[0] for other in runs if {shard.record.number for shard in other} & set(missing)), None)
         hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
         raise LedgerError(
-            f"{len(missing)} of {of} shards beside {first.file} are missing{hint}: run `codesyntax "
-            f"{INSTRUMENTS[first.instrument].ledger.COMMAND}` as before with --shard {missing[0]}/{of}"
+            f"{len(missing)} of {count} shards beside {first.file} are missing{hint}: run `codesyntax "
+            f"{INSTRUMENTS[first.instrument].ledger.COMMAND}` as before with --shard {missing[0]}/{count}"
             + (f", and so on for {_ranges(missing)}" if missing[1:] else "")
         )
 
 
 def _of_run(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
-    return {**shard.made, "shards": shard.record.total, "parts": shard.record.parts}
+    return {**shard.settings, "shards": shard.record.total, "parts": shard.record.parts}
 
 
-def _difference(one: Any, other: Any, at: str = "") -> str | None:
+def _difference(first: Any, second: Any, path: str = "") -> str | None:
     """The first thing in which two values of JSON differ, and both."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = sorted(one.keys() | other.keys())
-        found = (_difference(one.get(name), other.get(name), f"{at}.{name}".lstrip(".")) for name in names)
-        return next((difference for difference in found if difference), None)
-    return None if one == other else f"{at} is {one!r} in one and {other!r} in the other"
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        names = sorted(first.keys() | second.keys())
+        differences = (_difference(first.get(name), second.get(name), f"{path}.{name}".lstrip(".")) for name in names)
+        return next((difference for difference in differences if difference), None)
+    return None if first == second else f"{path} is {first!r} in one and {second!r} in the other"
 
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Rising numbers as the indices of a SLURM array: `1,4-6`."""
-    ends = [0, *(place for place, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1), len(numbers)]
+    ends = [0, *(position for position, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1), len(numbers)]
     spans = [numbers[start:end] for start, end in pairwise(ends)]
     return ",".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
 

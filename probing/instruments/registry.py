@@ -13,7 +13,7 @@ from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE
 
 @dataclass(frozen=True)
 class Instrument:
-    """The parts of an instrument, each as `module:name`.
+    """The parts of an instrument, each as `module:name`. The least that these must be: `probing.instruments.plain`.
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and settings; `verifies`: how
     the rows are run again, their tolerances, and what functions add to the published numbers; `submits`: its
@@ -50,8 +50,8 @@ class Instrument:
         return _part(self.submits)
 
 
-def _part(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _part(reference: str) -> Any:
+    module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 

@@ -123,7 +123,7 @@ def _strata(findings: Findings) -> Table:
             Column("tokens", NAME, of=lambda subject, stratum: stratum.tokens),
             Column("name", of=lambda subject, stratum: subject.name),
             Column("edges", COUNT, of=lambda subject, stratum: stratum.edges),
-            Column("score", PERCENT, of=lambda subject, stratum: stratum.found),
+            Column("score", PERCENT, of=lambda subject, stratum: stratum.heads),
             Column("best offset", PERCENT, of=lambda subject, stratum: stratum.offset),
         ],
         [(subject, stratum) for subject in findings.subjects for stratum in subject.strata],
@@ -137,7 +137,7 @@ def _by_strata(findings: Findings) -> Figure:
     strata = findings.subjects[0].strata
     names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
     series = [
-        Points(subject.name, [stratum.found for stratum in subject.strata], colour)
+        Points(subject.name, [stratum.heads for stratum in subject.strata], colour)
         for subject, colour, _ in findings.styled
         if subject.is_model
     ]

@@ -68,7 +68,7 @@ class InformedModel:
     @cached_property
     def share(self) -> Estimate:
         """The percentage of the bits that words and positions leave open which attention adds, of the means."""
-        return self.hits["bits"].portion(WORDS, BOTH, of=WORDS).at(0)
+        return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
 
     def finds(self, finder: str) -> Estimate:
         """The mean top-1 UAS of one of FINDERS."""

@@ -18,14 +18,16 @@ from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
 from probing.instruments.masking.hits import T0, T1, hits
 from probing.instruments.masking.result import MaskResult
+from probing.instruments.plain import PlainResult
 from probing.report import figures, information, silencing
-from probing.report.document import Column, Table, separated, tested
+from probing.report.document import Column, Table, bounded, separated, tested
 from probing.report.figures import COLOURS
-from probing.report.kinds import COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
+from probing.report.kinds import COST, COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import DIRECTIONS, interval, starred
 from probing.runs.clusters import cluster_unit, clusters_in_words
+from probing.stats.hits import PERCENT as PERCENT_OF_HITS
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -146,6 +148,31 @@ def masking(result: MaskResult) -> list[str | Table]:
     failures = [f"failed comparisons, left out of all means: {failed}"] if failed else []
     unplaced = [without_place(result.without_place)] if result.without_place else []
     return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
+
+
+@parts.register
+def plain(result: PlainResult) -> list[str | Table]:
+    """The groups with the scores of all systems, of each thing that is measured."""
+    tables = [_plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()]
+    return [*tables, result.signature, *_skipped(result.skips)]
+
+
+def _plain_table(name: str, title: str, hits: Hits) -> Table:
+    kind = SCORE if hits.unit == PERCENT_OF_HITS else COST
+    cells = {system: hits.each(hits.by_group(system)) for system in hits.systems}
+    means = [bounded(hits.mean(system).at(0)) for system in hits.systems]
+    return Table(
+        name,
+        f"{title}, {hits.unit}",
+        [
+            Column("group", NAME, of=lambda group: group),
+            Column("functions", COUNT, of=lambda group: len(hits.of(group))),
+            *(Column(system, kind, of=lambda group, of=of: bounded(of[group])) for system, of in cells.items()),
+        ],
+        hits.names,
+        "With 95 % intervals.",
+        totals=[[f"mean of {len(hits.counted)}", len(hits.clusters), *means]],
+    )
 
 
 def _effects(measured: Hits) -> dict[str, Estimate]:

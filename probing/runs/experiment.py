@@ -63,13 +63,11 @@ class Prepared(NamedTuple, Generic[F]):
 class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
-    RESULT: what it gives; VERB: what it does, for the progress bar; PART: functions per part of the ledger, the most
-    that an interrupted run loses; ASKED: the fields that are settings of the result, too. `ran`: whether any part was
-    run, and not read.
+    RESULT: what it gives; PART: functions per part of the ledger, the most that an interrupted run loses; ASKED: the
+    fields that are settings of the result, too. `ran`: whether any part was run, and not read.
     """
 
     RESULT: ClassVar[type[Result]]
-    VERB: ClassVar[str]
     PART: ClassVar[int] = 8
     ASKED: ClassVar[tuple[str, ...]] = ()
 
@@ -181,6 +179,8 @@ class Experiment(ABC, Generic[F, R]):
         if issubclass(kind, ControlledSettings):
             seed = None if data.control is None else data.seed
             shared |= {"dtype": model.precision, "control": data.control, "seed": seed}
+        if "instrument" in kind.model_fields:
+            shared["instrument"] = self.RESULT.LEDGER.INSTRUMENT
         return shared
 
     @property
@@ -351,7 +351,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     parts = experiment.parts
     ledgers: dict[int, Any] = {}
     total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
-    title = f"{experiment.VERB} {experiment.settings.model}"
+    title = f"{experiment.RESULT.LEDGER.COMMAND} {experiment.settings.model}"
     with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:
         for number in numbers:
             file, shard = folder and folder / f"{number:05d}.parquet", Shard(number + 1, len(parts))

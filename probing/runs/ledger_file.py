@@ -240,8 +240,7 @@ class RowLedger:
 
     `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
     asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
-    CLUSTER: the column of what is drawn for intervals; BOUNDS: column -> its least and its largest value.
-    `repositories`: as in `probing.stats.hits.Hits`.
+    BOUNDS: column -> its least and its largest value. `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
@@ -250,7 +249,6 @@ class RowLedger:
     INSTRUMENT: ClassVar[str]
     COMMAND: ClassVar[str]
     REPEATED: ClassVar[tuple[str, ...]]
-    CLUSTER: ClassVar[str] = "function"
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
 
     names: list[str]

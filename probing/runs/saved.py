@@ -41,6 +41,12 @@ class Ledger(Protocol):
     repositories: np.ndarray | None
 
     @property
+    def INSTRUMENT(self) -> str: ...
+
+    @property
+    def COMMAND(self) -> str: ...
+
+    @property
     def function(self) -> np.ndarray: ...
 
     @classmethod
@@ -74,16 +80,12 @@ class Circumstances(Record):
 class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
-    RUN: what made it, in messages; WHAT: what has a VERSION, in the field VERSIONED, which is raised whenever the same
-    settings give other numbers; AGAIN: what to do with a ledger of another version; SIGNED: the kind of its signature,
-    and the names of the parts that follow those of all runs.
+    VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other numbers; SIGNED:
+    the kind of its signature, and the names of the parts that follow those of all runs.
     """
 
-    RUN: ClassVar[str]
-    WHAT: ClassVar[str]
     VERSION: ClassVar[int]
     VERSIONED: ClassVar[str] = "version"
-    AGAIN: ClassVar[str]
     SIGNED: ClassVar[tuple[str, Sequence[str]]]
 
     settings: Any
@@ -98,18 +100,19 @@ class Provenance(Record):
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
         """Raises LedgerError if the ledger does not say how it was made, or is of another version."""
-        recorded = ledger.settings
+        recorded, again = ledger.settings, f"run `codesyntax {ledger.COMMAND}` again"
         whole = isinstance(recorded, dict) and "settings" in recorded
         if whole and (version := recorded.get(cls.VERSIONED, 1)) != cls.VERSION:
             raise LedgerError(
-                f"the ledger is of {cls.WHAT} version {version}, this is version {cls.VERSION}, and the two do "
-                f"not compare: {cls.AGAIN}"
+                f"the ledger is of {ledger.INSTRUMENT}, {cls.VERSIONED} {version}; this is {cls.VERSIONED} "
+                f"{cls.VERSION}, and the two do not compare: {again}"
             )
         try:
             return cls.model_validate(recorded)
         except ValidationError as error:
             raise LedgerError(
-                f"the settings in the ledger are not those of {cls.RUN} ({explain(error, 'what made it')}): {cls.AGAIN}"
+                f"the settings in the ledger are not those of `codesyntax {ledger.COMMAND}` "
+                f"({explain(error, 'what made it')}): {again}"
             ) from error
 
     def to_json(self) -> dict[str, Any]:

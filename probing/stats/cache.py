@@ -48,20 +48,20 @@ def caching() -> Iterator[None]:
 
 def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
     """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of` before."""
-    place = cache_dir.folder() if _caching.get() else None
-    if place is None:
+    folder = cache_dir.folder() if _caching.get() else None
+    if folder is None:
         return compute()
     digest = hashlib.sha256(f"{_of_code()} {what}".encode())
     for part in made_of:
         digest.update(hashlib.sha256(part).digest())
     key = digest.hexdigest()[:32]
-    for file in sorted(place.glob(f"{key}-*.statistics.json")):
-        found = _read(file)
-        if found is not None:
-            return found
+    for file in sorted(folder.glob(f"{key}-*.statistics.json")):
+        known = _read(file)
+        if known is not None:
+            return known
         logger.warning("%s is damaged: computing its statistics again", file)
     arrays = compute()
-    _keep(arrays, place, key)
+    _keep(arrays, folder, key)
     return arrays
 
 
@@ -77,21 +77,21 @@ def _read(file: Path) -> Arrays | None:
         if file.name.split("-")[1] != f"{hashlib.sha256(data).hexdigest()}.statistics.json":
             return None
         return {
-            name: np.frombuffer(base64.b64decode(one["float64"]), "<f8").astype(np.float64).reshape(one["shape"])
-            for name, one in json.loads(data).items()
+            name: np.frombuffer(base64.b64decode(field["float64"]), "<f8").astype(np.float64).reshape(field["shape"])
+            for name, field in json.loads(data).items()
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _keep(arrays: Arrays, place: Path, key: str) -> None:
+def _keep(arrays: Arrays, folder: Path, key: str) -> None:
     """Keep arrays; failing to do so is not an error."""
     fields = {
-        name: {"shape": one.shape, "float64": base64.b64encode(np.ascontiguousarray(one, "<f8").tobytes()).decode()}
-        for name, one in arrays.items()
+        name: {"shape": array.shape, "float64": base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()}
+        for name, array in arrays.items()
     }
     text = json.dumps(fields)
     try:
-        write(cache_dir.private(place) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
+        write(cache_dir.private(folder) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
     except (OSError, LedgerError) as error:
         logger.warning("cannot cache statistics: %s", error)

@@ -126,15 +126,15 @@ class Hits:
         """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system -> (M, N), and `n` (N,),
         by default 1. Rows of the same cluster and group are added up."""
         numbers = np.ones(len(clusters), np.int64) if n is None else np.asarray(n, np.int64)
-        all_clusters, place = np.unique(clusters, return_inverse=True)
+        all_clusters, positions = np.unique(clusters, return_inverse=True)
         names = np.asarray(groups, object)
-        found = {}
+        parts = {}
         for name in sorted(set(groups)):
             rows = np.flatnonzero(names == name)
-            places, which = np.unique(place[rows], return_inverse=True)
-            of_systems = {system: Columns.of(_added(of[:, rows], which)) for system, of in sums.items()}
-            found[name] = Group(places, _added(numbers[rows], which), of_systems)
-        return cls(all_clusters, found, tuple(measures), **fields)
+            places, which = np.unique(positions[rows], return_inverse=True)
+            of_systems = {system: Columns.of(_added(cells[:, rows], which)) for system, cells in sums.items()}
+            parts[name] = Group(places, _added(numbers[rows], which), of_systems)
+        return cls(all_clusters, parts, tuple(measures), **fields)
 
     # ----------------------------------------------------------------------------------------------------------- parts
 
@@ -183,24 +183,24 @@ class Hits:
     ) -> Hits:
         """Some of the clusters, by number, of the groups, by name, and of the measures; groups without any things are
         left out."""
-        kept = self.names if groups is None else sorted(groups)
+        names = self.names if groups is None else sorted(groups)
         places = np.arange(len(self.clusters))
         if clusters is not None:
             places = np.flatnonzero(np.isin(self.clusters, clusters))
         chosen = self.measures if measures is None else tuple(measures)
         order = np.array([self.measures.index(measure) for measure in chosen], np.intp)
-        found = {}
-        for name in kept:
+        parts = {}
+        for name in names:
             inside = np.isin(self.groups[name].places, places)
             if inside.any():
                 group = self.groups[name].among(inside, order)
-                found[name] = replace(group, places=np.searchsorted(places, group.places))
-        return replace(self, clusters=self.clusters[places], groups=found, measures=chosen)
+                parts[name] = replace(group, places=np.searchsorted(places, group.places))
+        return replace(self, clusters=self.clusters[places], groups=parts, measures=chosen)
 
     def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
-        found = {name: self.groups[name].among(np.isin(self.of(name), clusters[name])) for name in sorted(clusters)}
-        return replace(self, groups=found)
+        parts = {name: self.groups[name].among(np.isin(self.of(name), clusters[name])) for name in sorted(clusters)}
+        return replace(self, groups=parts)
 
     def join(self, other: Hits) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same things in the same
@@ -243,11 +243,14 @@ class Hits:
         """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as repositories of
         functions."""
         larger = np.asarray(cluster_of(self.clusters))
-        clusters, place = np.unique(larger, return_inverse=True)
+        clusters, positions = np.unique(larger, return_inverse=True)
         groups = {}
         for name, group in self.groups.items():
-            places, which = np.unique(place[group.places], return_inverse=True)
-            sums = {system: Columns(_added(of.distinct, which), of.which) for system, of in group.sums.items()}
+            places, which = np.unique(positions[group.places], return_inverse=True)
+            sums = {
+                system: Columns(_added(columns.distinct, which), columns.which)
+                for system, columns in group.sums.items()
+            }
             groups[name] = Group(places, _added(group.n, which), sums)
         return replace(self, clusters=clusters, groups=groups, repositories=None)
 
@@ -296,10 +299,10 @@ class Hits:
         cells = self.groups[group]
         return cells.sums[system].sums / cells.n
 
-    def portion(self, system: str, against: str, of: str) -> Estimate:
+    def portion(self, system: str, against: str, whole_system: str) -> Estimate:
         """By how many percent of the mean of a system `of` the mean of one is above that of another: (M,)."""
         _, gained, gained_influence, share = self.drawn._of_mean(system, against)
-        _, whole, whole_influence, _ = self.drawn._of_mean(of, None)
+        _, whole, whole_influence, _ = self.drawn._of_mean(whole_system, None)
         total = whole.sum(axis=-1, keepdims=True)
         value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)

@@ -287,9 +287,9 @@ def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> lis
     farther = [np.zeros(len(columns)) for _, columns in placed]
     for bits, number in _exchanges_in_parts(clusters):
         for count, (places, columns) in zip(farther, placed):
-            kept = np.unpackbits(bits[places], axis=1, count=number).astype(columns.dtype)
+            keeps = np.unpackbits(bits[places], axis=1, count=number).astype(columns.dtype)
             total = columns.sum(axis=1, keepdims=True)
-            count += _as_extreme(2 * (columns @ kept) - total, total[:, 0])
+            count += _as_extreme(2 * (columns @ keeps) - total, total[:, 0])
     return [(1 + count) / (1 + PERMUTATIONS) for count in farther]
 
 
@@ -314,8 +314,8 @@ def _exchanges(clusters: int, permutations: int) -> np.ndarray:
     rng = np.random.default_rng(_SEED)
     parts = []
     for start in range(0, permutations, _AT_ONCE):
-        kept = rng.integers(0, 2, (min(_AT_ONCE, permutations - start), clusters))
-        parts.append(np.packbits(kept.T.astype(bool), axis=1))
+        keeps = rng.integers(0, 2, (min(_AT_ONCE, permutations - start), clusters))
+        parts.append(np.packbits(keeps.T.astype(bool), axis=1))
     return np.hstack(parts)
 
 
@@ -335,7 +335,7 @@ def family(estimates: Sequence[Estimate]) -> list[Estimate]:
     if not estimates:
         return []
     p = holm(np.stack([estimate.p for estimate in estimates], axis=-1))
-    return [estimate._replace(p=p[..., place]) for place, estimate in enumerate(estimates)]
+    return [estimate._replace(p=p[..., number]) for number, estimate in enumerate(estimates)]
 
 
 def rejected(p: np.ndarray) -> np.ndarray:

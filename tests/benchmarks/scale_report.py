@@ -110,9 +110,7 @@ def write(folder: Path, data: Path, config: str, models: int, layers: int, heads
                 "versions": {},
             }
             ledger = RankLedger.of(edges, drawn(edges, layers, heads, len(SPLITS) * model + seed), settings)
-            result = ProbeResult.from_ledger(ledger)
-            result.data_folder = data
-            result.save(folder)
+            ProbeResult.from_ledger(ledger, data).save(folder)
     return total
 
 

@@ -478,7 +478,7 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
     made = {**ledger.settings["settings"], **settings}
     made = {name: value for name, value in made.items() if value is not ...}
     dataclasses.replace(ledger, settings={**ledger.settings, "settings": made}).save(ledger_path(path))
-    with pytest.raises(LedgerError, match="not those of a probe"):
+    with pytest.raises(LedgerError, match="not those of `codesyntax probe`"):
         verify(path, model=str(tiny_model), data=dataset_folder)
     assert answers(path, "--model", tiny_model, "--data", dataset_folder)[0] == 3
 

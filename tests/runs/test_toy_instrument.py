@@ -6,85 +6,53 @@ It has resuming, shards, cache, result, signature, scoring, verification and wha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from probing import merge
+from probing import merge, scores
 from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.plain import PlainLedger, PlainResult
 from probing.instruments.registry import INSTRUMENTS, Instrument
-from probing.report.document import Column, Table
-from probing.report.kinds import NAME, PERCENT
 from probing.report.report import report
-from probing.report.results import parts
 from probing.runs.data import read_functions
-from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.ledger_file import RowLedger
-from probing.runs.saved import Provenance, Result
+from probing.runs.experiment import Experiment, run
 from probing.runs.session import Session
-from probing.runs.settings import RunSettings
+from probing.stats.hits import Hits
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 # --- the instrument
 
 
-class CountSettings(RunSettings):
-    """Everything that determines a count."""
-
-    KIND = ("counting",)
-
-
-class CountProvenance(Provenance):
-    """How a ledger of counts was made."""
-
-    RUN, WHAT, AGAIN, VERSION = "a count", "counting", "count again", 1
-    SIGNED = "count", ("edges",)
-
-    settings: CountSettings
-    version: int
-
-
-class CountLedger(RowLedger):
+class CountLedger(PlainLedger):
     """One row per function and relation: the `attended` sub-tokens of each of its `edges`, the mean over heads."""
 
+    INSTRUMENT, NAMED = "counting", "relation"
     ROW = np.dtype([("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")])
-    ORDER = ("function", "relation")
-    NAMED, INSTRUMENT, COMMAND, REPEATED = "relation", "counting", "count", ("relation", "function")
-    BOUNDS: ClassVar = {"edges": (1, np.inf)}
+
+    def hits(self) -> dict[str, Hits]:
+        names = np.array(self.names)[self.rows["relation"]]
+        attended = {"heads": (self.rows["attended"] * self.rows["edges"])[None]}
+        counted = Hits.of_rows(self.function, names, attended, ["attended"], self.rows["edges"], unit="sub-tokens")
+        return {"attended": counted}
 
 
-class CountResult(Result[CountLedger]):
+class CountResult(PlainResult):
     """The mean number of attended sub-tokens of each relation."""
 
     LEDGER = CountLedger
-    PROVENANCE = CountProvenance
-
-    instrument: Literal["counting"]
-    settings: CountSettings
-    attended: dict[str, float]
-
-    @classmethod
-    def from_ledger(cls, ledger: CountLedger, data_folder: Path | None = None) -> CountResult:
-        made, rows = CountProvenance.of(ledger), ledger.rows
-        of_relations = {name: rows[chosen] for name, chosen in ledger.named().items()}
-        attended = {name: float(np.average(of["attended"], weights=of["edges"])) for name, of in of_relations.items()}
-        signature, functions = made.signature(edges=int(rows["edges"].sum())), len(np.unique(rows["function"]))
-        return cls._of(ledger, data_folder, made, signature, functions=functions, attended=attended)
 
 
-class Counting(Experiment[EncodedFunction, CountResult]):
+class Counting(Experiment):
     """Counts the sub-tokens to which a head token attends with more than an equal share."""
 
     RESULT = CountResult
-    VERB = "counting with"
 
-    def prepare(self) -> Prepared[EncodedFunction]:
+    def prepare(self):
         probing = Probing(self.session, self.data)
         self.encoder, (functions, self.relations, skips) = probing.encoder, probing.encoded
         return self.prepared(self.encoder, functions, skips, "has edges")
@@ -100,12 +68,6 @@ class Counting(Experiment[EncodedFunction, CountResult]):
                 rows.append((function.index, relation, len(readers), attended[readers].mean()))
             bar.update()
         return CountLedger(self.relations, np.array(rows, CountLedger.ROW), self.made).sorted()
-
-
-@parts.register
-def table(result: CountResult) -> list[str | Table]:
-    columns = [Column("relation", NAME), Column("attended", PERCENT)]
-    return [Table("counts", result.title, columns, [list(item) for item in result.attended.items()]), result.signature]
 
 
 # --- what it gets
@@ -140,8 +102,10 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_counts(counting):
     result = run(counting())
-    assert result.functions > 16 and all(1 <= attended < 511 for attended in result.attended.values())
-    assert result.signature.startswith("count|model:tiny@") and result.signature.endswith("|partial:20")
+    assert result.functions > 16 and all(
+        1 <= attended < 511 for attended in result.scores["attended"]["heads"].values()
+    )
+    assert result.signature.startswith("counting|model:tiny@") and result.signature.endswith("|partial:20")
     assert "PARTIAL: first 20 functions" in result.title
 
 
@@ -181,7 +145,7 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     scored = CliRunner().invoke(main, ["score", str(ledger), "--json"], catch_exceptions=False)
     assert scored.exit_code == 0 and '"attended"' in scored.stdout
     printed = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False).stdout
-    assert "attended" in printed and "If:if->test" in printed and "count|model:tiny@" in printed
+    assert "attended" in printed and "If:if->test" in printed and "counting|model:tiny@" in printed
     assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
     honest = CountResult.load(file)
     rows = honest.ledger.rows.copy()
@@ -189,6 +153,23 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     CountResult.from_ledger(CountLedger(honest.ledger.names, rows, honest.ledger.settings)).save(tmp_path / "forged")
     forged = verify(next((tmp_path / "forged").glob("*.json")), model=str(tiny_model), data="codesyntax", functions=5)
     assert not forged.accepted
+
+
+def test_in_the_frame(counting, whole, tmp_path):
+    """Its scores are means over edges, with intervals over functions, or over repositories."""
+    rows = run(counting()).ledger.rows
+    names = np.array(run(counting()).ledger.names)[rows["relation"]]
+    (file,) = (tmp_path / "whole").glob("*[0-9a-f].json")
+    frame, larger = scores(file), scores(file, cluster="repository")
+    assert set(frame["instrument"]) == {"counting"} and set(frame["measure"]) == {"attended"}
+    for row in frame[frame["group"] != "mean"].itertuples():
+        of_relation = rows[names == row.group]
+        assert row.value == pytest.approx(np.average(of_relation["attended"], weights=of_relation["edges"]))
+        assert (row.system, row.n, row.items) == ("heads", len(of_relation), of_relation["edges"].sum())
+    (mean,) = frame[frame["group"] == "mean"].itertuples()
+    assert mean.value == pytest.approx(frame["value"][:-1].mean()) and mean.low < mean.value < mean.high
+    assert larger["value"].tolist() == pytest.approx(frame["value"].tolist())
+    assert (larger["n"] <= frame["n"]).all() and larger["n"].max() < frame["n"].max()
 
 
 def test_reported(session, dataset_folder, tmp_path):
@@ -201,4 +182,4 @@ def test_reported(session, dataset_folder, tmp_path):
 def test_the_instrument_is_short(request):
     text = request.path.read_text()
     code = text[text.index("# --- the instrument") : text.index("# --- what it gets")]
-    assert len(code.splitlines()) <= 120
+    assert len(code.splitlines()) <= 60

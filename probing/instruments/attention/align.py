@@ -81,14 +81,14 @@ def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
     one, include the space in front of a word, of some a tab: then the indentation of a line would own the line's first
     word. A line break keeps its sub-token, and one of spaces alone covers nothing.
     """
-    place, length = np.arange(len(code)), len(code)
+    position, length = np.arange(len(code)), len(code)
     space = np.fromiter((character == " " for character in code), bool, length)
     white = np.fromiter(map(str.isspace, code), bool, length)
 
     def next_place(without: np.ndarray) -> np.ndarray:  # from each character on; the end of the code where none comes
-        return np.append(np.minimum.accumulate(np.where(without, length, place)[::-1])[::-1], length)
+        return np.append(np.minimum.accumulate(np.where(without, length, position)[::-1])[::-1], length)
 
     word = next_place(white)[start]
     begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is not a space
+    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))  # of the last that is not a space
     return begin, np.maximum(behind[end], begin)

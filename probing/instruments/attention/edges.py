@@ -39,12 +39,12 @@ class EdgeTable:
         numbers = {name: number for number, name in enumerate(relations)}
         cells = [
             (
-                place,
+                function,
                 numbers.setdefault(edge["relation"], len(numbers)),
                 *(edge["head"], edge["first"], edge["last"]),
                 len(row["token_start"]),
             )
-            for place, row in rows
+            for function, row in rows
             for edge in row["relations"]
         ]
         relations += list(numbers)[len(relations) :]

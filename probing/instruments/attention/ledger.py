@@ -85,18 +85,18 @@ class RankLedger(EdgeTable):
 
         So several choices of heads are read at once.
         """
-        found = np.empty((*layer.shape[:-1], len(self)), np.uint8)
+        ranks_of = np.empty((*layer.shape[:-1], len(self)), np.uint8)
         rule = np.arange(len(RULES))[:, None]
         for part, ranks in self.parts():
             relation = self.relation[part]
-            found[..., part] = ranks[rule, np.arange(len(relation)), layer[..., relation], head[..., relation]]
-        return found
+            ranks_of[..., part] = ranks[rule, np.arange(len(relation)), layer[..., relation], head[..., relation]]
+        return ranks_of
 
     def same_ranks(self, other: RankLedger) -> bool:
         """True if another ledger has the same ranks in the same order."""
         if self.ranks.shape != other.ranks.shape:
             return False
-        return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))
+        return all(np.array_equal(mine, ranks) for (_, mine), (_, ranks) in zip(self.parts(), other.parts()))
 
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
@@ -122,8 +122,8 @@ class RankLedger(EdgeTable):
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
-        kept = np.isin(self.function, functions)
-        return self if kept.all() else self.take(kept)
+        mask = np.isin(self.function, functions)
+        return self if mask.all() else self.take(mask)
 
     @classmethod
     def of(cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]) -> RankLedger:
@@ -225,8 +225,8 @@ class RanksInParts:
             ranks[:, part] = of_part
         return ranks if dtype is None else ranks.astype(dtype)
 
-    def __getitem__(self, place: Any) -> Any:
-        return np.asarray(self)[place]
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
 
 
 class StoredRanks(RanksInParts):
@@ -259,11 +259,11 @@ class StoredRanks(RanksInParts):
         if read != of_file:
             raise LedgerError(f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged")
 
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file; others are read."""
-        if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], slice):
-            edges = np.arange(self.shape[1])[place[1]]
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], slice):
+            edges = np.arange(self.shape[1])[key[1]]
             if edges.ndim and (np.diff(edges) > 0).all():
-                kept = edges if self._edges is None else self._edges[edges]
-                return StoredRanks(self.path, self._identity, self._of_file, kept)
-        return super().__getitem__(place)
+                stored = edges if self._edges is None else self._edges[edges]
+                return StoredRanks(self.path, self._identity, self._of_file, stored)
+        return super().__getitem__(key)

@@ -107,7 +107,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     """Ranks dependents by the attention of every head; arguments as of `probe`."""
 
     RESULT = ProbeResult
-    VERB = "probing"
     PART = 64
     ASKED = ("direction", "also_fits")
 
@@ -357,7 +356,7 @@ def probe_models(
 
 @checked
 def probe_training(
-    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **given: Any
+    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **options: Any
 ) -> Iterator[ProbeResult | None]:
     """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
 
@@ -366,7 +365,7 @@ def probe_training(
     of `probe`, and so is each result; a report draws its scores over the steps. Raises what `probe` raises, and
     ModelError for a revision that does not exist before anything is probed.
     """
-    for done in probe_models([model], data, [config], [split], **given):
+    for done in probe_models([model], data, [config], [split], **options):
         if done.error is not None:
             raise done.error
         yield done.result

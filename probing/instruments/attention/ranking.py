@@ -81,8 +81,8 @@ class EncodedFunction:
         rivals = twins
         if direction == HEAD_TO_DEPENDENT:
             others = token != head
-            _, place = np.unique(edge * len(first) + kind[token], return_inverse=True)
-            rivals = twins - (np.bincount(place, weights=others)[place] - others)
+            _, same = np.unique(edge * len(first) + kind[token], return_inverse=True)
+            rivals = twins - (np.bincount(same, weights=others)[same] - others)
         return np.stack([twins[begin] > 0, np.maximum.reduceat(rivals, begin) > 0, twins[begin + span - 1] > 0])
 
 
@@ -184,9 +184,9 @@ class FirstChoices(BatchListener):
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
         columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
         columns[here] = column
-        kept, column_of, head_at = (transfer.send(array, self.found.device) for array in (here, columns, heads))
+        is_here, column_of, head_at = (transfer.send(array, self.found.device) for array in (here, columns, heads))
         chosen = plan.first_choices(pooled, head_at, column_of)
-        self.found[:, edges] = torch.where(kept, chosen, self.found[:, edges])
+        self.found[:, edges] = torch.where(is_here, chosen, self.found[:, edges])
 
 
 def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
@@ -206,13 +206,13 @@ def _blocks_of_rows(readers: Iterable[tuple[int, int]], most: int) -> list[slice
 
     Padded to the widest, the rows of a block have at most `most` weights, or those of one reader.
     """
-    blocks, start, place, rows, widest = [], 0, -1, 0, 0
-    for place, (count, width) in enumerate(readers):
+    blocks, start, position, rows, widest = [], 0, -1, 0, 0
+    for position, (count, width) in enumerate(readers):
         rows, widest = rows + count, max(widest, width)
-        if place > start and rows * widest > most:
-            blocks.append(slice(start, place))
-            start, rows, widest = place, count, width
-    return [*blocks, slice(start, place + 1)]
+        if position > start and rows * widest > most:
+            blocks.append(slice(start, position))
+            start, rows, widest = position, count, width
+    return [*blocks, slice(start, position + 1)]
 
 
 class Block(NamedTuple):
@@ -318,8 +318,8 @@ class Plan:
         starts = [0]
         for block in blocks:
             most = max(map(len, block))
-            for place, read in enumerate(block):
-                slots[place, read] = starts[-1] + place * most + np.arange(len(read))
+            for row, read in enumerate(block):
+                slots[row, read] = starts[-1] + row * most + np.arange(len(read))
             starts.append(starts[-1] + len(block) * most)
         slot = slots[function_of, reader]
         # many lookups differ only in the relation, or are in one body and in the next, and have the same ranks
@@ -335,7 +335,7 @@ class Plan:
             begin, stop = np.searchsorted(slot, [start, end]).tolist()
             every = np.concatenate(block)
             own = _pad(block, max(map(len, block)), 0)  # (G, N)
-            rows = [_runs(first_sub[place, read], counts[place, read]) for place, read in enumerate(block)]
+            rows = [_runs(first_sub[row, read], counts[row, read]) for row, read in enumerate(block)]
             columns = int(width[every].max())
             self.blocks.append(
                 Block(
@@ -357,11 +357,12 @@ class Plan:
         """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each reader, for each
         function: one, or several if it is a single reader of more rows than are read at once."""
         head = np.arange(self.heads)
-        most = max(map(len, counts))
-        at_once = max(1, self.elements // (self.heads * columns)) if len(rows) == most == 1 else max(map(len, rows))
-        for start in range(0, max(map(len, rows)), at_once):
-            part = _pad([of[start : start + at_once] for of in rows], min(at_once, max(map(len, rows)) - start), 0)
-            length = part.shape[1]
+        most, longest = max(map(len, counts)), max(map(len, rows))
+        single = len(rows) == most == 1
+        at_once = max(1, self.elements // (self.heads * columns)) if single else longest
+        for start in range(0, longest, at_once):
+            length = min(at_once, longest - start)
+            part = _pad([positions[start : start + length] for positions in rows], length, 0)
             if start:  # the sum goes on: that so far of a head stands before its rows
                 index = np.column_stack([head, len(head) + head[:, None] * length + np.arange(length)])
                 ends = np.arange(len(head) + 1) * (length + 1)
@@ -418,10 +419,10 @@ class Plan:
         ranks = torch.full(shape, WORST_RANK, dtype=torch.uint8, device=self.token.device)
         for block, weights in pooled:
             self._rank_block(block, weights, slacks, ranks)
-        found = ranks[:, self.same]
+        of_lookups = ranks[:, self.same]
         if self.by_head:
-            return found
-        pairs = found[0]  # of single tokens, for which all rules agree
+            return of_lookups
+        pairs = of_lookups[0]  # of single tokens, for which all rules agree
         best = torch.full((self.edges, *pairs.shape[1:]), WORST_RANK, dtype=torch.uint8, device=pairs.device)
         best.scatter_reduce_(0, self.edge[:, None, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
@@ -465,7 +466,7 @@ class Plan:
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
     def _rank_of(
-        self, rows: torch.Tensor, weight: torch.Tensor, place: torch.Tensor, slack: float | None
+        self, rows: torch.Tensor, weight: torch.Tensor, token: torch.Tensor, slack: float | None
     ) -> torch.Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
@@ -474,7 +475,7 @@ class Plan:
         """
         if slack is None:
             # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
-            before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < place).int()
+            before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < token).int()
             rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
             rank = torch.gt(rows, weight * (1 + slack) + math.copysign(_UNDERFLOW, slack), out=torch.empty_like(rows))

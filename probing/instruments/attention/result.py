@@ -57,7 +57,6 @@ def at_step(model: str, step: int | None) -> str:
 class ProbeProvenance(Provenance):
     """The origin of a rank ledger."""
 
-    RUN, WHAT, AGAIN = "a probe", "scoring", "probe again"
     VERSION = SCORING_VERSION
     VERSIONED = "scoring"
     SIGNED = (

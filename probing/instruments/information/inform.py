@@ -94,7 +94,6 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     """Scores the dependents of drawn edges by words, positions and attention; arguments as of `inform`."""
 
     RESULT = InformationResult
-    VERB = "informed by"
     PART = 32
     ASKED = ("edges", "states")
 

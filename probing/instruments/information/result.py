@@ -136,7 +136,6 @@ class InformationRun(Circumstances):
 class InformationProvenance(Provenance):
     """The origin of an information ledger."""
 
-    RUN, WHAT, AGAIN = "an information probe", "information", "run `codesyntax inform` again"
     VERSION = VERSION
     SIGNED = (
         "bits",

@@ -15,6 +15,7 @@ from probing.instruments.likelihood.result import (
     LEAST_PAIRS,
     ROLES,
     SCORES,
+    PreferenceLedger,
     PreferenceResult,
     SurprisalResult,
 )
@@ -83,5 +84,6 @@ def _grouped(
         names[chosen] = name
     known = names != ""
     parts = {system: of[:, known] for system, of in sums.items()}
+    clusters = ledger.rows["repository" if isinstance(ledger, PreferenceLedger) else "function"]
     fields["repositories"] = ledger.repositories
-    return Hits.of_rows(ledger.rows[ledger.CLUSTER][known], names[known], parts, measures, **fields)
+    return Hits.of_rows(clusters[known], names[known], parts, measures, **fields)

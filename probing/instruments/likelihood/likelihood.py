@@ -161,7 +161,6 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     """Scores both texts of minimal pairs; arguments as of `prefer`."""
 
     RESULT = PreferenceResult
-    VERB = "scoring pairs with"
 
     def prepare(self) -> Prepared[EncodedPair]:
         data, model = self.data, self.model
@@ -303,7 +302,6 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
     """Measures the surprisal of nodes; arguments as of `surprise`, node types by name."""
 
     RESULT = SurprisalResult
-    VERB = "reading with"
     ASKED = ("node_types",)
 
     node_types: Sequence[str] = ()

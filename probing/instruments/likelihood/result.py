@@ -61,7 +61,6 @@ class PreferenceLedger(RowLedger):
     )
     ORDER = ("function",)
     NAMED = "phenomenon"
-    CLUSTER = "repository"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
     REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
@@ -118,7 +117,6 @@ class PreferenceRun(Circumstances):
 class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
 
-    RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
     VERSION = 2  # of scoring
     SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
@@ -272,7 +270,7 @@ class SurprisalRun(Circumstances):
 class SurprisalProvenance(Provenance):
     """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
 
-    RUN, WHAT, AGAIN, VERSION = "a run over nodes", "surprisal", "run `codesyntax surprise` again", 1
+    VERSION = 1
     SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
 
     settings: SurprisalSettings

@@ -83,32 +83,32 @@ class Passes(Batches, ABC, Generic[P]):
         asked, new = [], []
         for group in groups:
             before = len(distinct)
-            asked.append([[(key_of(one), one) for one in self.passes(text)] for text in group])
-            for key, one in chain.from_iterable(asked[-1]):
-                distinct.setdefault(key, one)
+            asked.append([[(key_of(item), item) for item in self.passes(text)] for text in group])
+            for key, item in chain.from_iterable(asked[-1]):
+                distinct.setdefault(key, item)
             new.append(len(distinct) - before)
         if self.LONGEST_FIRST:
             distinct = dict(sorted(distinct.items(), key=lambda item: -len(item[1].ids)))
-        found = self.each([*distinct.values()], FunctionsBar(bar, new), self.work)
-        ends = np.cumsum([len(one.positions) for one in distinct.values()])
-        of_pass = dict(zip(distinct, np.split(torch.cat(found).numpy(), ends[:-1]) if found else []))
+        predictions = self.each([*distinct.values()], FunctionsBar(bar, new), self.work)
+        ends = np.cumsum([len(item.positions) for item in distinct.values()])
+        of_pass = dict(zip(distinct, np.split(torch.cat(predictions).numpy(), ends[:-1]) if predictions else []))
         return [[np.concatenate([of_pass[key] for key, _ in text]) for text in group] for group in asked]
 
     def alone(self, text: P) -> np.ndarray:
         """What is found at the positions of a text, one pass after the other."""
-        each = [self.work([one], self.model.inputs([one.ids])) for one in self.passes(text)]
+        each = [self.work([item], self.model.inputs([item.ids])) for item in self.passes(text)]
         return torch.cat(each).cpu().numpy()
 
     def places(self, batch: Sequence[P]) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's device."""
-        rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
-        columns = np.concatenate([one.positions for one in batch])
+        rows = np.repeat(np.arange(len(batch)), [len(item.positions) for item in batch])
+        columns = np.concatenate([item.positions for item in batch])
         return send(rows, self.model.device), send(columns.astype(np.int64), self.model.device)
 
 
-def key_of(one: Any) -> Hashable:
+def key_of(item: Any) -> Hashable:
     """What equal passes share."""
-    return tuple(sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in one)
+    return tuple(sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in item)
 
 
 class Filler(Passes[Copy]):
@@ -124,15 +124,15 @@ class Filler(Passes[Copy]):
     reruns = 0
 
     def passes(self, text: Copy) -> list[Copy]:
-        return [Copy(*one) for one in self.model.texts(*text)]
+        return [Copy(*part) for part in self.model.texts(*text)]
 
     def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return self.model.scores(inputs, *self.places(batch))
 
     def fill(self, groups: Sequence[Sequence[Copy]], bar: tqdm | None = None) -> list[list[Filled]]:
         """The predictions in each copy of each group, such as a function; the bar counts groups."""
-        found = self.find(groups, tqdm(disable=True) if bar is None else bar)
-        return [[self._sure(*one) for one in zip(*of_group)] for of_group in zip(groups, found)]
+        predictions = self.find(groups, tqdm(disable=True) if bar is None else bar)
+        return [[self._sure(*prediction) for prediction in zip(*of_group)] for of_group in zip(groups, predictions)]
 
     def _sure(self, copy: Copy, scores: np.ndarray) -> Filled:
         if NEAR_LOGITS[self.model.dtype] and _unsure(scores):
@@ -190,6 +190,6 @@ def _unsure(scores: np.ndarray) -> bool:
 
 def _filled(scores: np.ndarray) -> Filled:
     # within 3, 2, 1 or 0 of KS: within the largest k first
-    hits = tuple(int((scores[:, 1] >= len(KS) - place).sum()) for place in range(len(KS)))
+    hits = tuple(int((scores[:, 1] >= len(KS) - number).sum()) for number in range(len(KS)))
     mean = round(float(scores[:, 2].mean()), DECIMALS)
     return Filled(scores[:, 0].astype(np.int64), hits, mean, int(scores[:, 3].sum()))

@@ -115,7 +115,6 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     """Restores masked copies of functions; arguments as of `mask`, node types by name."""
 
     RESULT = MaskResult
-    VERB = "masking with"
     ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
 
     node_types: Sequence[str]
@@ -226,7 +225,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     @cached_property
     def _commonest(self) -> dict[int, tuple[int, int]]:
         commonest = self.provenance.commonest
-        return {place: commonest[name] for place, name in enumerate(self.node_types) if name in commonest}
+        return {number: commonest[name] for number, name in enumerate(self.node_types) if name in commonest}
 
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
         if self.model.mask is None and not self._announced:
@@ -260,9 +259,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
         cells, unsure = [], []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
-            for one in restored:
-                cells.append(self._row(function, one))
-                unsure.append(one.filled.unsure)
+            for copy in restored:
+                cells.append(self._row(function, copy))
+                unsure.append(copy.filled.unsure)
         return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(unsure)
 
     def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:

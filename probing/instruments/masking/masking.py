@@ -124,9 +124,10 @@ class Maskable:
         nodes are taken in random order, by `seed`, long ones first.
         """
         runs = self._runs(positions)
-        placed = self._arranged(node_type, [len(run) for run in runs], random.Random(seed))
-        kept = [run for run, start in zip(runs, placed) if start is not None]
-        return np.concatenate([np.empty(0, np.int64), *kept]), self._positions_of(placed, [len(run) for run in runs])
+        lengths = [len(run) for run in runs]
+        placed = self._arranged(node_type, lengths, random.Random(seed))
+        runs_left = [run for run, start in zip(runs, placed) if start is not None]
+        return np.concatenate([np.empty(0, np.int64), *runs_left]), self._positions_of(placed, lengths)
 
     def control_spans(self, node_type: str, positions: np.ndarray, otherwise: np.ndarray, seed: int) -> np.ndarray:
         """Random spans of code as long as those of `positions` (M,), drawn by `seed`: sorted, int64 (M,).
@@ -153,8 +154,8 @@ class Maskable:
 
     def _runs(self, positions: np.ndarray) -> list[np.ndarray]:
         """Positions (M,) that follow each other, among those that are eligible."""
-        place = np.searchsorted(self.eligible, positions)
-        return np.split(positions, np.flatnonzero(np.diff(place) > 1) + 1) if len(place) else []
+        index = np.searchsorted(self.eligible, positions)
+        return np.split(positions, np.flatnonzero(np.diff(index) > 1) + 1) if len(index) else []
 
     def _arranged(self, node_type: str, lengths: Sequence[int], rng: random.Random) -> list[int | None]:
         """Where spans of these lengths begin, among the eligible sub-tokens; None for one that finds no place."""
@@ -239,17 +240,17 @@ class Masker:
             self._subtokens.update(zip(new, encode(self.tokenizer, new)))
         for code, tree in zip(codes, trees):
             spans = outermost(tree, self.node_types)
-            place = _as_published(code) if self.protocol == PUBLISHED else _characters(code)
+            position_of = _as_published(code) if self.protocol == PUBLISHED else _characters(code)
             yield Maskable(
                 code,
                 self._subtokens[code],
                 self.tokenizer,
                 {
-                    kind: np.array([place(node) for node in nodes], np.int64).reshape(-1, 2)
+                    kind: np.array([position_of(node) for node in nodes], np.int64).reshape(-1, 2)
                     for kind, nodes in spans.items()
                 },
                 self.protocol,
-                partial(_leaves, tree, place),
+                partial(_leaves, tree, position_of),
             )
 
 
@@ -317,7 +318,7 @@ def masked_copies(
     copies: list[MaskedCopy] = []
     dropped: Counter[str] = Counter()
     placed: Counter[tuple[str, bool]] = Counter()
-    for place, name in enumerate(node_types):
+    for type_number, name in enumerate(node_types):
         first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))
         masked = function.mask(name, rate, seed=first)
         if not len(function.nodes(name)):
@@ -331,13 +332,14 @@ def masked_copies(
             if control == SPANS:
                 positions, spans = function.comparable(name, masked.positions, first)
                 controls = [function.control_spans(name, positions, spans, seed) for seed in seeds]
-                nodes, with_place = (function.nodes_at(name, at) for at in (masked.positions, positions))
+                nodes = function.nodes_at(name, masked.positions)
+                with_place = function.nodes_at(name, positions)
                 placed.update({(name, True): with_place, (name, False): nodes - with_place})
             else:
                 controls = [function.control(masked.controls, seed) for seed in seeds]
             if len(positions):
                 arms = enumerate(zip([first, *seeds], [positions, *controls]))
-                copies += [MaskedCopy(place, number, seed, where) for number, (seed, where) in arms]
+                copies += [MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms]
             else:
                 dropped[NO_PLACE] += 1
     return copies, dropped, placed
@@ -366,7 +368,7 @@ def outermost(tree: tree_sitter.Tree, node_types: Iterable[str]) -> dict[str, li
     return nodes
 
 
-def _leaves(tree: tree_sitter.Tree, place: Callable[[tree_sitter.Node], Any]) -> tuple[np.ndarray, np.ndarray]:
+def _leaves(tree: tree_sitter.Tree, position_of: Callable[[tree_sitter.Node], Any]) -> tuple[np.ndarray, np.ndarray]:
     """The characters of the leaves of code (L, 2), and of what is none: comments, and strings that are statements."""
     leaves: list[tree_sitter.Node] = []
     no_code: list[tree_sitter.Node] = []
@@ -380,8 +382,11 @@ def _leaves(tree: tree_sitter.Tree, place: Callable[[tree_sitter.Node], Any]) ->
             todo += node.children
         elif node.end_byte > node.start_byte:
             leaves.append(node)
-    code, rest = (np.array([place(node) for node in nodes], np.int64).reshape(-1, 2) for nodes in (leaves, no_code))
-    return code, rest
+
+    def positions(nodes: Sequence[tree_sitter.Node]) -> np.ndarray:
+        return np.array([position_of(node) for node in nodes], np.int64).reshape(-1, 2)
+
+    return positions(leaves), positions(no_code)
 
 
 def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
@@ -390,9 +395,9 @@ def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
     RoBERTa's tokenizer says so itself, others, such as GPT-2's, count the space in front of a word to it.
     """
     space = np.fromiter((character == " " for character in code), bool, len(code))
-    place = np.arange(len(code))
-    word = np.append(np.minimum.accumulate(np.where(space, len(code), place)[::-1])[::-1], len(code))
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))
+    position = np.arange(len(code))
+    word = np.append(np.minimum.accumulate(np.where(space, len(code), position)[::-1])[::-1], len(code))
+    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))
     start, end = offsets.T
     start = np.minimum(word[start], end)
     return np.stack([start, np.maximum(behind[end], start)], axis=1)

@@ -78,7 +78,7 @@ class Restorer:
         parts = []
         for text, first, last, run in self._spliced(function, masked, ids.tolist()):
             groups: list[Sequence[int]] = [group for group in _groups(self._extents(function)) if group[0] in run]
-            starts = [min(self._extents(function)[place][0] for place in group) for group in groups]
+            starts = [min(self._extents(function)[position][0] for position in group) for group in groups]
             sources = [function.code[start:end] for start, end in zip([first, *starts[1:]], [*starts[1:], last])]
             same = ids == function.ids
             texts = [
@@ -88,7 +88,7 @@ class Restorer:
             if "".join(texts) != text:
                 sources, texts, groups = [function.code[first:last]], [text], [run]
             for source, text, group in zip(sources, texts, groups):
-                hidden = [place for place in group if place in masked]
+                hidden = [position for position in group if position in masked]
                 right = int(same[hidden].sum())
                 parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
         return parts
@@ -99,13 +99,13 @@ class Restorer:
         """The text in stretches: text, first and last (exclusive) character of the source, and the sub-tokens of these
         characters; none between masks."""
         extents = self._extents(function)
-        starts = {start: int(function.ids[place]) for place, (start, end) in extents.items() if start < end}
+        starts = {start: int(function.ids[position]) for position, (start, end) in extents.items() if start < end}
         stretches: list[tuple[str, int, int, Sequence[int]]] = []
-        at, behind, was_new = 0, "", False
+        end_before, behind, was_new = 0, "", False
 
         def add(pieces: Sequence[tuple[str, int | None]], new: bool, last: int, run: Sequence[int] = ()) -> None:
             """`pieces`: texts, each with the sub-token that it begins with; `new`: whether they are predicted."""
-            nonlocal at, behind, was_new
+            nonlocal end_before, behind, was_new
             text = ""
             for piece, number in pieces:
                 if not piece:
@@ -114,39 +114,39 @@ class Restorer:
                     text += " " * (self._piece(number)[0] and _in_word(behind) and _in_word(piece[0]))
                 text += piece
                 behind, was_new = piece[-1], new
-            if text or last > at or run:
-                stretches.append((text, at, last, run))
-            at = last
+            if text or last > end_before or run:
+                stretches.append((text, end_before, last, run))
+            end_before = last
 
         for run in _runs(extents, masked, together=self._spells_space):
-            first, last = min(extents[place][0] for place in run), max(extents[place][1] for place in run)
-            add([(function.code[at:first], starts.get(at))], False, first)
-            kept = self._kept(run, masked, ids)
-            if all(ids[place] == function.ids[place] for place in run):
+            first, last = min(extents[position][0] for position in run), max(extents[position][1] for position in run)
+            add([(function.code[end_before:first], starts.get(end_before))], False, first)
+            kept_ids = self._kept(run, masked, ids)
+            if all(ids[position] == function.ids[position] for position in run):
                 add([(function.code[first:last], starts.get(first))], False, last, run)
             elif self._spells_space:
-                add([(self._decode(kept), None)], True, last, run)
+                add([(self._decode(kept_ids), None)], True, last, run)
             else:
-                add([(self._piece(number)[1], number) for number in kept], True, last, run)
-        add([(function.code[at:], starts.get(at))], False, len(function.code))
+                add([(self._piece(number)[1], number) for number in kept_ids], True, last, run)
+        add([(function.code[end_before:], starts.get(end_before))], False, len(function.code))
         return stretches
 
     def _kept(self, places: Sequence[int], masked: set[int], ids: Sequence[int]) -> list[int]:
         """The ids at some places, without special tokens that are predicted."""
-        return [ids[place] for place in places if place not in masked or ids[place] not in self._special]
+        return [ids[position] for position in places if position not in masked or ids[position] not in self._special]
 
     def _read_extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
         """The characters of each sub-token of the text, by its position, with the spaces that it spells itself."""
         extents = {}
-        for place in np.flatnonzero(~function.special).tolist():
-            start, end = function.place[place].tolist()
+        for position in np.flatnonzero(~function.special).tolist():
+            start, end = function.place[position].tolist()
             if self._spells_space:
-                before, behind = self._spaces(int(function.ids[place]))
+                before, behind = self._spaces(int(function.ids[position]))
                 while before and start and function.code[start - 1] == " ":
                     start, before = start - 1, before - 1
                 while behind and function.code[end : end + 1] == " ":
                     end, behind = end + 1, behind - 1
-            extents[place] = (start, end)
+            extents[position] = (start, end)
         return extents
 
     def _read_spaces(self, number: int) -> tuple[int, int]:
@@ -195,13 +195,13 @@ class Restoration:
         for (function, copies), filled in zip(functions, self._filler.fill(asked, bar)):
             compared = _comparison(function.code, self.masker.language)
             restored = []
-            for copy, one in zip(copies, filled):
-                text = self.restorer.text(function, copy.positions, one.predicted)
+            for copy, filling in zip(copies, filled):
+                text = self.restorer.text(function, copy.positions, filling.predicted)
                 texts = [text, *(filled_with(filler, function, copy.positions) for filler in FILLERS.values())]
                 of_model, *of_fillers = map(compared, texts)
                 if _UNCOMPARED in (of_model, *of_fillers):
                     of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)
-                restored.append(RestoredCopy(copy, one, text, of_model, of_fillers))
+                restored.append(RestoredCopy(copy, filling, text, of_model, of_fillers))
             yield restored
 
     def similarity(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> Similarity:
@@ -215,12 +215,12 @@ def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
 
     Spaces around words stay; a character of several sub-tokens is replaced once.
     """
-    parts, at = [], 0
+    parts, end_before = [], 0
     for start, end in function.place[positions].tolist():
-        if at <= start < end:
-            parts += [function.code[at:start], filler]
-            at = end
-    return "".join([*parts, function.code[at:]])
+        if end_before <= start < end:
+            parts += [function.code[end_before:start], filler]
+            end_before = end
+    return "".join([*parts, function.code[end_before:]])
 
 
 def _comparison(code: str, language: str) -> Callable[[str], Similarity]:
@@ -255,11 +255,11 @@ def _groups(extents: dict[int, tuple[int, int]]) -> list[list[int]]:
     """All positions; those that share a character are together."""
     groups: list[list[int]] = []
     reach = 0
-    for place, (start, end) in extents.items():
+    for position, (start, end) in extents.items():
         if groups and start < reach:
-            groups[-1].append(place)
+            groups[-1].append(position)
         else:
-            groups.append([place])
+            groups.append([position])
         reach = max(reach, end)
     return groups
 

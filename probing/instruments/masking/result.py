@@ -130,7 +130,6 @@ class MaskRun(Circumstances):
 class MaskProvenance(Provenance):
     """The origin of a masking ledger."""
 
-    RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
     VERSION = 2  # of masking, restoring and comparing
     SIGNED = (
         "mask",
@@ -297,9 +296,9 @@ def _by_function(rows: np.ndarray, values: np.ndarray) -> OutcomeArms:
     return OutcomeArms(rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1))
 
 
-def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:
+def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
     """Raise LedgerError unless the ledger holds the copies that its settings say."""
-    rows, settings = ledger.rows, made.settings
+    rows, settings = ledger.rows, provenance.settings
     t1 = int((rows["copy"] == 0).sum())
     copies = np.tile(np.arange(settings.draws + 1), t1)
     reason = ""
@@ -311,9 +310,9 @@ def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:
         settings.protocol != "published"
     ):
         reason = "controls mask more or fewer sub-tokens than the copies that they control"
-    elif t1 + sum(made.dropped.values()) != made.functions * len(settings.node_types):
+    elif t1 + sum(provenance.dropped.values()) != provenance.functions * len(settings.node_types):
         reason = "its functions and node types do not add up"
-    elif len(np.unique(rows["function"])) > made.functions:
+    elif len(np.unique(rows["function"])) > provenance.functions:
         reason = "it has more functions than its settings say"
     if reason:
         raise LedgerError(f"the masking ledger is damaged or was altered: {reason}; mask again")

@@ -163,7 +163,7 @@ def ranked_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     hits = np.zeros((len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
     for part, ranks in ledger.parts():
         np.add.at(hits, ledger.relation[part], ranks[0] == 0)
-    return {name: np.argsort(-of.reshape(-1), kind="stable") for name, of in zip(ledger.relations, hits)}
+    return {name: np.argsort(-hits_of.reshape(-1), kind="stable") for name, hits_of in zip(ledger.relations, hits)}
 
 
 def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, np.ndarray]) -> set[str]:
@@ -172,16 +172,16 @@ def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, 
     The guess draws a distance from head to dependent from those of `chosen_on`, as `probing.evidence.beyond.guesses`.
     Paired by function, one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
-    hit, (drawn, sought) = _hit_by_best(unseen, ranked), (of.first - of.head for of in (chosen_on, unseen))
+    hit, (drawn, sought) = _hit_by_best(unseen, ranked), (table.first - table.head for table in (chosen_on, unseen))
     p = {}
     for number, name in enumerate(unseen.relations):
-        seen, edges = (of.relation == number for of in (chosen_on, unseen))
-        functions, place = np.unique(unseen.function[edges], return_inverse=True)
+        seen, edges = (table.relation == number for table in (chosen_on, unseen))
+        functions, function = np.unique(unseen.function[edges], return_inverse=True)
         if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
             continue
         ordered = np.sort(drawn[seen])
         below, reached = (np.searchsorted(ordered, sought[edges], side) for side in ("left", "right"))
-        gained = np.bincount(place, hit[edges] - (reached - below) / len(ordered))
+        gained = np.bincount(function, hit[edges] - (reached - below) / len(ordered))
         p[name] = paired_p(gained) / 2 if gained.sum() > 0 else 1.0
     return {name for name, beats in zip(p, rejected(np.array([*p.values()], float))) if beats}
 
@@ -198,11 +198,11 @@ def _groups(ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int) -
     for number in TOGETHER:
         best, others = places[:number], sorted(places[number:])
         if number == 1:
-            others = [place for place in others if place[0] == best[0][0]]
+            others = [head for head in others if head[0] == best[0][0]]
             if len(others) > draws:
                 rng = np.random.default_rng([seed, *best[0]])
-                others = [others[at] for at in np.sort(rng.choice(len(others), draws, replace=False))]
-            yield HeadGroup(best=tuple(best), matched=tuple((place,) for place in others))
+                others = [others[number] for number in np.sort(rng.choice(len(others), draws, replace=False))]
+            yield HeadGroup(best=tuple(best), matched=tuple((head,) for head in others))
         elif number <= len(others):
             rng = np.random.default_rng([seed, *np.ravel(best).tolist()])
             matched = tuple(tuple(sorted(_as_many(best, others, rng))) for _ in range(draws))
@@ -214,10 +214,10 @@ def _as_many(
 ) -> list[tuple[int, int]]:
     """As many other heads, from the same layers as far as these have so many."""
     wanted, drawn = Counter(layer for layer, _ in best), []
-    rest = [others[at] for at in rng.permutation(len(others))]
-    for place in [*rest]:
-        if wanted[place[0]]:
-            wanted[place[0]] -= 1
-            drawn.append(place)
-            rest.remove(place)
+    rest = [others[number] for number in rng.permutation(len(others))]
+    for head in [*rest]:
+        if wanted[head[0]]:
+            wanted[head[0]] -= 1
+            drawn.append(head)
+            rest.remove(head)
     return [*drawn, *rest[: len(best) - len(drawn)]]

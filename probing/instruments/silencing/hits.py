@@ -69,10 +69,13 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     """Relation -> what its best head serves; the relations of which heads look best come first."""
     measured = hits(result)
     costs = measured["1"].each(measured["1"].by_group(WHOLE, BEST))
-    differences = {}
+    differences: dict[int, dict[str, Estimate]] = {}
+    together: dict[str, dict[int, Estimate]] = {name: {} for name in costs}
     for number, of_number in measured.items():
         (difference,) = corrected([of_number.by_group(MATCHED, BEST)])
         differences[int(number)] = of_number.each(difference)
+        for name, several in differences[int(number)].items() if int(number) > 1 else ():
+            together[name][int(number)] = several
     order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
     return {
         name: SilencingEffect(
@@ -82,7 +85,7 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
             rivals=len(result.heads[name].groups[0].matched),
             costlier=result.relations[name].costlier,
             head=result.heads[name].best,
-            together={number: of[name] for number, of in differences.items() if number > 1 and name in of},
+            together=together[name],
         )
         for name in order
     }
@@ -94,6 +97,9 @@ def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]
 
     A head that is best for several relations is one fact: it counts once, as the mean over these.
     """
-    weight = {head: 1 / count for head, count in Counter(one.head for one in relations.values()).items()}
-    most = sum(weight[one.head] for one in relations.values() if not one.costlier)
-    return len(weight), most, sum(weight[one.head] / (1 + one.rivals) for one in relations.values())
+    times = Counter(effect.head for effect in relations.values())
+    most = expected = 0.0
+    for effect in relations.values():
+        most += (not effect.costlier) / times[effect.head]
+        expected += 1 / times[effect.head] / (1 + effect.rivals)
+    return len(times), most, expected

@@ -147,7 +147,6 @@ class SilencingRun(Circumstances):
 class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
-    RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
     VERSION = 3  # of choosing and silencing heads
     SIGNED = (
         "silence",
@@ -279,18 +278,22 @@ def _summary(whole: np.ndarray, costs: Costs) -> RelationCosts:
     )
 
 
-def _check_heads(ledger: SilencingLedger, made: SilencingProvenance) -> None:
+def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> None:
     """Raise LedgerError unless every function and relation has the rows of the heads that the settings say."""
     rows, reason = ledger.rows, ""
-    if sorted(made.heads) != sorted(ledger.relations) or len(np.unique(rows["relation"])) != len(made.heads):
+    known, scored = provenance.heads, np.unique(rows["relation"])
+    if sorted(known) != sorted(ledger.relations) or len(scored) != len(known):
         reason = "its relations are others than its settings say"
     else:
-        blocks = [made.heads[ledger.relations[number]] for number in rows["relation"][rows["silenced"] == WHOLE]]
-        heads = [[len(heads) for heads in chosen.silenced] for chosen in blocks]
-        numbers = [number for block in heads for number in range(len(block))]
-        if [of for block in heads for of in block] != rows["heads"].tolist() or numbers != rows["silenced"].tolist():
+        heads: list[int] = []
+        numbers: list[int] = []
+        for relation in rows["relation"][rows["silenced"] == WHOLE]:
+            silenced = known[ledger.relations[relation]].silenced
+            heads += map(len, silenced)
+            numbers += range(len(silenced))
+        if heads != rows["heads"].tolist() or numbers != rows["silenced"].tolist():
             reason = "its heads are others than its settings say"
-        elif len(np.unique(rows["function"])) != made.functions:
+        elif len(np.unique(rows["function"])) != provenance.functions:
             reason = "it has more or fewer functions than its settings say"
     if reason:
         raise LedgerError(f"the silencing ledger is damaged or was altered: {reason}; run `codesyntax ablate` again")

@@ -72,7 +72,6 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     """
 
     RESULT = SilencingResult
-    VERB = "silencing heads of"
     ASKED = ("draws", "seed", "restored")
 
     validation: Probing
@@ -155,27 +154,27 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         heads, masked = self.provenance.heads, self.model.mask is not None
         passes = [passes_of(function, heads, masked) for function in part]
         names, cells = list(heads), []
-        for function, each, found in zip(part, passes, self._predictor.find(passes, bar)):
+        for function, each, predictions in zip(part, passes, self._predictor.find(passes, bar)):
             asked = [
                 (targets, number)
                 for targets in function.targets
                 for number in range(len(heads[targets.relation].silenced))
             ]
-            for (targets, number), one, log_probabilities in zip(asked, each, found):
-                mean = log_probabilities[np.searchsorted(one.positions, targets.positions)].mean()
-                place = function.index, names.index(targets.relation), number, len(one.silenced)
+            for (targets, number), item, log_probabilities in zip(asked, each, predictions):
+                mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
+                key = function.index, names.index(targets.relation), number, len(item.silenced)
                 counts = targets.edges, len(targets.positions), len(function.ids)
-                cells.append((*place, *counts, round(float(mean), results.DECIMALS)))
+                cells.append((*key, *counts, round(float(mean), results.DECIMALS)))
         return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
 
 
-def _cost(made: SilencingProvenance) -> str:
+def _cost(provenance: SilencingProvenance) -> str:
     """The cost of a run in words, before it begins."""
-    reference, silenced = made.settings.reference, max(len(head.silenced) for head in made.heads.values())
+    reference, silenced = provenance.settings.reference, max(len(head.silenced) for head in provenance.heads.values())
     return (
-        f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
-        f"{made.passes - reference:,} over {made.functions:,} functions, for {len(made.heads)} relations and up to "
-        f"{silenced - 1} sets of silenced heads of each"
+        f"{provenance.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
+        f"{provenance.passes - reference:,} over {provenance.functions:,} functions, for {len(provenance.heads)} "
+        f"relations and up to {silenced - 1} sets of silenced heads of each"
     )
 
 
@@ -186,10 +185,10 @@ class Predictor(Passes[Pass]):
 
     def batch(self, functions: Sequence[Any], start: int) -> Sequence[Any]:
         batch = super().batch(functions, start)
-        return [one for one in batch if one.function == batch[0].function]
+        return [item for item in batch if item.function == batch[0].function]
 
     def work(self, batch: Sequence[Pass], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.log_probabilities(inputs, *self.places(batch), [one.silenced for one in batch])
+        return self.model.log_probabilities(inputs, *self.places(batch), [item.silenced for item in batch])
 
 
 def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> list[Pass]:

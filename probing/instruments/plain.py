@@ -1,0 +1,91 @@
+"""A plain instrument says what its rows are, how a model gives them, and which hits follow; all else is here.
+
+    class CountLedger(PlainLedger):
+        INSTRUMENT, NAMED, ROW = ...
+        def hits(self): ...
+
+    class CountResult(PlainResult):
+        LEDGER = CountLedger
+
+    class Counting(Experiment):
+        RESULT = CountResult
+        def prepare(self): ...
+        def run(self, part, bar): ...
+
+    INSTRUMENTS["counting"] = Instrument("counts:Counting", "counts:CountResult")
+
+It is resumed, shared out in shards, cached, merged, scored, verified and reported as the others are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from probing.runs.ledger_file import RowLedger
+from probing.runs.saved import Provenance, Result
+from probing.runs.settings import RunSettings, Signature
+from probing.stats.hits import Hits
+
+
+class PlainLedger(RowLedger):
+    """Rows by function and group.
+
+    INSTRUMENT: its name; NAMED: the column of the groups; ROW: the type of rows, with the columns `function` and NAMED.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.COMMAND = cls.INSTRUMENT
+        cls.ORDER = cls.REPEATED = "function", cls.NAMED
+
+    @abstractmethod
+    def hits(self) -> dict[str, Hits]:
+        """What is measured -> who gets how much of it, by function and group."""
+
+
+class PlainSettings(RunSettings):
+    """Those of all runs, and the instrument, which files are named after."""
+
+    instrument: str
+
+    @property
+    def instead(self) -> list[str]:
+        return [self.instrument]
+
+
+class PlainProvenance(Provenance):
+    VERSION = 1
+
+    settings: PlainSettings
+    version: int
+
+
+class PlainResult(Result[PlainLedger]):
+    """`scores`: what is measured -> system -> group -> its score, in the unit of the hits. LEDGER: of its rows."""
+
+    PROVENANCE = PlainProvenance
+
+    settings: PlainSettings
+    scores: dict[str, dict[str, dict[str, float]]]
+
+    @classmethod
+    def from_ledger(cls, ledger: PlainLedger, data_folder: Path | None = None) -> Self:
+        provenance = PlainProvenance.of(ledger)
+        settings = provenance.settings
+        signature = Signature.of(settings.instrument, settings, rows=len(ledger), version=provenance.version)
+        scores = {
+            name: {system: dict(zip(hits.names, hits.scores(system)[0].tolist())) for system in hits.systems}
+            for name, hits in ledger.hits().items()
+        }
+        functions = len(np.unique(ledger.function))
+        return cls._of(ledger, data_folder, provenance, signature, functions=functions, scores=scores)
+
+    def hits(self) -> dict[str, Hits]:
+        """Those of the ledger, by the clusters that intervals are over."""
+        repositories = self.ledger.repositories
+        return {name: replace(hits, repositories=repositories) for name, hits in self.ledger.hits().items()}
