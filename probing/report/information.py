@@ -21,6 +21,7 @@ from probing.instruments.likelihood.result import (
     LEAST_NODES,
     LEAST_PAIRS,
     ROLES,
+    SURFACE,
     Accuracy,
     PreferenceResult,
     Surprisal,
@@ -66,9 +67,15 @@ class InformedModel:
         return self.hits["bits"].mean(WORDS, BOTH).at(0)
 
     @cached_property
-    def share(self) -> Estimate:
-        """The percentage of the bits that words and positions leave open which attention adds, of the means."""
+    def closed(self) -> Estimate:
+        """The closed share of the means over relations: how many percent of the bits that words and positions leave
+        open above the floor attention adds."""
         return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
+
+    @cached_property
+    def closed_by_construct(self) -> Estimate:
+        """The same of the means over constructs, whose relations ask about the same head tokens."""
+        return self.hits["constructs"].portion(WORDS, BOTH, WORDS).at(0)
 
     def finds(self, finder: str) -> Estimate:
         """The mean top-1 UAS of one of FINDERS."""
@@ -121,12 +128,16 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             Column("relations", COUNT, of=lambda one: one.result.mean.relations),
             *(Column(title, SCORE, "top-1 UAS", of=partial(_found, finder)) for finder, title in finders),
             Column("attention adds", COST, "bits", of=lambda one: bounded(one.adds_mean)),
-            Column("% of open", SCORE, "bits", of=lambda one: bounded(one.share)),
+            Column("closed, %", SCORE, "bits", of=lambda one: bounded(one.closed)),
+            Column("closed, % by construct", SCORE, "bits", (1,), of=lambda one: bounded(one.closed_by_construct)),
             Column("% of states", PERCENT, "bits", spare=(0,), of=lambda one: _of_states(one, informed)),
             Column("beyond rules", PERCENT, of=lambda one: one.result.mean.attention_beyond),
             Column("selectivity", SIGNED, spare=(0,), of=lambda one: _selectivity(one, informed)),
         ],
         [one for one in informed if one.result.mean is not None],
+        "Closed: the percentage of the bits that words and positions leave open above the floor which attention adds; "
+        "the floor is what even a parser leaves open of a head token with several dependents. By construct: `For` "
+        "counts once, not once for each of its relations. Compare with --control random-weights. "
         "States: hidden states of a layer, in a bilinear form, instead of all heads. % of states: how many of the bits "
         "that they add attention adds. Beyond rules: the percentage of the edges missed by words and positions that "
         "the attention of all heads finds. Selectivity: how many points more all heads find than of the control task "
@@ -180,6 +191,7 @@ def table(model: InformedModel) -> Table:
             Column("words", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.words.uas),
             Column("both", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.both.uas),
             Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.words.bits),
+            Column("floor", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.floor),
             Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, one, adds: bounded(adds)),
             Column("missed", COUNT, "beyond rules", (2,), of=lambda relation, one, adds: getattr(one, "missed", "")),
             Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.beyond),
@@ -188,7 +200,8 @@ def table(model: InformedModel) -> Table:
         [(starred(relation, one.in_mean), one, model.adds[relation]) for relation, one in order],
         "All choices are fitted on validation. Words: words and positions, without a model. "
         f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
-        f"Open: the mean log-loss of words and positions; {adding} this many bits, with 95 % intervals over functions. "
+        f"Open: the mean log-loss of words and positions, of which nobody can close the floor; {adding} this many "
+        "bits, with 95 % intervals over functions. "
         "Beyond rules: percent of the edges that words and positions miss. *: not in the mean, because the relation "
         "has too few edges or the paper excludes it.",
         totals=totals,
@@ -209,8 +222,10 @@ PREFERENCE_TITLE = "Which text of a minimal pair a model finds likelier"
 _ACCURACY = [
     Column("pairs", COUNT),
     Column("repositories", COUNT, spare=(1,)),
+    Column("missed", COUNT, spare=(2,)),
     Column("ties", COUNT, spare=(2,)),
     Column("brackets", PERCENT, "accuracy", spare=(3,)),
+    Column("surface", PERCENT, "accuracy", spare=(3,)),
     Column("whole texts", SCORE, "accuracy"),
     Column("where they differ", SCORE, "accuracy", spare=(0,)),
 ]
@@ -237,11 +252,12 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
     for result, measured in zip(results, hits):
         if result.mean is not None:
             names = [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs]
-            rows.append([*names, result.mean.brackets, *map(bounded, _means(measured["phenomena"], MODEL))])
+            rivals = [result.mean.brackets, result.mean.surface]
+            rows.append([*names, *rivals, *map(bounded, _means(measured["phenomena"], MODEL))])
     together = Table(
         "preference-models",
         "Means over phenomena, with 95 % intervals over repositories",
-        [Column("model", NAME), Column("score"), Column("phenomena", COUNT), _ACCURACY[0], *_ACCURACY[3:]],
+        [Column("model", NAME), Column("score"), Column("phenomena", COUNT), _ACCURACY[0], *_ACCURACY[4:]],
         rows,
     )
     each = [
@@ -261,14 +277,18 @@ def _preference_tables(result: PreferenceResult, measured: Mapping[str, Hits], n
     totals: list[list[object]] = []
     if result.mean is not None:
         title, means = f"mean of {result.mean.phenomena} phenomena", _means(measured["phenomena"], MODEL)
-        totals = [[title, result.accuracy.pairs, None, None, result.mean.brackets, *map(bounded, means)]]
+        rivals = [result.mean.brackets, result.mean.surface]
+        totals = [[title, result.accuracy.pairs, None, None, None, *rivals, *map(bounded, means)]]
     phenomena = Table(
         name,
         f"{result.title}: the grammatical text is likelier, percent of pairs",
         [Column("phenomenon", NAME), *_ACCURACY],
         _accuracies(result.phenomena, measured["phenomena"], LEAST_PAIRS),
-        f"By {result.run.scores}. Near 50: by chance; ties count half. 95 % intervals over repositories. *: fewer than "
-        f"{LEAST_PAIRS} pairs, not in the mean. Brackets: without a model, the text with fewer unmatched brackets.",
+        f"By {result.run.scores}; pairs whose good text has more, as many and fewer sub-tokens count alike, so that 50 "
+        "is chance. Ties count half, pairs too long to be read are missed. 95 % intervals over repositories. *: fewer "
+        f"than {LEAST_PAIRS} pairs, not in the mean. Without a model: brackets, the text with fewer unmatched ones; "
+        "surface, a logistic regression on n-grams and neighbouring lines, fitted on validation pairs. (surface): it "
+        f"is right in more than {SURFACE} %, so that the phenomenon needs no syntax.",
         totals=totals,
     )
     rows = _accuracies(result.relations, measured["relations"])
@@ -282,8 +302,10 @@ def _accuracies(accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, 
     rows: list[list[object]] = []
     scores = _cells(hits, MODEL)
     for name, one in accuracies.items():
-        shown = by + starred(name, one.pairs >= least)
-        rows.append([shown, one.pairs, one.repositories, one.ties, one.brackets, *scores[name]])
+        marked = f"{name} (surface)" if one.needs_no_syntax else name
+        shown = by + starred(marked, one.pairs >= least)
+        rivals = [one.brackets, one.surface]
+        rows.append([shown, one.pairs, one.repositories, one.missed, one.ties, *rivals, *scores[name]])
     return rows
 
 

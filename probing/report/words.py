@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.beyond import LEAST_EDGES
-from probing.instruments.likelihood.result import LEAST_PAIRS
+from probing.instruments.likelihood.result import LEAST_PAIRS, SURFACE
 from probing.report.kinds import Kind
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import FEW_CLUSTERS, PERMUTATIONS
@@ -18,6 +18,7 @@ _VALUES = {
     "PERMUTATIONS": PERMUTATIONS,
     "LEAST_EDGES": LEAST_EDGES,
     "LEAST_PAIRS": LEAST_PAIRS,
+    "SURFACE": SURFACE,
     "PAPER": paper.source(),
     "SYNTAXEVAL": syntaxeval.SOURCE,
 }

@@ -15,9 +15,9 @@ from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
 from probing.evidence.verify import verify
-from probing.instruments.information.inform import Informing, _found
-from probing.instruments.information.learn import Learned
-from probing.instruments.information.result import InformationLedger, InformationResult, LearnedRelation
+from probing.instruments.information.hits import hits
+from probing.instruments.information.inform import Informing, _ranked
+from probing.instruments.information.result import InformationLedger, InformationResult
 from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
@@ -75,23 +75,45 @@ def test_numbers_follow_from_the_rows(result):
         assert one.beyond == (pytest.approx(100 * sum(found) / len(found)) if found else None)
     counted = [one for one in result.relations.values() if one.in_mean]
     assert result.mean.adds == pytest.approx(np.mean([one.adds for one in counted]))
-    assert result.mean.share == pytest.approx(100 * result.mean.adds / result.mean.words.bits)
+    assert result.mean.share == pytest.approx(100 * result.mean.adds / (result.mean.words.bits - result.mean.floor))
     assert result.signature.startswith("bits|model:tiny@")
 
 
 def test_ranks_and_bits_of_one_head_token_by_hand():
-    from probing.instruments.information.choice import Choices
-
-    codes, none = np.array([[0, 1, 0, 1]]), np.zeros((4, 0))
-    choices = Choices(np.zeros(1, int), np.zeros(1, int), codes, 2, none, np.zeros(4))
-    words, both = np.log([1.0, 3.0]), np.log([1.0, 1.0])
-    outcome = LearnedRelation(edges=1, missed=1, best=(0, 0, 0), beyond=(0, 0, 0), penalties=(1.0, 1.0, 1.0))
-    learned = Learned(words, both, none, none, outcome)
-    attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1.0, 2.0, 4.0]])
+    by_surface = np.log([1.0, 3.0, 1.0, 3.0])
+    attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1 / 3, 2.0, 4 / 3]])
     by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
-    ranks, bits = _found(choices, learned, attention, by_head, np.array([2, 3]))
+    ranks, bits = _ranked(by_surface, attention, by_head, np.array([2, 3]))
     assert bits.tolist() == [[3, 1.415], [3, 0.6781], [2, 1]]  # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
     assert ranks.tolist() == [[3, 1], [3, 0], [1, 0], [1, 0], [1, 3]]  # of equals the first
+
+
+def test_the_floor_is_what_a_parser_leaves_open(result, dataset_folder):
+    """Of a head token with n dependents nobody can tell which is asked for: n is counted in the data."""
+    data = load_functions(dataset_folder, "python", "test")[0]
+    rows, names = result.ledger.rows, result.ledger.relations
+    for row in rows:
+        head, name = row["head"], names[row["relation"]]
+        edges = [edge for edge in data[int(row["function"])]["relations"] if edge["head"] == head]
+        firsts = {edge["first"] for edge in edges if edge["relation"] == name} - {head}
+        assert row["dependents"] == len(firsts)
+    floor = np.log2(rows["dependents"])
+    assert floor.max() >= 1 and (floor == 0).any()
+    for name, scores in result.relations.items():
+        of_relation = rows["relation"] == names.index(name)
+        assert scores.floor == pytest.approx(floor[of_relation].mean())
+
+
+def test_constructs_count_the_same_head_tokens_once(result):
+    """The mean over constructs of the mean over the edges of all their relations."""
+    measured, rows = hits(result)["constructs"], result.ledger.rows
+    names = [result.ledger.relations[number] for number in rows["relation"]]
+    sums: dict[str, list[float]] = {}
+    for row, name in zip(rows, names):
+        if result.relations[name].in_mean:
+            sums.setdefault(name.split(":")[0], []).append(row["words_bits"] - np.log2(row["dependents"]))
+    assert set(measured.groups) == set(sums) and len(sums) > 3
+    assert measured.mean("words").at(0).value == pytest.approx(np.mean([np.mean(bits) for bits in sums.values()]))
 
 
 def test_resumed(inform, folder, tmp_path, monkeypatch):
@@ -201,7 +223,7 @@ def test_intervals_are_of_functions(result):
         assert found.hits["uas"].scores("best")[0, number] == pytest.approx(one.best)
         assert np.isnan(adds.low) == (one.functions < 6)
     assert found.adds_mean.value == pytest.approx(result.mean.adds)
-    assert found.share.value == pytest.approx(result.mean.share)
+    assert found.closed.value == pytest.approx(result.mean.share)
     assert found.finds("both").value == pytest.approx(result.mean.both.uas)
     rows = np.concatenate([result.ledger.rows] * 4)
     rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)

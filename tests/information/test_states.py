@@ -97,14 +97,13 @@ def test_the_form_is_that_of_products(choices):
     weights = np.random.default_rng(6).normal(size=18)
     assert ours.features == plain.features == 18
     assert ours.scores(weights) == pytest.approx(plain.scores(weights))
-    penalty = np.linspace(0.5, 2, 18)
-    for one, other in zip(ours.penalized(weights, penalty), plain.penalized(weights, penalty)):
+    centre = np.linspace(0.5, 2, 18)
+    for one, other in zip(ours.penalized(weights, 0.5, centre), plain.penalized(weights, 0.5, centre)):
         assert one == pytest.approx(other)
-    assert fit(ours, penalty) == pytest.approx(fit(plain, penalty), abs=1e-5)
-    fold, free = np.arange(90) % 3, np.full(18, np.nan)
-    one, other = (fit_over_folds(of, fold, (30.0, 3.0, 0.3), free) for of in choices)
+    assert fit(ours, 0.5, centre) == pytest.approx(fit(plain, 0.5, centre), abs=1e-5)
+    one, other = (fit_over_folds(of, np.arange(90) % 3, (30.0, 3.0, 0.3), [centre] * 3) for of in choices)
     assert one.penalty == other.penalty and one.unseen == pytest.approx(other.unseen, abs=1e-3)
-    assert one.fit(ours) == pytest.approx(other.fit(plain), abs=1e-4)
+    assert one.fit(ours, centre) == pytest.approx(other.fit(plain, centre), abs=1e-4)
 
 
 @pytest.mark.slow

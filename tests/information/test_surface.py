@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.instruments.information.pairs import Surface, WordClasses, words_of
+from probing.instruments.information.surface import _SIZES, INDICATORS, SETS, Surface, WordClasses, words_of
 
 CODE = "if a:\n    b(a, 'x')"
 WORDS = ["if", "a", ":", "b", "(", "a", ",", "'x'", ")"]
@@ -22,14 +22,15 @@ def row():
 def cells(surface, head):
     """The codes of each row, from 0 in each."""
     codes, _ = surface.pairs(head)
-    return codes - np.cumsum([0, *surface.sizes[:-1]])[:, None]
+    return codes - np.cumsum([0, *_SIZES[:-1]])[:, None]
 
 
 def test_every_feature_by_hand():
     one = row()
     assert words_of(one) == WORDS
     surface = Surface.of(one, WordClasses([]))  # without frequent words, all are shapes
-    word, behind, before, length, ends, begin, end, offset, power, line, indent, depth, same = cells(surface, 1)
+    positions = cells(surface, 1)[: SETS["positions"][0]]
+    word, behind, before, length, ends, begin, end, offset, power, line, indent, depth, same = positions
     name, number, text, mark, outside = range(5)
     assert word.tolist() == [name, name, mark, name, mark, name, mark, text, mark]
     assert behind.tolist() == [*word[1:], outside] and before.tolist() == [outside, *word[:-1]]
@@ -56,4 +57,39 @@ def test_frequent_words_have_classes_of_their_own():
     assert len({*classes.of(["a", "if", ":"]).tolist()}) == 3
     assert classes.of(["a"]).tolist() == classes.of(["a"]).tolist() != classes.of(["unknown"]).tolist()
     assert classes.of(["zz", "unknown"]).tolist() == [0, 0] and classes.of(["7"]).tolist() == [1]
-    assert Surface.of(row(), classes).pairs(0)[0].max() < Surface.of(row(), classes).indicators
+    assert Surface.of(row(), classes).pairs(0)[0].max() < INDICATORS
+
+
+def test_structure_by_hand():
+    """Of `if a :`, a line, `b ( a , 'x' )`: what encloses a token, and what stands between it and the head token."""
+    surface = Surface.of(row(), WordClasses([]))
+    rows = slice(SETS["positions"][0], SETS["structure"][0])
+    back2, ahead2, first, opener, caller, step, levels, same_back, same, starts, bracket, commas = cells(surface, 3)[
+        rows
+    ]
+    name, _, text, mark, outside = range(5)
+    word = [name, name, mark, name, mark, name, mark, text, mark]
+    assert back2.tolist() == [outside, outside, *word[:-2]] and ahead2.tolist() == [*word[2:], outside, outside]
+    assert first.tolist() == [name] * 9
+    assert opener.tolist() == [outside] * 5 + [mark] * 3 + [outside]
+    assert caller.tolist() == [outside] * 5 + [name] * 3 + [outside]
+    assert step.tolist() == [3, 2, 2, 5, 2, 2, 2, 2, 2]  # deeper or not, and whether a line begins
+    least, level = levels // 7 - 3, levels % 7 - 3
+    assert level.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0] and least.tolist() == [0] * 9
+    between, after = same % 8 // 2, same % 2
+    assert after.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1] and (same // 8).tolist() == word
+    assert between.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, 2]  # of names or marks
+    assert (same_back // 8).tolist() == [outside, *word[:-1]]
+    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert bracket.tolist() == [4, 4, 4, 4, 3, 3, 3, 3, 0]  # before, inside, and the closing bracket
+    assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
+    assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
+
+
+def test_grams_share_a_code_where_their_parts_are_equal():
+    surface = Surface.of(row(), WordClasses([]))
+    grams = cells(surface, 1)[SETS["structure"][0] :]
+    back, here = ["end", *"nnmnmnmt"], [*"nnmnmnmtm"]
+    alike = [[pair == other for pair in zip(back, here)] for other in zip(back, here)]
+    assert (grams[0][:, None] == grams[0]).tolist() == alike
+    assert [SETS[name][0] for name in SETS] == [13, 25, 36] and len(grams) == 11

@@ -21,7 +21,7 @@ from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.likelihood import likelihood as module
 from probing.instruments.likelihood.hits import MODEL, of_pairs
-from probing.instruments.likelihood.result import PreferenceLedger, PreferenceResult
+from probing.instruments.likelihood.result import PreferenceLedger, PreferenceResult, stratum_weights
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel
 from probing.report.report import report
@@ -191,7 +191,7 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     bracket = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(1, 60, 2)]
     assert result.phenomena["loop"].whole == pytest.approx(100 * np.mean(loop))
     assert result.phenomena["bracket"].whole == pytest.approx(100 * np.mean(bracket))
-    assert result.accuracy.whole == pytest.approx(100 * np.mean(loop + bracket))
+    assert result.accuracy.whole == result.accuracy.plain == pytest.approx(100 * np.mean(loop + bracket))
     assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
     assert [*result.relations] == ["While:while->body"]
@@ -199,7 +199,9 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     # distances: 0, 4, ... of loops; 0, 1, 2, ... of brackets
     assert result.distances["4-7"].pairs == 1 + 4 and result.distances["64-127"].pairs == 14
     assert [*result.distances] == ["0-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
-    assert result.distances["4-7"].whole == pytest.approx(100 * np.mean([loop[1], *bracket[4:8]]))
+    assert result.distances["4-7"].plain == pytest.approx(100 * np.mean([loop[1], *bracket[4:8]]))
+    # good texts of loops are longer, those of brackets as long: two strata, which count alike
+    assert result.distances["4-7"].whole == pytest.approx(50 * (loop[1] + np.mean(bracket[4:8])))
     assert [*result.depths] == ["0", "1", "2", "3", "4+"]
     deepest = [one for at, one in enumerate(bracket) if at % 7 >= 4]
     assert (result.depths["4+"].pairs, result.depths["4+"].whole) == (
@@ -311,13 +313,56 @@ def test_twins(decoder, data):
     assert (trained.ledger.rows["good_whole"] != scores[0]).all() and "control" not in trained.signature
 
 
-def test_long_pairs_are_skipped_and_counted(decoder, data):
+def test_long_pairs_are_missed_and_counted(decoder, data):
+    """They are not read, and wrong, so that phenomena and their pairs are the same for all models."""
     lengths = [1 + max(len(row["good"]), len(row["bad"])) for row in PAIRS]  # with `<s>`
     limit = sorted(lengths)[40]
-    result = prefer(decoder, data, max_length=limit)
-    fit = [place for place, length in enumerate(lengths) if length <= limit]
-    assert result.ledger.rows["function"].tolist() == fit
-    assert result.skips == {f"more than {limit} sub-tokens": 60 - len(fit)}
+    result, whole = prefer(decoder, data, max_length=limit), prefer(decoder, data)
+    fit = np.array(lengths) <= limit
+    rows = result.ledger.rows
+    assert rows["function"].tolist() == list(range(60)) and 0 < fit.sum() < 60
+    assert (rows["read"] == fit).all() and (rows["good_whole"][~fit] == 0).all()
+    assert rows["bad_whole"][fit] == pytest.approx(whole.ledger.rows["bad_whole"][fit], abs=1e-4)
+    assert result.skips == {f"more than {limit} sub-tokens": 60 - fit.sum()}
+    expected = np.where(fit, whole.ledger.preferred()[:, 0], 0)
+    assert (result.ledger.preferred()[:, 0] == expected).all() and result.accuracy.missed == 60 - fit.sum()
+    assert result.phenomena.keys() == whole.phenomena.keys() and result.mean.phenomena == whole.mean.phenomena
+    with pytest.raises(LedgerError, match="can be scored"):
+        prefer(decoder, data, max_length=min(lengths) - 1)
+
+
+def test_strata_of_length_count_alike():
+    """Of one longer, three equal and two shorter good texts."""
+    rows = np.zeros(6, PreferenceLedger.ROW)
+    rows["bad_whole_tokens"], rows["good_whole_tokens"] = 5, [6, 5, 5, 5, 4, 1]
+    weights = stratum_weights(rows)
+    assert weights / weights.sum() == pytest.approx([1 / 3, *[1 / 9] * 3, 1 / 6, 1 / 6], abs=1e-6)
+    assert (weights % 2 == 0).all()  # ties, half a pair, are exact
+
+
+def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatch):
+    """Whichever share of good texts is shorter: here one of four."""
+    rows = [pair(at, *texts, "any", 1, 1, f"owner/{at % 8}") for at, texts in enumerate([("f(a, b)", "f(a,, b)")] * 10)]
+    rows += [pair(at, "async def f(): 1", "def f(): 1", "any", 1, 1, f"owner/{at % 8}") for at in range(10, 40)]
+
+    def find(self, groups, bar):
+        bar.update(len(groups))
+        return [[np.full(len(text.positions), -1.0) for text in group] for group in groups]
+
+    monkeypatch.setattr(module.Scorer, "find", find)
+    result = prefer(decoder, datasets.Dataset.from_list(rows))
+    assert result.accuracy.plain == 25 and result.accuracy.whole == pytest.approx(50, abs=1e-3)
+    estimate = of_pairs(result)["phenomena"].by_group(MODEL).at(0, 0)
+    assert estimate.value == pytest.approx(50, abs=1e-3)
+
+
+def test_the_surface_rival_is_fitted_on_validation(decoder, data):
+    """The same texts again: what stands near a change tells both phenomena; without validation nothing is known."""
+    both = datasets.DatasetDict(test=data, validation=data)
+    result = prefer(decoder, both)
+    assert result.accuracy.surface == 100 == result.mean.surface
+    assert prefer(decoder, both, split="validation").accuracy.surface is None
+    assert prefer(decoder, data).mean.surface is prefer(decoder, datasets.DatasetDict(test=data)).mean.surface is None
 
 
 def test_intervals_are_over_repositories(decoder, data):

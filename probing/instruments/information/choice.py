@@ -78,6 +78,10 @@ class Choices:
         codes = np.ascontiguousarray(self.codes[:, candidates])
         return replace(self, begin=begin, chosen=place[self.chosen[choices]], codes=codes, **rows)
 
+    def prefix(self, rows: int, indicators: int) -> Self:
+        """The same with the first rows of `codes` alone, which have so many indicators."""
+        return replace(self, codes=self.codes[:rows], indicators=indicators)
+
     def of_type(self, dtype: type) -> Self:
         """The same with values of this type: single precision chooses a penalty as well, in half the time."""
         return replace(self, values=self.values.astype(dtype, copy=False))
@@ -98,13 +102,14 @@ class Choices:
         """The log-loss of each choice, in nats: (E,)."""
         return self.nats(self.scores(weights))[0]
 
-    def penalized(self, weights: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
-        """The sum of log-losses plus half the `penalty` (features,) on squared weights, by choice; and its gradient."""
+    def penalized(self, weights: np.ndarray, penalty: float, centre: np.ndarray) -> tuple[float, np.ndarray]:
+        """The sum of log-losses plus half the `penalty` on squared distances from `centre`, by choice; its gradient."""
         losses, residual = self.nats(self.scores(weights))
         residual[self.chosen] -= 1
-        of_weights = penalty * weights
+        away = weights - centre
+        of_weights = penalty * away
         edges = len(self.begin)
-        return (losses.sum() + of_weights @ weights / 2) / edges, (self.slope(residual) + of_weights) / edges
+        return (losses.sum() + of_weights @ away / 2) / edges, (self.slope(residual) + of_weights) / edges
 
     def slope(self, residual: np.ndarray) -> np.ndarray:
         """The features summed over candidates, each times its `residual` (P,): (features,)."""
@@ -112,51 +117,58 @@ class Choices:
         return np.concatenate([self.indicated.T @ residual, residual @ self.values])
 
 
-def fit(choices: Choices, penalty: np.ndarray, start: np.ndarray | None = None, close: float = CLOSE) -> np.ndarray:
-    """The weights (features,) of least penalized loss, by L-BFGS in double precision, from those of `start`."""
-    start = np.zeros(choices.features) if start is None else start
-    most = {"gtol": close, "ftol": 0, "maxcor": _REMEMBERED, "maxiter": 10**4, "maxfun": 10**5}
-    return minimize(choices.penalized, start, (penalty,), "L-BFGS-B", jac=True, options=most).x
+def fit(
+    choices: Choices,
+    penalty: float,
+    centre: np.ndarray,
+    start: np.ndarray | None = None,
+    close: float = CLOSE,
+) -> np.ndarray:
+    """The weights (features,) of least penalized loss, by L-BFGS in double precision, from those of `start`.
+
+    `centre` (features,): the weights without any choices.
+    """
+    if not len(choices.begin):
+        return centre
+    options = {"gtol": close, "ftol": 0, "maxcor": _REMEMBERED, "maxiter": 10**4, "maxfun": 10**5}
+    start = centre if start is None else start
+    return minimize(choices.penalized, start, (penalty, centre), "L-BFGS-B", jac=True, options=options).x
 
 
 class OverFolds(NamedTuple):
-    """A chosen `penalty`; for each fold the weights (features,) fitted on the others, and the losses (E,) by these.
-
-    `penalties` (features,): `penalty`, but for the features whose penalty was given.
-    """
+    """A chosen `penalty`; for each fold the weights (features,) fitted on the others, and the losses (E,) by these."""
 
     penalty: float
     of_folds: list[np.ndarray]
     unseen: np.ndarray
-    penalties: np.ndarray
 
-    def fit(self, choices: Choices) -> np.ndarray:
+    def fit(self, choices: Choices, centre: np.ndarray) -> np.ndarray:
         """The weights (features,) fitted on all choices."""
-        return fit(choices.of_type(np.float64), self.penalties, np.mean(self.of_folds, axis=0))
+        start = np.mean(self.of_folds, axis=0)
+        return fit(choices.of_type(np.float64), self.penalty, centre, start)
 
 
 def fit_over_folds(
-    choices: Choices,
-    fold: np.ndarray,
-    penalties: Sequence[float],
-    fixed: np.ndarray,
-    start: Sequence[np.ndarray] | None = None,
+    choices: Choices, fold: np.ndarray, penalties: Sequence[float], centres: Sequence[np.ndarray]
 ) -> OverFolds:
-    """The fits with the penalty of least loss on unseen folds, from the strongest on until the loss rises.
+    """The fits with the penalty of least loss on unseen folds, from the strongest on until the loss of a fold rises.
 
-    `fold`: that of each choice (E,), from 0; `fixed` (features,): penalties that are given, NaN where one is chosen;
-    `start`: weights for each fold.
+    `fold`: that of each choice (E,); `centres`: weights for each fold, from which distances count.
     """
-    of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
+    of_folds = list(centres)
     single = choices.of_type(np.float32)
     seen = [single.take(fold != number) for number in range(len(of_folds))]
     best: OverFolds | None = None
     for penalty in penalties:
-        each = np.where(np.isnan(fixed), penalty, fixed)
-        of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
-        losses = np.stack([single.losses(weights) for weights in of_folds])[fold, np.arange(len(fold))]
-        if best is not None and losses.sum() >= best.unseen.sum():
+        of_folds = [fit(part, penalty, centre, start, ROUGH) for part, centre, start in zip(seen, centres, of_folds)]
+        losses = out_of_fold(fold, [single.losses(weights) for weights in of_folds])
+        if best is not None and (np.bincount(fold, losses - best.unseen) > 0).any():
             break
-        best = OverFolds(penalty, of_folds, losses, each)
+        best = OverFolds(penalty, of_folds, losses)
     assert best is not None, "at least one penalty"
     return best
+
+
+def out_of_fold(index: np.ndarray, of_folds: Sequence[np.ndarray]) -> np.ndarray:
+    """Of each row (N,) the value by the fit without its fold: `index` (N,) is that fold, `of_folds` each (N,)."""
+    return np.stack(of_folds)[index, np.arange(len(index))]

@@ -15,20 +15,19 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
-from probing.instruments.information.choice import Choices
 from probing.instruments.information.learn import Learned, attend, choice_of, drawn, learn, with_edges
 from probing.instruments.information.pairs import (
     TRANSFORMS,
     ReadFunction,
     ScoredPairs,
     Scorers,
-    Surface,
-    WordClasses,
     listen,
 )
 from probing.instruments.information.result import DECIMALS, LEFT_OUT, InformationLedger, InformationResult
 from probing.instruments.information.states import Axes, attend_states, principal_axes, score_states
+from probing.instruments.information.surface import Surface, WordClasses
 from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
@@ -203,7 +202,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(np.float32)
 
     @cached_property
-    def _of_functions(self) -> dict[int, Surface]:
+    def _surfaces_of_test(self) -> dict[int, Surface]:
         return self._surfaces(self.data, self.functions)
 
     def run(self, part: Sequence[ReadFunction], bar: tqdm) -> InformationLedger:
@@ -218,21 +217,30 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         rows = [self._rows(function, *asked[function.index], *found[function.index]) for function in part]
         return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
 
+    @cached_property
+    def _edges(self) -> dict[int, EdgeTable]:
+        """All edges of each function, drawn or not."""
+        return {function.index: function.edges for function in self.probing.encoded.functions}
+
     def _rows(
         self, function: ReadFunction, distinct: np.ndarray, choice: np.ndarray, scores: np.ndarray, by_head: np.ndarray
     ) -> np.ndarray:
         """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each edge."""
-        surface, cells = self._of_functions[function.index], []
+        surface, cells = self._surfaces_of_test[function.index], []
+        whole = self._edges[function.index]
         for number, (relation, place) in enumerate(distinct.tolist()):
             learned, head = self.learned[self.relations[relation]], int(function.heads[place])
             edges = np.flatnonzero(choice == number)
             first = function.edges.first[edges]
-            attention, weights = (np.delete(one[number], head, axis=-1) for one in (scores, by_head))
-            ranks, bits = _found(choice_of(surface, head), learned, attention, weights, first - (first > head))
+            same = (whole.relation == relation) & (whole.head == head) & (whole.first != head)
+            dependents = len(np.unique(whole.first[same]))
+            attention, weights = (np.delete(values[number], head, axis=-1) for values in (scores, by_head))
+            by_surface = choice_of(surface, head).scores(learned.surface)
+            ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
             cells += [
-                (function.index, edge, relation, head, first[at], candidates, *ranks[:, at], *bits[:, at])
-                for at, edge in enumerate(edges.tolist())
+                (function.index, edge, relation, head, dependent, dependents, candidates, *of_ranks, *of_bits)
+                for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T)
             ]
         return np.array(cells, InformationLedger.ROW)
 
@@ -248,16 +256,15 @@ def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
     return distinct, choice.reshape(-1)
 
 
-def _found(
-    choices: Choices, learned: Learned, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
+def _ranked(
+    by_surface: np.ndarray, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the candidates of one head token.
+    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one head token.
 
-    `attention`: scores (2, P) by attention alone, and beside words and positions; `by_head`: weights (2, P).
+    `by_surface`: scores (P,) of the surface baseline; `attention`: (2, P) by attention alone, and what it adds to them;
+    `by_head`: weights (2, P).
     """
-    scores = np.stack(
-        [choices.scores(learned.words), attention[0], choices.scores(learned.both) + attention[1]]
-    )  # in the order of CHOICES
+    scores = np.stack([by_surface, attention[0], by_surface + attention[1]])  # in the order of CHOICES
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head])

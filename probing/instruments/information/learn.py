@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,9 +14,10 @@ from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ranking import EncodedFunction
-from probing.instruments.information.choice import ROUGH, Choices, OverFolds, fit, fit_over_folds
-from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ReadFunction, Surface, listen
+from probing.instruments.information.choice import ROUGH, Choices, fit, fit_over_folds, out_of_fold
+from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ReadFunction, listen
 from probing.instruments.information.result import LEAST_EDGES, LearnedRelation
+from probing.instruments.information.surface import INDICATORS, SETS, Surface
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FOLDS = 3
-CANDIDATES, LEAST_CANDIDATES = 24, 8
-"""The most candidates of an edge that are learned from, and the least where memory asks for fewer."""
 
-BYTES = 1 << 29
-"""The memory for the attention of all candidates that are learned from."""
+CANDIDATES = 24
+"""The most candidates of an edge that are learned from: the same for all models, or the rival would depend on them."""
 
-OF_WORDS = (2.0, 0.4, 0.08, 0.016, 0.003)
-OF_ATTENTION = (20.0, 4.0, 0.8, 0.16, 0.03)
+SURFACE_PENALTIES = (50.0, 10.0, 2.0, 0.4, 0.08, 0.016, 0.003)
+ATTENTION_PENALTIES = (20.0, 4.0, 0.8, 0.16, 0.03)
 """Penalties on squared weights, strongest first, of which the one of least loss on unseen folds is taken."""
+
+SHARED_PENALTY = 2.0
+"""That of the weights that all relations share."""
 
 LEAST_MISSED = 10
 """Where words and positions miss fewer edges of validation, attention is not learned beside them: it could only make
@@ -75,15 +77,14 @@ def choice_of(surface: Surface, head: int, first: int = 0) -> Choices:
     codes, values = surface.pairs(head)
     chosen = np.array([first - (first > head)])
     offset = np.zeros(len(others) - 1)
-    return Choices(np.zeros(1, np.int64), chosen, codes[:, others], surface.indicators, values[others], offset)
+    return Choices(np.zeros(1, np.int64), chosen, codes[:, others], INDICATORS, values[others], offset)
 
 
-class OfWords(NamedTuple):
-    """A relation learned from words and positions.
+class SurfaceSample(NamedTuple):
+    """The choices of a relation from what needs no model.
 
     `edges` (E,): which of all drawn edges; `function`, `fold` (E,); `choices`: of them, with the sampled candidates,
-    and `tokens` (P,), which tokens these are; `weights` (features,); `missed` (E,): edges whose dependent is not the
-    likeliest candidate, by weights fitted on other folds.
+    and `tokens` (P,), which tokens these are.
     """
 
     edges: np.ndarray
@@ -91,9 +92,6 @@ class OfWords(NamedTuple):
     fold: np.ndarray
     choices: Choices
     tokens: np.ndarray
-    over_folds: OverFolds
-    weights: np.ndarray
-    missed: np.ndarray
 
     @property
     def tokens_of(self) -> dict[int, np.ndarray]:
@@ -101,16 +99,43 @@ class OfWords(NamedTuple):
         return dict(zip(self.edges.tolist(), np.split(self.tokens, self.choices.begin[1:])))
 
 
+@dataclass(frozen=True)
+class SurfaceFit:
+    """A relation learned from its sample without a model.
+
+    `features`: the richest of `SETS` that it uses; `penalty`: of that set; `of_folds`, and `weights` of all edges, each
+    (features,); `unseen` (E,): losses by the weights fitted without the edge's fold.
+    """
+
+    sample: SurfaceSample
+    features: str
+    penalty: float
+    of_folds: list[np.ndarray]
+    weights: np.ndarray
+    unseen: np.ndarray
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """Those of the candidates (P,), by the weights fitted without the edge's fold."""
+        choices = self.sample.choices
+        return out_of_fold(self.sample.fold[choices.choice], [choices.scores(weights) for weights in self.of_folds])
+
+    @property
+    def missed(self) -> np.ndarray:
+        """The edges (E,) whose dependent does not have the highest of `scores`."""
+        choices = self.sample.choices
+        return np.maximum.reduceat(self.scores, choices.begin) > self.scores[choices.chosen]
+
+
 class Learned(NamedTuple):
     """The parameters learned for a relation.
 
-    Weights of `words` alone; of words and positions in `both`; and, by row, of all heads (layers, 2, H), or of states
-    (K + 1, K), alone in `alone`, and beside words and positions in `beside`, where they are 0 if attention does not
-    lower the loss on unseen folds (`gains`). `outcome`: what the result says of the learning.
+    Weights of the `surface` baseline; and, by row, of all heads (layers, 2, H), or of states (K + 1, K), alone in
+    `alone`, and beside the scores of the baseline in `beside`, where they are 0 if attention does not lower the loss on
+    unseen folds (`gains`). `outcome`: what the result says of the learning.
     """
 
-    words: np.ndarray
-    both: np.ndarray
+    surface: np.ndarray
     alone: np.ndarray
     beside: np.ndarray
     outcome: LearnedRelation
@@ -128,7 +153,7 @@ def folds(groups: np.ndarray) -> np.ndarray | None:
     return fold[group]
 
 
-def _sampled(whole: Choices, likely: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+def _sampled(whole: Choices, likely: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The candidates that are kept, (P,), with the offset of each, -inf for the others.
 
     Of each choice the right one, the likeliest ones until half of them are there, and a random sample of the others,
@@ -140,12 +165,12 @@ def _sampled(whole: Choices, likely: np.ndarray, most: int, rng: np.random.Gener
     offset = np.full(len(likely), -np.inf)
     order = place[np.lexsort([-likely, whole.choice])]
     rank = place - whole.begin[whole.choice]
-    sure = order[rank < most // 2]
+    sure = order[rank < CANDIDATES // 2]
     offset[sure] = 0
     drawn[sure] = np.inf
     order = place[np.lexsort([drawn, whole.choice])]
     size = np.bincount(whole.choice)[whole.choice]
-    left, wanted = size - most // 2, most - most // 2
+    left, wanted = size - CANDIDATES // 2, CANDIDATES - CANDIDATES // 2
     rest = order[(rank < wanted) & (rank < left)]
     offset[rest] = np.log(np.maximum(left / wanted, 1))[rest]
     return offset
@@ -156,68 +181,117 @@ def _limited(whole: Choices, offset: np.ndarray) -> Choices:
     return replace(whole, offset=offset).keep(kept, np.ones(len(whole.begin), bool))
 
 
-def learn_words(
-    edges: EdgeTable, surfaces: Mapping[int, Surface], groups: np.ndarray, relation: int, most: int
-) -> OfWords | None:
-    """A relation from words and positions alone; None where its edges are too few, or of one function."""
+def sample_relation(
+    edges: EdgeTable, surfaces: Mapping[int, Surface], fold: np.ndarray, relation: int
+) -> SurfaceSample | None:
+    """The choices of a relation; None where its edges are too few, or of one function. `fold`: of all edges."""
     of_relation = np.flatnonzero(edges.relation == relation)
     if len(of_relation) < LEAST_EDGES:
         return None
-    of_groups = folds(groups[of_relation])
-    fold = folds(edges.function[of_relation]) if of_groups is None else of_groups
-    if fold is None:
+    function, of_fold = edges.function[of_relation], fold[of_relation]
+    by_function = folds(function)
+    if by_function is None:
         return None
+    if len(np.unique(of_fold)) == 1:
+        of_fold = by_function
     places = [(int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation]
     whole = Choices.joined([choice_of(surfaces[index], head, first) for index, head, first in places])
     tokens = np.concatenate([np.delete(np.arange(len(surfaces[index].word)), head) for index, head, _ in places])
     rng = np.random.default_rng([DRAWN_BY, relation])
-    rough = _limited(whole, _sampled(whole, np.zeros(len(tokens)), most, rng))
-    guess = fit(rough, np.ones(whole.features), close=ROUGH)
-    offset = _sampled(whole, whole.nats(whole.scores(guess))[1], most, rng)
-    choices, open_to_choice = _limited(whole, offset), np.full(whole.features, np.nan)
-    over_folds = fit_over_folds(choices, fold, OF_WORDS, open_to_choice)
-    missed = np.empty(len(fold), bool)
-    for number, weights in enumerate(over_folds.of_folds):
-        here = fold == number
-        part = whole.take(here)
-        scores = part.scores(weights)
-        missed[here] = np.maximum.reduceat(scores, part.begin) > scores[part.chosen]
-    tokens, weights = tokens[np.isfinite(offset)], over_folds.fit(choices)
-    return OfWords(of_relation, edges.function[of_relation], fold, choices, tokens, over_folds, weights, missed)
+    plain = whole.prefix(*SETS["positions"])
+    rough = _limited(plain, _sampled(plain, np.zeros(len(tokens)), rng))
+    guess = fit(rough, 1.0, np.zeros(plain.features), close=ROUGH)
+    offset = _sampled(whole, plain.nats(plain.scores(guess))[1], rng)
+    return SurfaceSample(of_relation, function, of_fold, _limited(whole, offset), tokens[np.isfinite(offset)])
+
+
+def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
+    """Each relation from what needs no model, by nested sets of features.
+
+    First by the smallest set, with weights near 0; then by each set, with weights near those that all relations share.
+    The last of these that `gains` over the one before is averaged with the first: what a set gains on a few
+    repositories may not hold in others.
+    """
+    first = _fit_all(samples, "positions", None)
+    richest = dict(first)
+    for features in SETS:
+        for relation, fitted in _fit_all(samples, features, shared_weights(samples, features)).items():
+            if gains(richest[relation].unseen - fitted.unseen, fitted.sample.function):
+                richest[relation] = fitted
+    return {relation: _averaged(first[relation], fitted) for relation, fitted in richest.items()}
+
+
+def _fit_all(
+    samples: Mapping[int, SurfaceSample], features: str, shared: list[np.ndarray] | None
+) -> dict[int, SurfaceFit]:
+    """Fits by one set of features, with weights near the `shared` ones, of each fold and of all; None: near 0."""
+    fits = {}
+    for relation, sample in samples.items():
+        choices = sample.choices.prefix(*SETS[features])
+        *centres, centre = shared or [np.zeros(choices.features)] * (FOLDS + 1)
+        chosen = fit_over_folds(choices, sample.fold, SURFACE_PENALTIES, centres)
+        of_folds = [_padded(weights, choices.indicators) for weights in chosen.of_folds]
+        weights = _padded(chosen.fit(choices, centre), choices.indicators)
+        fits[relation] = SurfaceFit(sample, features, chosen.penalty, of_folds, weights, chosen.unseen)
+    return fits
+
+
+def shared_weights(samples: Mapping[int, SurfaceSample], features: str) -> list[np.ndarray]:
+    """The weights that all relations share, fitted without each fold, and on all."""
+    choices = Choices.joined([sample.choices.prefix(*SETS[features]) for sample in samples.values()])
+    choices, fold = choices.of_type(np.float32), np.concatenate([sample.fold for sample in samples.values()])
+    start = fit(choices, SHARED_PENALTY, np.zeros(choices.features), close=ROUGH)
+    seen = [choices.take(fold != number) for number in range(FOLDS)]
+    none = np.zeros(choices.features)
+    return [*(fit(part, SHARED_PENALTY, none, start, ROUGH) for part in seen), start]
+
+
+def _padded(weights: np.ndarray, indicators: int) -> np.ndarray:
+    """Weights with zeros for the indicators of larger sets."""
+    return np.insert(weights, [indicators] * (INDICATORS - indicators), 0)
+
+
+def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
+    """The fit whose weights are the means of two."""
+    of_folds = [(one + other) / 2 for one, other in zip(plain.of_folds, richest.of_folds)]
+    weights = (plain.weights + richest.weights) / 2
+    losses = out_of_fold(plain.sample.fold, [plain.sample.choices.losses(part) for part in of_folds])
+    return replace(richest, of_folds=of_folds, weights=weights, unseen=losses)
 
 
 @dataclass
-class Lesson:
+class AttentionSample:
     """The attention of the sampled candidates of all drawn edges.
 
     `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H), whether each attention
     head ranks the dependent first; `forms`: the transforms of which one is chosen.
     """
 
-    words: dict[int, OfWords]
+    samples: Mapping[int, SurfaceSample]
     kept: dict[int, np.ndarray]
     hits: np.ndarray
     forms: Sequence[str] = (*TRANSFORMS,)
 
-    def choices(self, relation: int, transform: str) -> tuple[Choices, Choices]:
-        """The choice from attention alone, and from words, positions and attention; their values share memory."""
-        of_words = self.words[relation]
-        words = of_words.choices
-        _, layers, _, heads = self.hits.shape
-        values = np.empty((len(words.offset), words.values.shape[1] + layers * 2 * heads), np.float32)
-        by_words, by_heads = np.split(values, [words.values.shape[1]], axis=1)
-        by_words[:] = words.values
-        for edge, rows in zip(of_words.edges.tolist(), np.split(by_heads, words.begin[1:])):
-            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).float()).flatten(1)
-        none = np.empty((0, len(values)), np.int64)
-        return replace(words, codes=none, indicators=0, values=by_heads), replace(words, values=values)
+    def choices(self, relation: int, transform: str) -> Choices:
+        """The choice from attention alone."""
+        sample = self.samples[relation]
+        candidates = len(sample.tokens)
+        values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
+        for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
+            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).float())
+        none = np.empty((0, candidates), np.int64)
+        return replace(sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1))
 
 
 def attend(
-    encoder: Encoder, functions: Sequence[ReadFunction], words: dict[int, OfWords], edges: EdgeTable, bar: tqdm
-) -> Lesson:
+    encoder: Encoder,
+    functions: Sequence[ReadFunction],
+    samples: Mapping[int, SurfaceSample],
+    edges: EdgeTable,
+    bar: tqdm,
+) -> AttentionSample:
     """Read the attention of the sampled candidates."""
-    tokens = {edge: of for of_words in words.values() for edge, of in of_words.tokens_of.items()}
+    tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
     place = np.concatenate([np.searchsorted(function.heads, function.edges.head) for function in functions])
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)  # of edges, by function
     mine = {function.index: [e for e in number.tolist() if e in tokens] for function, number in zip(functions, numbers)}
@@ -231,18 +305,19 @@ def attend(
         ends = np.cumsum([len(tokens[e]) for e in of_function])
         kept.update(zip(of_function, np.split(heard[index][0], ends[:-1])))
     first = [heard[index][1][place[number]] for index, number in zip(mine, numbers)]
-    return Lesson(words, kept, np.concatenate(first) == edges.first[:, None, None, None])
+    return AttentionSample(samples, kept, np.concatenate(first) == edges.first[:, None, None, None])
 
 
-def choose_transform(lesson: Lesson) -> str:
+def choose_transform(attention: AttentionSample) -> str:
     """The transform of attention, or layer of states, with the least loss alone on an unseen fold of all relations."""
-    losses = dict.fromkeys(lesson.forms, 0.0)
-    for relation, of_words in lesson.words.items():
-        for name in lesson.forms:
-            choices, _ = lesson.choices(relation, name)
-            unseen = of_words.fold == 0
-            weights = fit(choices.take(~unseen), np.full(choices.features, OF_ATTENTION[2]), close=ROUGH)
-            losses[name] += float(choices.take(unseen).losses(weights).mean())
+    losses = dict.fromkeys(attention.forms, 0.0)
+    for relation, sample in attention.samples.items():
+        unseen_fold = sample.fold == sample.fold.min()
+        for name in attention.forms:
+            choices = attention.choices(relation, name)
+            none = np.zeros(choices.features)
+            weights = fit(choices.take(~unseen_fold), ATTENTION_PENALTIES[2], none, close=ROUGH)
+            losses[name] += float(choices.take(unseen_fold).losses(weights).mean())
     logger.info("log-loss on an unseen fold, by transform or layer: %s", losses)
     return min(losses, key=lambda name: losses[name])
 
@@ -254,37 +329,39 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
-    """A relation from the attention of all heads, alone and beside words and positions."""
-    of_words, shape = lesson.words[relation], lesson.hits.shape[1:]
-    alone, both = lesson.choices(relation, transform)
-    heads, words = alone.features, of_words.over_folds
-    of_heads = fit_over_folds(alone, of_words.fold, OF_ATTENTION, np.full(heads, np.nan))
-    by_heads = of_heads.fit(alone)
-    given = np.concatenate([np.full(len(of_words.weights), words.penalty), np.full(heads, np.nan)])
-    start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
-    penalty, weights = None, np.concatenate([of_words.weights, np.zeros(heads)])
-    if of_words.missed.sum() >= LEAST_MISSED:
-        of_both = fit_over_folds(both, of_words.fold, OF_ATTENTION, given, start)
-        if gains(words.unseen - of_both.unseen, of_words.function):
-            penalty, weights = of_both.penalty, of_both.fit(both)
-    hits = lesson.hits[of_words.edges]
+def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int, transform: str) -> Learned:
+    """A relation from the attention of all heads, alone and beside the surface baseline.
+
+    Beside it, the scores of the baseline stand as they are, so that what is gained is gained by attention.
+    """
+    sample, shape = surface.sample, attention.hits.shape[1:]
+    alone = attention.choices(relation, transform)
+    none = np.zeros(alone.features)
+    centres = [none] * FOLDS
+    of_heads = fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES, centres)
+    penalty, beside = None, none
+    if surface.missed.sum() >= LEAST_MISSED:
+        both = replace(alone, offset=surface.scores)
+        of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES, centres)
+        if gains(surface.unseen - of_both.unseen, sample.function):
+            penalty, beside = of_both.penalty, of_both.fit(both, none)
+    hits = attention.hits[sample.edges]
 
     def most_found(edges: np.ndarray) -> tuple[int, int, int]:
         layer, direction, head = np.unravel_index(hits[edges].sum(axis=0).argmax(), shape)
         return int(layer), int(direction), int(head)
 
     return Learned(
-        words=of_words.weights,
-        both=weights[:-heads],
-        alone=by_heads,
-        beside=weights[-heads:],
+        surface=surface.weights,
+        alone=of_heads.fit(alone, none),
+        beside=beside,
         outcome=LearnedRelation(
             edges=len(hits),
-            missed=int(of_words.missed.sum()),
+            missed=int(surface.missed.sum()),
+            features=surface.features,
             best=most_found(np.ones(len(hits), bool)),
-            beyond=most_found(of_words.missed),
-            penalties=(words.penalty, of_heads.penalty, penalty),
+            beyond=most_found(surface.missed),
+            penalties=(surface.penalty, of_heads.penalty, penalty),
         ),
     )
 
@@ -295,18 +372,27 @@ def learn(
     surfaces: Mapping[int, Surface],
     repositories: Mapping[int, str],
     bar: tqdm,
-    read: Callable[..., Lesson] = attend,
+    read: Callable[..., AttentionSample] = attend,
 ) -> tuple[str, dict[str, Learned]]:
     """The transform of attention, and what is learned of each relation that has edges enough.
 
     `surfaces`, `repositories`: of each function, by its place in the split; `read`: as of `attend`.
     """
     edges = stacked([function.edges for function in functions])
-    groups = np.array([repositories[index] for index in edges.function.tolist()])
-    row = len(edges) * 4 * encoder.layers * encoder.heads  # of one candidate of each edge, in half precision
-    most = int(np.clip(BYTES // row, LEAST_CANDIDATES, CANDIDATES))
-    each = {number: learn_words(edges, surfaces, groups, number, most) for number in range(len(edges.relations))}
-    words = {relation: of_words for relation, of_words in each.items() if of_words is not None}
-    lesson = read(encoder, functions, words, edges, bar)
-    transform = choose_transform(lesson)
-    return transform, {edges.relations[relation]: learn_attention(lesson, relation, transform) for relation in words}
+    fold = folds(np.array([repositories[index] for index in edges.function.tolist()]))
+    if fold is None:  # one repository
+        fold = folds(edges.function)
+    if fold is None:
+        return next(iter(TRANSFORMS)), {}
+    each = {number: sample_relation(edges, surfaces, fold, number) for number in range(len(edges.relations))}
+    samples = {relation: sample for relation, sample in each.items() if sample is not None}
+    if not samples:
+        return next(iter(TRANSFORMS)), {}
+    fits = learn_surface(samples)
+    attention = read(encoder, functions, samples, edges, bar)
+    transform = choose_transform(attention)
+    learned = {
+        edges.relations[relation]: learn_attention(attention, fitted, relation, transform)
+        for relation, fitted in fits.items()
+    }
+    return transform, learned

@@ -47,6 +47,7 @@ class InformationLedger(RowLedger):
             ("relation", "<i4"),
             ("head", "<i4"),  # token
             ("first", "<i4"),  # token of the dependent
+            ("dependents", "<i4"),  # that the head token has in the relation, drawn or not
             ("candidates", "<i4"),  # all tokens but the head
             *((f"{choice}_rank", "<i4") for choice in CHOICES),
             ("best_rank", "<i4"),
@@ -74,9 +75,11 @@ class InformationLedger(RowLedger):
         ranks = np.stack([rows[name] for name in cls.ROW.names or () if name.endswith("_rank")])
         if (ranks < 0).any() or (ranks >= rows["candidates"]).any():
             raise ValueError("ranks that cannot be")
+        if (rows["dependents"] < 1).any() or (rows["dependents"] > rows["candidates"]).any():
+            raise ValueError("numbers of dependents that cannot be")
 
 
-VERSION = 3
+VERSION = 4
 """Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
 
 LEFT_OUT = (
@@ -93,13 +96,14 @@ AttentionHead = Annotated[tuple[Number, Number, Number], listed]
 class LearnedRelation(Record):
     """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
 
-    `best`, `beyond`: the attention head that finds most edges with one guess, and most of the missed ones. `penalties`:
-    of words, attention, and attention beside words; None where attention did not lower the loss on unseen folds by a
-    standard error.
+    `features`: the richest of the nested sets that words and positions use; `best`, `beyond`: the attention head that
+    finds most edges with one guess, and most of the missed ones. `penalties`: of words, attention, and attention beside
+    words; None where attention did not lower the loss on unseen folds by a standard error.
     """
 
     edges: Count
     missed: Number
+    features: str
     best: AttentionHead
     beyond: AttentionHead
     penalties: Annotated[tuple[float, float, float | None], listed]
@@ -161,8 +165,9 @@ class RelationInformation(Record):
     """The scores on a relation's `edges` in so many `functions`.
 
     `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions, which leave
-    `words.bits` open; `missed`: how many edges words and positions miss, of which `beyond` percent are found by the one
-    head that is best at that on validation, and `attention_beyond` percent by the attention of all heads.
+    `words.bits` open, of which nobody can close `floor`; `missed`: how many edges words and positions miss, of which
+    `beyond` percent are found by the one head that is best at that on validation, and `attention_beyond` percent by
+    the attention of all heads.
     """
 
     edges: Count
@@ -172,6 +177,7 @@ class RelationInformation(Record):
     words: ChoiceScore
     attention: ChoiceScore
     both: ChoiceScore
+    floor: float
     adds: float
     missed: Number
     beyond: float | None
@@ -181,7 +187,7 @@ class RelationInformation(Record):
 class MeanInformation(Record):
     """Means over the relations with `in_mean`; those beyond rules over the ones in which something is missed.
 
-    `share`: percent of the bits that words and positions leave open.
+    `share`: the closed share, percent of the bits that words and positions leave open above the floor.
     """
 
     relations: Number
@@ -189,6 +195,7 @@ class MeanInformation(Record):
     words: ChoiceScore
     attention: ChoiceScore
     both: ChoiceScore
+    floor: float
     adds: float
     share: float | None
     beyond: float | None
@@ -236,6 +243,11 @@ def counts(name: str, edges: int) -> bool:
     return name not in NOT_IN_MEAN and edges >= LEAST_EDGES
 
 
+def floor_bits(rows: np.ndarray) -> np.ndarray:
+    """The bits of each edge that even a parser leaves open: a head token has n dependents, and none is asked for."""
+    return np.log2(rows["dependents"])
+
+
 def _percent(found: np.ndarray) -> float | None:
     return float(100 * found.mean()) if found.size else None
 
@@ -254,6 +266,7 @@ def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
         in_mean=counts(name, len(rows)),
         best=100 * float((rows["best_rank"] == 0).mean()),
         **scores,
+        floor=float(floor_bits(rows).mean()),
         adds=float((rows["words_bits"] - rows["both_bits"]).mean()),
         missed=len(missed),
         beyond=_percent(missed["beyond_rank"] == 0),
@@ -271,7 +284,7 @@ def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
         return float(np.mean(known)) if known else None
 
     choices = {choice: {"uas": mean(f"{choice}.uas"), "bits": mean(f"{choice}.bits")} for choice in CHOICES}
-    others = {name: mean(name) for name in ("best", "adds", "beyond", "attention_beyond")}
-    left_open, adds = choices[WORDS]["bits"], others["adds"]
-    share = 100 * adds / left_open if adds is not None and left_open else None
+    others = {name: mean(name) for name in ("best", "floor", "adds", "beyond", "attention_beyond")}
+    left_open, adds = choices[WORDS]["bits"] - others["floor"], others["adds"]
+    share = 100 * adds / left_open if left_open else None
     return MeanInformation.model_validate({"relations": len(relations), "share": share, **choices, **others})

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.information.choice import Choices
-from probing.instruments.information.learn import DRAWN_BY, Lesson, OfWords, attend
+from probing.instruments.information.learn import DRAWN_BY, AttentionSample, SurfaceSample, attend
 from probing.instruments.information.pairs import ReadFunction
 from probing.runs.batches import Batches
 
@@ -125,16 +125,16 @@ class StateChoices(Choices):
         return np.concatenate([super().slope(residual), (self.heads.T @ sums.numpy()).ravel()])
 
 
-class StateLesson(Lesson):
+class StateSample(AttentionSample):
     """The states of the head token, first, and of the sampled candidates: `kept`: edge -> half precision (, L, K)."""
 
-    def choices(self, relation: int, transform: str) -> tuple[Choices, Choices]:
-        """The choice from the states of one layer alone, and from words, positions and these states."""
-        of_words, layer = self.words[relation], self.forms.index(transform)
-        each = [self.kept[edge][:, layer].astype(np.float32) for edge in of_words.edges]
-        states, heads = np.concatenate([one[1:] for one in each]), _with_one(np.stack([one[0] for one in each]))
-        both = StateChoices(**vars(replace(of_words.choices)), heads=heads, states=states)
-        return replace(both, codes=both.codes[:0], indicators=0, values=states[:, :0]), both
+    def choices(self, relation: int, transform: str) -> Choices:
+        """The choice from the states of one layer alone."""
+        sample, layer = self.samples[relation], self.forms.index(transform)
+        each = [self.kept[edge][:, layer].astype(np.float32) for edge in sample.edges]
+        states, heads = np.concatenate([rows[1:] for rows in each]), _with_one(np.stack([rows[0] for rows in each]))
+        none = {"codes": sample.choices.codes[:0], "indicators": 0, "values": states[:, :0]}
+        return StateChoices(**{**vars(replace(sample.choices)), **none}, heads=heads, states=states)
 
 
 def _with_one(states: np.ndarray) -> np.ndarray:
@@ -144,14 +144,14 @@ def _with_one(states: np.ndarray) -> np.ndarray:
 def attend_states(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
-    words: dict[int, OfWords],
+    samples: Mapping[int, SurfaceSample],
     edges: EdgeTable,
     bar: tqdm,
     axes: Axes,
-) -> StateLesson:
+) -> StateSample:
     """Read the states of the sampled candidates, and which tokens the attention heads rank first."""
     hits = attend(encoder, functions, {}, edges, bar).hits
-    tokens = {edge: of for of_words in words.values() for edge, of in of_words.tokens_of.items()}
+    tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
     kept: dict[int, np.ndarray] = {}
 
     def hear(function: ReadFunction, states: torch.Tensor) -> None:
@@ -161,7 +161,7 @@ def attend_states(
                 kept[edge] = known[np.append(edges.head[edge], tokens[edge])]
 
     read_states(encoder, functions, bar, hear)
-    return StateLesson(words, kept, hits, axes.layers)
+    return StateSample(samples, kept, hits, axes.layers)
 
 
 def score_states(

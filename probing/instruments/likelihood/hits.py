@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from probing.instruments.likelihood.result import (
     PreferenceLedger,
     PreferenceResult,
     SurprisalResult,
+    stratum_weights,
 )
 from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits, Measure
@@ -37,12 +38,19 @@ GAINS = (BITS, GRAMS, OVER)
 def of_pairs(result: PreferenceResult) -> dict[str, Hits]:
     """By what pairs are grouped, phenomena first -> the pairs, of each of SCORES, whose good text is likelier.
 
-    Clusters are repositories. A tie is half a pair, which a float holds exactly.
+    Clusters are repositories; pairs have the weights in their group by which strata of length count alike.
     """
     preferred = {MODEL: result.ledger.preferred().T}
     few = frozenset(name for name, scores in result.phenomena.items() if scores.pairs < LEAST_PAIRS)
     return {
-        by: _grouped(result.ledger, groups, preferred, SCORES, left_out=few if by == "phenomena" else frozenset())
+        by: _grouped(
+            result.ledger,
+            groups,
+            preferred,
+            SCORES,
+            weighted=stratum_weights,
+            left_out=few if by == "phenomena" else frozenset(),
+        )
         for by, groups in result.ledger.groups().items()
     }
 
@@ -76,14 +84,20 @@ def _grouped(
     groups: Iterable[tuple[str, np.ndarray]],
     sums: dict[str, np.ndarray],
     measures: tuple[Measure, ...],
+    weighted: Callable[[np.ndarray], np.ndarray] | None = None,
     **fields: Any,
 ) -> Hits:
-    """Hits of the rows of some groups, each bool (N,), from sums (M, N) by system."""
-    names = np.full(len(ledger), "", object)
+    """Hits of the rows of some groups, each bool (N,), from sums (M, N) by system.
+
+    `weighted`: from the rows of a group to their weights, integers; by default each row counts once.
+    """
+    names, weights = np.full(len(ledger), "", object), np.ones(len(ledger), np.int64)
     for name, chosen in groups:
         names[chosen] = name
+        if weighted is not None:
+            weights[chosen] = weighted(ledger.rows[chosen])
     known = names != ""
-    parts = {system: of[:, known] for system, of in sums.items()}
+    parts = {system: (counts * weights)[:, known] for system, counts in sums.items()}
     clusters = ledger.rows["repository" if isinstance(ledger, PreferenceLedger) else "function"]
     fields["repositories"] = ledger.repositories
-    return Hits.of_rows(clusters[known], names[known], parts, measures, **fields)
+    return Hits.of_rows(clusters[known], names[known], parts, measures, weights[known], **fields)

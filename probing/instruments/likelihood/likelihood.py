@@ -33,12 +33,14 @@ from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, Unk
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.pairs.code import Code, Node
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
+from codesyntax_dataset.pairs.surface import SurfaceRival
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.instruments.attention.align import align
 from probing.instruments.likelihood import result as results
 from probing.instruments.likelihood.result import (
     DECIMALS,
+    UNKNOWN,
     PreferenceLedger,
     PreferenceResult,
     SurprisalLedger,
@@ -47,7 +49,7 @@ from probing.instruments.likelihood.result import (
 from probing.instruments.masking.fill import Copy, Passes
 from probing.instruments.masking.mask import chosen_types
 from probing.models.subtokens import check_language, exact_offsets
-from probing.runs.data import pairs, read_functions, rows
+from probing.runs.data import load_functions, pairs, read_functions, rows
 from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
@@ -115,8 +117,8 @@ def prefer(
     """Score minimal pairs of code: how often a language model finds the text that parses likelier.
 
     `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such as `python_pairs`.
-    `max_length`: pairs with a longer text are skipped, and counted. `control`: `random-weights`, an untrained twin
-    drawn by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
+    `max_length`: pairs with a longer text are not read, and count as wrong. `control`: `random-weights`, an untrained
+    twin drawn by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
     `device` and `max_length` itself. A masked language model runs once for each sub-token of a text.
 
     In float32, other batches change a score in its last digits, and never which text is likelier: pairs in which they
@@ -140,8 +142,8 @@ class EncodedPair:
     """A minimal pair as the model reads it, at the place `index` in the split.
 
     `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of each, which of these
-    positions the two do not share, bool (M,); `about`: phenomenon, relation, repository, distance, depth, and how a
-    counter of brackets decides, as in the ledger.
+    positions the two do not share, bool (M,); `about`: phenomenon, relation, repository, distance, depth, and how
+    rivals without a model decide, as in the ledger.
     """
 
     index: int
@@ -168,20 +170,37 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
         self.phenomena, self.relations = (sorted({row[name] for row in rows}) for name in ("phenomenon", "relation"))
         encoded, longest = [*self._encoded(rows)], model.longest
-        kept = [pair for pair in encoded if len(pair.ids) <= longest]
+        long = sum(self._too_long(pair) for pair in encoded)
         return self.prepared(
             model,
-            kept,
-            Counter({f"more than {longest} sub-tokens": len(encoded) - len(kept)}),
+            encoded if long < len(encoded) else [],
+            Counter({f"more than {longest} sub-tokens": long}),
             "can be scored",
             run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
             relations=self.relations,
         )
 
+    def _too_long(self, pair: EncodedPair) -> bool:
+        return len(pair.ids) > self.model.longest
+
+    def _by_surface(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """The verdicts (P,) of a rival fitted on validation pairs, as in the ledger; UNKNOWN without these."""
+        data = self.data
+        unknown = np.full(len(rows), UNKNOWN)
+        if data.split == "validation" or not isinstance(data.location, (str, os.PathLike, Mapping)):
+            return unknown
+        try:
+            validation, _ = load_functions(data.location, data.config, "validation")
+        except UnknownName:  # there is no such split
+            return unknown
+        texts = list(zip(validation["good"], validation["bad"]))
+        rival = SurfaceRival(texts, language_of(data.config).keywords)
+        return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
+
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         phenomenon, relation = ({name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations))
         repository: dict[str, int] = {}
-        for row in rows:
+        for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
             about = (
                 phenomenon[row["phenomenon"]],
@@ -190,16 +209,24 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
                 int(row["distance"]),
                 int(row["depth"]),
                 1 + int(np.sign(unmatched(row["bad"]) - unmatched(row["good"]))),
+                by_surface,
             )
             yield EncodedPair(row["place"], good, bad, changed(good, bad), about)
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
         near, cells = NEAR[self.model.dtype], []
-        for pair, scores in zip(part, self.scorer.find([(pair.good, pair.bad) for pair in part], bar)):
-            if near and (np.abs(np.subtract(*_sums(pair, scores))) < near).any():
-                scores = [self.scorer.alone(text) for text in (pair.good, pair.bad)]
+        short = [pair for pair in part if not self._too_long(pair)]
+        bar.update(len(part) - len(short))
+        found = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
+        sums = {pair.index: _sums(pair, scores) for pair, scores in zip(short, found)}
+        for pair in short:
+            if near and (np.abs(np.subtract(*sums[pair.index])) < near).any():
+                sums[pair.index] = _sums(pair, [self.scorer.alone(text) for text in (pair.good, pair.bad)])
+        nothing = [np.zeros(len(results.SCORES))] * 2
+        for pair in part:
             tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
-            cells.append((pair.index, *pair.about, *tokens, *np.concatenate(_sums(pair, scores)).round(DECIMALS)))
+            scores = np.concatenate(sums.get(pair.index, nothing)).round(DECIMALS)
+            cells.append((pair.index, *pair.about, int(pair.index in sums), *tokens, *scores))
         return PreferenceLedger(self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made).sorted()
 
 

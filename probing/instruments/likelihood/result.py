@@ -42,6 +42,22 @@ LEAST_PAIRS = 25
 SCORES = WHOLE, CHANGED = "whole", "place"
 """Which sub-tokens of a text count: all, or those in which the two texts differ."""
 
+SURFACE = 60
+"""Where the surface rival is right in more percent of its pairs, a phenomenon needs no syntax."""
+
+UNKNOWN = -1
+"""The surface rival's verdict where there are no validation pairs to fit it on."""
+
+_WEIGHT = 10**6
+
+
+def stratum_weights(rows: np.ndarray) -> np.ndarray:
+    """The weights of pairs, integers (N,), by which strata of length count alike: good texts of more sub-tokens than
+    bad ones, of as many, and of fewer. A model that prefers the shorter text, whatever it says, is then at 50 %."""
+    longer = np.sign(rows["good_whole_tokens"] - rows["bad_whole_tokens"]) + 1
+    pairs = np.bincount(longer, minlength=3)
+    return 2 * np.round(_WEIGHT / pairs[longer]).astype(np.int64)  # even, so that half of one is exact
+
 
 class PreferenceLedger(RowLedger):
     """N pairs."""
@@ -55,6 +71,8 @@ class PreferenceLedger(RowLedger):
             ("distance", "<i4"),
             ("depth", "<i4"),
             ("counted", "<i4"),  # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
+            ("surface", "<i4"),  # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
+            ("read", "<i4"),  # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
             *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
             *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
         ]
@@ -63,9 +81,11 @@ class PreferenceLedger(RowLedger):
     NAMED = "phenomenon"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
+    REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted", "surface", "read")
     BOUNDS: ClassVar = {
         "counted": (0, 2),
+        "surface": (UNKNOWN, 2),
+        "read": (0, 1),
         "relation": (0, np.inf),
         **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
         **{f"{text}_{of}": LOG_PROBABILITY for text in ("good", "bad") for of in SCORES},
@@ -84,7 +104,7 @@ class PreferenceLedger(RowLedger):
     def preferred(self) -> np.ndarray:
         """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
         gained = np.stack([self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1)
-        return (np.sign(gained) + 1) / 2
+        return (np.sign(gained) + 1) / 2 * self.rows["read"][:, None]
 
     def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
         """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,).
@@ -117,7 +137,7 @@ class PreferenceRun(Circumstances):
 class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
 
-    VERSION = 2  # of scoring
+    VERSION = 3  # of scoring
     SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
@@ -127,23 +147,35 @@ class PreferenceProvenance(Provenance):
 
 
 class Accuracy(Record):
-    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier, as a `whole` and by the
-    `place` in which the two differ; ties count half. `ties`: of whole texts. `brackets`: what a rival without a model
-    gets, which prefers the text with fewer unmatched brackets."""
+    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier; ties count half.
+
+    As a `whole` and by the `place` in which the two differ, strata of length weighted alike (`stratum_weights`);
+    `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be read, which count as wrong; `ties`: of
+    whole texts. Rivals without a model: `brackets` prefers the text with fewer unmatched brackets, `surface` learns
+    from validation pairs what stands near a change, None where there are none.
+    """
 
     pairs: Count
     repositories: Count
+    missed: Number
     ties: Number
     brackets: float
+    surface: float | None
+    plain: float
     whole: float
     place: float
 
+    @property
+    def needs_no_syntax(self) -> bool:
+        return self.surface is not None and self.surface > SURFACE
+
 
 class MeanAccuracy(Record):
-    """Means over the `phenomena` with at least LEAST_PAIRS pairs."""
+    """Means over the `phenomena` with at least LEAST_PAIRS pairs, read or not: the same ones for all models."""
 
     phenomena: Count
     brackets: float
+    surface: float | None
     whole: float
     place: float
 
@@ -174,7 +206,7 @@ class PreferenceResult(Result[PreferenceLedger]):
             for by, of in ledger.groups().items()
         }
         counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
-        means = {of: float(np.mean([getattr(one, of) for one in counted])) for of in ("brackets", *SCORES) if counted}
+        means = {of: _mean([getattr(one, of) for one in counted]) for of in ("brackets", "surface", *SCORES)}
         return cls._of(
             ledger,
             data_folder,
@@ -193,13 +225,24 @@ class PreferenceResult(Result[PreferenceLedger]):
 
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
+    weights = stratum_weights(rows)
+    known = (rows["surface"] != UNKNOWN).all()
     return Accuracy(
         pairs=len(preferred),
         repositories=len(np.unique(rows["repository"])),
+        missed=int((rows["read"] == 0).sum()),
         ties=int((preferred[:, 0] == 0.5).sum()),
         brackets=50 * float(rows["counted"].mean()),
-        **{of: 100 * float(preferred[:, at].mean()) for at, of in enumerate(SCORES)},
+        surface=50 * float(rows["surface"].mean()) if known else None,
+        plain=100 * float(preferred[:, 0].mean()),
+        **{of: 100 * float(np.average(preferred[:, at], weights=weights)) for at, of in enumerate(SCORES)},
     )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """None of none, or where one is None."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal

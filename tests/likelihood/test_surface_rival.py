@@ -1,0 +1,56 @@
+"""The rival of minimal pairs without a model: what it sees, and what it learns."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from codesyntax_dataset.pairs.surface import SurfaceRival
+
+KEYWORDS = ("while", "if", "break")
+
+
+def test_names_and_numbers_are_masked():
+    rival = SurfaceRival([], KEYWORDS)
+    text = "while f(x1):\n    break\n    y = 10\n"
+    masked = rival._masked(text)
+    assert masked == ["while", "name", "(", "name", ")", ":", "\n>", "break", "\n=", "name", "=", "0", "\n<"]
+    assert masked == rival._masked(text.replace("x1", "other").replace("10", "7"))
+
+
+def test_what_it_sees_of_a_text_of_two_lines():
+    rival = SurfaceRival([], KEYWORDS)
+    seen = Counter(rival._seen("if a:\n break"))
+    grams = Counter(
+        {gram: count for gram, count in seen.items() if gram[0] not in ("first", "joint", "ends", "behind")}
+    )
+    assert sum(grams.values()) == 5 + 4 + 3 + 2 + 1 and grams["if", "name", ":", "\n>", "break"] == 1
+    lines = Counter(seen - grams)
+    assert lines == Counter(
+        [
+            ("first", "", "if"),
+            ("joint", "", "if"),
+            ("ends", "if", ":"),
+            ("behind", ":", "break"),
+            ("first", "if", "break"),
+            ("joint", ":", "break"),
+            ("ends", "break", "break"),
+            ("behind", "break", ""),
+        ]
+    )
+
+
+def test_it_learns_a_rule_of_neighbours_and_no_names():
+    """A line break after `:` is deeper, whatever the names; which of two names is right, it cannot learn."""
+    lines = [(f"if {name}:\n    break", f"if {name}:\nbreak") for name in "abcdef"]
+    names = [("good = 1", "bad = 1")] * 6
+    rival = SurfaceRival([*lines, *names], KEYWORDS)
+    asked = [("if z:\n  break", "if z:\nbreak"), ("if z:\nbreak", "if z:\n  break"), names[0]]
+    assert rival.prefers(asked).tolist() == [1, -1, 0]
+
+
+def test_without_pairs_it_is_undecided():
+    rival = SurfaceRival([], KEYWORDS)
+    assert (rival.weights == 0).all() and rival.prefers([("f(a)", "f(a")]).tolist() == [0]
+    assert rival.prefers([]).shape == (0,) and np.issubdtype(rival.prefers([]).dtype, np.integer)
