@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -112,7 +113,8 @@ def compare(
     data nor functions; UnknownName for a name that is not among `results`.
     """
     with clustered_by(cluster):
-        sides = [_by_place(side, results) for side in (one, other)]
+        among = cache(lambda: find(list(results)) if results else [])  # read once, if at all
+        sides = [_by_place(side, among, bool(results)) for side in (one, other)]
     shared = [place for place in sides[0] if place in sides[1]]
     if not shared:
         there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((one, other), sides)]
@@ -125,16 +127,16 @@ def _words(place: _Place) -> str:
     return f"{place.data}/{place.config}/{place.split} ({place.direction})"
 
 
-def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> dict[_Place, Probed]:
-    """The results of a model, by what two must share."""
+def _by_place(side: str | os.PathLike, among: Callable[[], list[Probed]], several: bool) -> dict[_Place, Probed]:
+    """The results of a model, by what two must share. `among`: reads those in which to look for a name, if `several`
+    are given."""
     path = Path(side)
-    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not results):
+    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not several):
         probed = find([side])
     else:
-        among = find(list(results)) if results else []
-        probed = [one for one in among if _is_named(one, path)]
+        probed = [one for one in among() if _is_named(one, path)]
         if not probed:
-            names = list(dict.fromkeys(map(_name, among)))
+            names = list(dict.fromkeys(map(_name, among())))
             raise UnknownName("result or name of a model among the results", str(side), names)
     models = [one for one in probed if one.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
