@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -142,9 +143,9 @@ def quiet_hub() -> None:
 def quiet_libraries() -> None:
     """Silence library messages and progress bars: important ones are repeated in our messages."""
     quiet_hub()
-    import datasets
-
-    datasets.disable_progress_bars()
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read on import, which many commands do without
+    if imported := sys.modules.get("datasets"):
+        imported.disable_progress_bars()
 
 
 def print_made(

@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -112,7 +113,8 @@ def compare(
     data nor functions; UnknownName for a name that is not among `results`.
     """
     with clustered_by(cluster):
-        sides = [_by_place(side, results) for side in (first, second)]
+        among = cache(lambda: find(list(results)) if results else [])  # read once, if at all
+        sides = [_by_place(side, among, bool(results)) for side in (first, second)]
     shared = [shared_place for shared_place in sides[0] if shared_place in sides[1]]
     if not shared:
         there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((first, second), sides)]
@@ -125,16 +127,16 @@ def _words(shared: _Place) -> str:
     return f"{shared.data}/{shared.config}/{shared.split} ({shared.direction})"
 
 
-def _by_place(side: str | os.PathLike, results: Sequence[str | os.PathLike]) -> dict[_Place, Probed]:
-    """The results of a model, by what two must share."""
+def _by_place(side: str | os.PathLike, among: Callable[[], list[Probed]], several: bool) -> dict[_Place, Probed]:
+    """The results of a model, by what two must share. `among`: reads those in which to look for a name, if `several`
+    are given."""
     path = Path(side)
-    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not results):
+    if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not several):
         probed = find([side])
     else:
-        among = find(list(results)) if results else []
-        probed = [result for result in among if _is_named(result, path)]
+        probed = [result for result in among() if _is_named(result, path)]
         if not probed:
-            names = list(dict.fromkeys(map(_name, among)))
+            names = list(dict.fromkeys(map(_name, among())))
             raise UnknownName("result or name of a model among the results", str(side), names)
     models = [result for result in probed if result.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}

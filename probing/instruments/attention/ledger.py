@@ -172,7 +172,7 @@ class RankLedger(EdgeTable):
         with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
+            columns = {name: _numbers(table[name].combine_chunks()) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")
@@ -185,11 +185,16 @@ class RankLedger(EdgeTable):
                 ranks = _cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
             relations=names,
-            relation=relation.indices.to_numpy().astype(np.int32),
+            relation=_numbers(relation.indices),
             ranks=ranks,
             settings=settings,
             **columns,
         )
+
+
+def _numbers(column: pa.Array) -> np.ndarray:
+    """Whole numbers as int32. `to_numpy` would import pandas, which takes longer than all else."""
+    return np.from_dlpack(column).astype(np.int32)
 
 
 def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
