@@ -116,7 +116,7 @@ def pivot(
         for part, (value, chosen) in zip(PARTS, (here, paper, (row.difference, None))):
             if value is not None:
                 of_row[header, part] = [value, chosen] if chosen else value
-                kind = of_difference if part == "difference" else number
+                kind = of_difference if part == "difference" or row.against else number
                 kinds[header, part] = CHOSEN if chosen else kinds.get((header, part), kind)
     columns = [(_heading(across, value), part) for value in rows[across].unique() for part in PARTS]
     columns = [column for column in columns if column in kinds]

@@ -304,7 +304,7 @@ def _summary(study: Study) -> Section:
     read, labelled = study.prepared
     return Section(
         "summary",
-        "What was study, and what compares",
+        "What was made, and what compares",
         [
             f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "

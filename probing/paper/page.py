@@ -64,7 +64,7 @@ class Exhibit(NamedTuple):
 
     @property
     def id(self) -> str:
-        return self.name.lower().replace(" ", "-")
+        return self.name.lower().replace(",", "").replace(" ", "-")
 
     @property
     def is_figure(self) -> bool:
@@ -246,13 +246,9 @@ def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
         "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
         f"splits; the line is at {FAR} tokens."
     )
-    return _figure(
-        exhibit,
-        reproduction,
-        title,
-        partial(offsets_figure, reproduction.counted),
-        exhibit.select(reproduction),
-    )
+    counted = {name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs}
+    drawn = partial(offsets_figure, counted)
+    return _figure(exhibit, reproduction, title, drawn, exhibit.select(reproduction))
 
 
 def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -353,7 +349,14 @@ EXHIBITS = (
         "that kind. Head: layer-head, from 0.",
     ),
     Exhibit("Figure 2", "Code and natural language", _preview, tuple(CONFIGS), means=True),
-    Exhibit("Figure 3", "Offsets", _offsets, tuple(CONFIGS), measures=("offset",)),
+    Exhibit("Figure 3", "Offsets in code", _offsets, measures=("offset",)),
+    Exhibit(
+        "Figure 3, continued",
+        "Offsets in natural language",
+        _offsets,
+        NATURAL,
+        measures=("offset",),
+    ),
     _over_k(
         "Figure 4",
         "Java with and without semicolons, last token",
