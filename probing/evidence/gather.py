@@ -23,6 +23,7 @@ from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
+from probing.evidence.impossible import NO_RELATIONS
 from probing.evidence.protocols import (
     MEASURES,
     SAME_RELATIONS,
@@ -38,7 +39,6 @@ from probing.evidence.protocols import (
 )
 from probing.evidence.submission import instead_of_board
 from probing.evidence.submission_attention import (
-    NO_RELATIONS,
     AttentionSubmission,
     chosen_of,
     rivals_of,

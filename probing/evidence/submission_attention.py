@@ -8,14 +8,13 @@ the *combined* baseline are that one's. A function that the model could not read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
     ATTENTION,
     BASELINES,
@@ -25,12 +24,10 @@ from codesyntax_dataset.protocol import (
     HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
-    TABLE_KS,
 )
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence import submission
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.evidence import impossible, submission
 from probing.evidence.baselines import KINDS
-from probing.evidence.beyond import LEAST_EDGES
 from probing.evidence.protocols import (
     MODEL,
     SAME_RELATIONS,
@@ -45,20 +42,10 @@ from probing.runs.records import PLAIN, Record, listed, matching, shown
 from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings
 from probing.stats.hits import Columns, Group, Hits
 from probing.stats.hits_file import Layout
-from probing.stats.intervals import FEW_CLUSTERS
-
-NO_RELATIONS = "no relations"
-"""Why a function is skipped that has nothing to score; skipped for another reason, it is missed."""
 
 MeanCell = tuple[str, str, str]
 """A protocol or SAME_RELATIONS, a rule, and a k."""
 
-_MANY = 10
-"""With so many relations, held-out heads are never all the best ones: of two models, 32 and 56 % of
-the scores were."""
-
-_MOST_EDGES = 10**6  # of a relation in a function
-_BY_K = (len(RULES), len(TABLE_KS), -1)
 _OF_MODEL = ("model", "also-fits", "begin")  # parts of a signature that models of one table need not share
 
 Size = Annotated[int, Field(ge=1, le=1000)]
@@ -148,7 +135,6 @@ class AttentionSubmission(Submission):
 
     SYSTEM, RIVAL, BASELINES = MODEL, BEST_BASELINE, BASELINES
     LAYOUT = Layout((MODEL, *KINDS), TABLE_MEASURES, left_out=NOT_IN_MEAN)
-    PROTOCOLS: ClassVar = ((PUBLISHED, HELD_OUT), (PUBLISHED, HELD_OUT, BEYOND_OFFSET))
 
     instrument: Literal["attention"]
     scoring: Literal[2]
@@ -232,134 +218,5 @@ class AttentionSubmission(Submission):
         layer, head = divmod(self.chosen[table].heads[relation][measure], self.heads)
         return f"{layer}-{head}"
 
-    # ---------------------------------------------------------------------------------------- checks
-
-    def problems(self, tables: Tables) -> Iterator[tuple[Any, str]]:
-        config = self.settings.config
-        language, variant = language_of(config), variant_of(config)
-        names = tuple(tables)
-        expected = "expected published and held-out, and perhaps beyond-offset"
-        yield names not in self.PROTOCOLS, f"the tables are {shown(', '.join(names))}, {expected}"
-        yield tuple(self.chosen) != names, f"chosen is of {shown(', '.join(self.chosen))}, {expected}"
-        published, held_out = tables[PUBLISHED], tables[HELD_OUT]
-        for table, hits in tables.items():
-            for name in hits.names:
-                why = f"a name in {table} is {shown(name)}, expected a relation of {config}"
-                yield not language.has_relation(name, variant), why
-                why = f"{table} has {shown(name)}, which has no published hits"
-                yield name not in published.groups, why
-        yield from self._impossible_choices(tables)
-        yield from self._impossible_functions(tables)
-        for table, hits in tables.items():
-            for kind in KINDS:
-                falls = any(
-                    (np.diff(group.sums[kind].sums.reshape(*_BY_K[:2], len(group.n)), axis=1) < 0).any()
-                    for group in hits.groups.values()
-                )
-                yield falls, f"{table}.{kind} has fewer hits in a function than with one guess fewer"
-        if BEYOND_OFFSET in tables:
-            yield from _impossible_beyond(tables[BEYOND_OFFSET], held_out)
-        # *published* uses the best head, and the better baseline, on the scored data
-        most = published.total(MODEL).reshape(_BY_K)
-        first, any_, last = most
-        offset, keyword, combined = (published.total(kind) for kind in BASELINES)
-        yield (np.diff(most, axis=1) < 0).any(), "published.model has fewer hits than with one guess fewer"
-        stricter = (any_ < np.maximum(first, last)).any()
-        yield stricter, "published.model has fewer hits than by a stricter rule"
-        worse = (combined < np.maximum(offset, keyword)).any()
-        yield worse, "published.better is a combined baseline that is not the better of offset and keyword"
-        best = published.total(MODEL)
-        for table, hits in tables.items():
-            columns = [published.names.index(name) for name in hits.names]
-            for name, more in zip(hits.names, (hits.total(MODEL) > best[:, columns]).T):
-                why = f"{table}.model has more hits of {name} than the best head, which is published"
-                yield more.any(), why
-        columns = [published.names.index(name) for name in held_out.names]
-        copied = (held_out.total(MODEL) == best[:, columns]).all()
-        yield (
-            bool(copied) and len(columns) >= _MANY,
-            f"held-out has the hits of published for all {len(columns)} relations, rules and k: it was "
-            "copied, heads chosen on other data miss the best one somewhere",
-        )
-        for name in published.names:
-            yield self._of_one_head(name, tables)
-
-    def _impossible_choices(self, tables: Tables) -> Iterator[tuple[Any, str]]:
-        for table in tables:
-            for field, number in (("heads", self.layers * self.heads), ("better", len(KINDS))):
-                most = np.max(getattr(self.chosen[table], field))
-                why = f"{table}.{field} has {most}, expected a whole number from 0 to {number - 1}"
-                yield most >= number, why
-
-    def _impossible_functions(self, tables: Tables) -> Iterator[tuple[Any, str]]:
-        published, rows = tables[PUBLISHED], self.functions + sum(self.skips.values())
-        clusters, unread = published.clusters, np.array(self.unread, np.int64)
-        known = [published.of(name) for name in published.groups]
-        lacking = np.setdiff1d(clusters, np.concatenate(known)).size
-        yield lacking, "published has a function or a relation without any edge"
-        yield (
-            len(clusters) != self.functions + self.missed or clusters[-1] >= rows,
-            f"the functions are not {self.functions + self.missed} places in a split of {rows}, scored and skipped",
-        )
-        skipped = sum(count for reason, count in self.skips.items() if reason != NO_RELATIONS)
-        why = f"{self.missed} functions are missed, {skipped} were skipped but with edges"
-        yield self.missed != skipped, why
-        wrong = (np.diff(unread) <= 0).any() or np.setdiff1d(unread, clusters).size
-        yield wrong, "unread is not among the functions, in order"
-        largest = max(int(group.n.max()) for group in published.groups.values())
-        yield largest > _MOST_EDGES, f"published has a function with more than {_MOST_EDGES:,} edges"
-        yield len(tables[HELD_OUT].clusters) < len(clusters), "held-out lacks functions of published"
-        for table, hits in tables.items():
-            foreign = np.setdiff1d(hits.clusters, clusters).size
-            yield foreign, f"the functions of {table} are not among those of published"
-            for name, group in hits.groups.items():
-                places = hits.clusters[group.places]
-                lost = np.isin(places, unread)
-                hit = group.sums[MODEL].distinct[:, lost].any()
-                yield hit, f"{table}.model has hits in a function that the model could not read"
-                beside = published.groups[name].n[np.isin(published.of(name), places)]
-                if table == BEYOND_OFFSET:
-                    wrong = len(beside) < len(places) or (group.n > beside).any()
-                    yield wrong, f"{table} has more hard edges in a function than it has edges"
-                else:
-                    wrong = not np.array_equal(group.n, published.groups[name].n)
-                    wrong = wrong or not np.array_equal(places, published.of(name))
-                    yield wrong, f"{table} has other edges of {name} than published"
-
-    def _of_one_head(self, name: str, tables: Tables) -> tuple[Any, str]:
-        """A head hits the same edges of a relation wherever named: no fewer with more guesses, most by
-        rule `any`, and what it hits in all has place among the hard and the other edges."""
-        clusters, cells, hits, edges = tables[PUBLISHED].clusters, [], [], []
-        heads: list[int] = []
-        for table, of_table in tables.items():
-            if name in of_table.groups:
-                group = of_table.groups[name]
-                columns = np.searchsorted(clusters, of_table.of(name))
-                dense = np.zeros((1 + len(TABLE_MEASURES), len(clusters)), np.int64)
-                dense[0, columns] = group.n
-                dense[1:, columns] = group.sums[MODEL].sums
-                cells += [(table, rule, k) for rule, k in TABLE_MEASURES]
-                heads += self.chosen[table].heads[of_table.names.index(name)]
-                hits.append(dense[1:])
-                edges.append(np.repeat(dense[:1], len(dense) - 1, axis=0))
-        rules, ks = np.array([rule for _, rule, _ in cells]), np.array([k for *_, k in cells])
-        head, hit, edge = np.array(heads), np.concatenate(hits), np.concatenate(edges)
-        more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
-        fewer, most = np.nonzero(more & (head[:, None] == head))
-        others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
-        wrong = (hit[fewer] > hit[most] + others).any(axis=1)
-        first, second = (" ".join(map(str, cells[side[wrong.argmax()]])) for side in (fewer, most))
-        lacks = f"{first} has hits in a function that {second} lacks, which no head can do"
-        return wrong.any(), f"{name}: of one and the same head, {lacks}"
-
-
-def _impossible_beyond(hard: Hits, held_out: Hits) -> Iterator[tuple[Any, str]]:
-    for name, group in hard.groups.items():
-        functions, total = len(group.n), group.total
-        why = f"{BEYOND_OFFSET} has {total} hard edges of {name} in {functions} functions, expected at least "
-        few = functions < FEW_CLUSTERS or total < LEAST_EDGES
-        yield few, f"{why}{LEAST_EDGES} in {FEW_CLUSTERS}"
-        without = name not in held_out.groups
-        yield without, f"{BEYOND_OFFSET} has {name}, without held-out hits"
-    none = f"{BEYOND_OFFSET} has no relation of the mean, expected no such score then"
-    yield not hard.counted, none
+    def problems(self, tables: Tables) -> impossible.Problems:
+        return impossible.of_attention(self, tables)

@@ -9,19 +9,20 @@ not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FailFast, Field
 
-from probing.evidence import submission
+from probing.evidence import impossible, submission
+from probing.evidence.impossible import MISSED, UNIT
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.hits import ARMS, T0, T1
-from probing.instruments.masking.masking import CONTROLS, PROTOCOLS, PUBLISHED
+from probing.instruments.masking.masking import CONTROLS, PROTOCOLS
 from probing.instruments.masking.result import (
     OUTCOMES,
     SIMILARITIES,
@@ -51,13 +52,7 @@ TITLES = {
 """Outcome -> its title on boards."""
 
 _UNITS = dict.fromkeys(OUTCOMES, 100) | {"log_probability": 1}  # percent, and nats
-_MOST_PAIRS = 3 * 10**6
-"""More than the largest published config has, all node types of its grammar masked."""
-
-_UNIT = 10**6
-_ROUNDING = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2**31 - 1  # in millionths
-_MISSED = 20 * _UNIT  # the log-probability of sub-tokens that are missed: -20 nats
 
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
@@ -130,7 +125,7 @@ class MaskedSubmission(Submission):
         settings = self.settings.model_dump(mode="json", exclude=OF_MODEL)
         shared = {"parser": self.run.parser, "version": self.version, "types": hits.names}
         texts = {name: str(value) for name, value in (settings | shared).items()}
-        read = np.unique(np.concatenate([*_read(hits).values()]))
+        read = np.unique(np.concatenate([*impossible.read(hits).values()]))
         return Facts(signature, texts, len(hits.clusters), (len(read), self.functions))
 
     def means(self, tables: Tables) -> Tables:
@@ -144,7 +139,7 @@ class MaskedSubmission(Submission):
     def on_read(self) -> Mapping[str, float]:
         """If any function is missed, outcome -> the mean without these."""
         hits = self.tables[MASKING]
-        read = {name: places for name, places in _read(hits).items() if len(places)}
+        read = {name: places for name, places in impossible.read(hits).items() if len(places)}
         if not read or sum(map(len, read.values())) == hits.n.sum():
             return {}
         values = in_points(hits).cells(read).mean(T1).value
@@ -171,37 +166,8 @@ class MaskedSubmission(Submission):
                 scores[name][outcome] = ArmScores(t1, t0, effect)
         return scores
 
-    def problems(self, tables: Tables) -> Iterator[tuple[Any, str]]:
-        yield tuple(tables) != (MASKING,), f"the tables are others than {MASKING}"
-        hits, types = tables[MASKING], self.settings.node_types
-        rows = self.functions + sum(self.skips.values())
-        pairs = rows * len(hits.names)
-        many = f"{pairs:,} functions and node types, expected at most {_MOST_PAIRS:,} pairs"
-        yield pairs > _MOST_PAIRS, many
-        foreign = set(hits.names) - set(types)
-        yield foreign, "the table does not have some of the node types of the settings"
-        most = int(max(len(group.n) for group in hits.groups.values()))
-        yield most > rows, f"{most} functions of a node type, expected at most {rows}"
-        yield hits.clusters[-1] >= rows, f"the functions are not those of a split of {rows}"
-        for name, group in hits.groups.items():
-            yield (group.n != 1).any(), f"{name} is counted several times in a function"
-        known = np.unique(np.concatenate([hits.of(name) for name in hits.groups]))
-        yield len(known) < len(hits.clusters), "a function has none of the node types"
-        compared = sum(map(len, _read(hits).values())) + sum(self.uncompared.values())
-        yield (
-            compared != self.pairs,
-            (
-                f"{compared} pairs of a function and a node type are compared or counted as not, but "
-                f"{self.pairs} were masked"
-            ),
-        )
-        for name, group in hits.groups.items():
-            arms = np.stack([group.sums[arm].sums for arm in ARMS])
-            for cells, why in _impossible(arms, self.settings):
-                where = np.argwhere(np.atleast_2d(cells))
-                arm, cluster = where[0].tolist() if where.size else (0, 0)
-                function = hits.clusters[group.places[cluster]]
-                yield where.size, f"{why}, {ARMS[arm]} of {name} in function {function}"
+    def problems(self, tables: Tables) -> impossible.Problems:
+        return impossible.of_masking(self, tables)
 
 
 def in_points(hits: Hits) -> Hits:
@@ -210,7 +176,7 @@ def in_points(hits: Hits) -> Hits:
     units = np.array([[_UNITS[name]] for name in OUTCOMES])
     signs = np.array([[-1 if name == "log_probability" else 1] for name in OUTCOMES])
     for name, group in outcomes.groups.items():
-        sums = {arm: Columns.of(units * (signs * (group.sums[arm].sums / _UNIT))) for arm in ARMS}
+        sums = {arm: Columns.of(units * (signs * (group.sums[arm].sums / UNIT))) for arm in ARMS}
         groups[name] = replace(group, sums=sums)
     return replace(outcomes, groups=groups, unit="points")
 
@@ -218,11 +184,6 @@ def in_points(hits: Hits) -> Hits:
 def masked(hits: Hits, name: str) -> int:
     """The masked sub-tokens of a node type."""
     return int(hits.groups[name].sums[T1].total[-1])
-
-
-def _read(hits: Hits) -> dict[str, np.ndarray]:
-    """Node type -> the functions that the model could read, and whose trees could be compared."""
-    return {name: hits.of(name)[group.sums[T1].sums[-1] > 0] for name, group in hits.groups.items()}
 
 
 def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmission:
@@ -237,7 +198,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
     parts, compared = [], 0
     for name in names:
         sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
-        sums[:, OUTCOMES.index("log_probability")] = _MISSED
+        sums[:, OUTCOMES.index("log_probability")] = MISSED
         if name in by_outcome[HEADLINE]:
             known = by_outcome[HEADLINE][name].functions
             columns = np.searchsorted(holding[name], known)
@@ -247,7 +208,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
             for row, of_types in enumerate(by_outcome.values()):
                 beside = np.isin(of_types[name].functions, known)
                 arms = np.stack([of_types[name].t1[beside], of_types[name].t0[beside]])
-                sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * _UNIT, _LOWEST))
+                sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * UNIT, _LOWEST))
         parts.append(sums)
     places = np.concatenate([holding[name] for name in names])
     groups = np.repeat(names, [len(holding[name]) for name in names]).tolist()
@@ -269,33 +230,3 @@ def of_result(result: MaskResult, data: Any) -> MaskedSubmission:
     Raises EntryError for what no board takes.
     """
     return make(result, holding(data, result.settings))
-
-
-def _impossible(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:
-    """What no model can have, whatever it predicts: in which arms and functions (2, f) it stands
-    here, and the reason. `arms`: the sums of a node type (2, measures, f)."""
-    current = settings.protocol != PUBLISHED
-    *shares, nats, sub_tokens = np.moveaxis(arms, 1, 0)
-    jaccard, sorensen_dice, levenshtein, restored = (share / _UNIT for share in shares)
-    count = sub_tokens[0]
-    most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
-    unlike = (sorensen_dice < jaccard - _ROUNDING) | (sorensen_dice > most + _ROUNDING)
-    tokens = count * np.array([[1], [settings.draws]])
-    broken = np.abs(restored * tokens - np.round(restored * tokens)) > tokens / _UNIT
-    broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
-    # a true sub-token that is not the most likely one has a probability of at most a half
-    likely = -nats / _UNIT > math.log(0.5) * (1 - restored) + 0.001
-    missed = count == 0
-    nothing = (nats == _MISSED) & (np.stack(shares) == 0).all(axis=0)
-    yield arms.min(axis=1) < 0, "a number is below 0"
-    yield sub_tokens[1:] != count, "other sub-tokens are masked in T1"
-    yield missed & ~nothing, "nothing is masked, and yet restored"
-    yield count > settings.max_length, "no function has so many masked sub-tokens"
-    yield np.max(shares, axis=0) > _UNIT, "a share is above 1"
-    yield broken, "the restored share is not one of its masked sub-tokens"
-    yield np.abs(sorensen_dice - most)[:1] > _ROUNDING, "Sorensen-Dice does not follow from Jaccard"
-    yield unlike, "Jaccard allows no such Sorensen-Dice"
-    yield levenshtein > sorensen_dice + _ROUNDING, "more nodes are in order than in common"
-    yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
-    unchanged = current & (restored == 1) & (jaccard < 1)
-    yield unchanged, "every sub-token is restored, but the tree is another"
