@@ -16,10 +16,10 @@ from probing.report.document import Column, Table
 from probing.report.folder import MODELS
 from probing.report.kinds import COUNT, LINK, NAME, PERCENT, SHORT
 from probing.report.pages import shown
-from probing.report.show import BYTES, attention_case
+from probing.report.show import WEIGHT_BYTES, attention_case
 from probing.runs.data import load_functions
 
-TOKENS = (10, 60)
+SHORT_FUNCTION = (10, 60)
 """The least and the most tokens of a function that is shown."""
 
 
@@ -46,7 +46,7 @@ CASES = (
 )
 """Figure 1 has no head: it shows labels over one piece of code."""
 
-FILE = f"{MODELS}/cases.html"
+CASES_PAGE = f"{MODELS}/cases.html"
 """The page of all cases, in the folder of the report."""
 
 
@@ -59,15 +59,15 @@ class Case(NamedTuple):
 
 
 def find(model: Model, data: Path, config: str, ledger: Path, device: str | None) -> Iterator[Case]:
-    """The cases of a config: each in the function with most edges of the relation, of those that TOKENS allows, of
-    equals the first; without those that no such function has. The head is the best one on all other functions.
+    """The cases of a config: each in the function with most edges of the relation, of those as long as SHORT_FUNCTION
+    says, of equals the first; without those that no such function has. The head is the best on all other functions.
 
     `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on these functions.
     """
     ranks = RankLedger.open(ledger)
-    short = (ranks.tokens >= TOKENS[0]) & (ranks.tokens <= TOKENS[1])
+    short = (ranks.tokens >= SHORT_FUNCTION[0]) & (ranks.tokens <= SHORT_FUNCTION[1])
     dataset, _ = load_functions(data, config, "test")
-    encoder = load(model.given, device=device)
+    encoder = load(model.location, device=device)
     for published in CASES:
         relation = published.relation
         if published.config != config or relation not in ranks.relations:
@@ -78,14 +78,32 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
         if not counts.any() or here.sum() == named.sum():
             continue
         function = shown(None, dataset[int(counts.argmax())]["id"], data, config, "test")
-        row: list[Any] = [*published, model.name, "", None, int(here.sum()), None, function.name]
+        row: list[Any] = [
+            *published,
+            model.name,
+            "",
+            None,
+            int(here.sum()),
+            None,
+            function.name,
+        ]
         if published.head:
             shares = (ranks.take(named & ~here).ranks[0] == 0).mean(axis=0)  # (layers, heads)
             layer, head = map(int, np.unravel_index(shares.argmax(), shares.shape))
             right = ranks.take(here).ranks[0, :, layer, head] == 0
-            row[5:7], row[8] = [f"{layer}-{head}", 100 * float(shares.max())], int(right.sum())
-            most_bytes = BYTES // len(CASES)
-            content = attention_case(encoder, function, config, relation, head=(layer, head), most_bytes=most_bytes)
+            row[5:7], row[8] = (
+                [f"{layer}-{head}", 100 * float(shares.max())],
+                int(right.sum()),
+            )
+            most_bytes = WEIGHT_BYTES // len(CASES)
+            content = attention_case(
+                encoder,
+                function,
+                config,
+                relation,
+                head=(layer, head),
+                most_bytes=most_bytes,
+            )
         else:
             content = labels_case(function, [config], relation)
         content["name"] = f"Figure {published.figure}, {config}: {relation}"
@@ -97,13 +115,17 @@ def table(cases: Sequence[Case]) -> Table:
     columns = [
         *(Column("figure", COUNT), Column("config", NAME), Column("relation", NAME)),
         *(Column("head in the paper", SHORT), Column("model"), Column("head", SHORT)),
-        *(Column("found elsewhere", PERCENT), Column("edges", COUNT), Column("found", COUNT)),
+        *(
+            Column("found elsewhere", PERCENT),
+            Column("edges", COUNT),
+            Column("found", COUNT),
+        ),
         *(Column("function"), Column("page", LINK)),
     ]
-    rows = [[*case.row, ["open", f"{FILE}#{number}"]] for number, case in enumerate(cases)]
+    rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
     notes = (
         "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
         "the column says, in percent. The function is the one with most edges of the relation among those of "
-        f"{TOKENS[0]} to {TOKENS[1]} tokens. Figure 1 has no head: it shows labels."
+        f"{SHORT_FUNCTION[0]} to {SHORT_FUNCTION[1]} tokens. Figure 1 has no head: it shows labels."
     )
     return Table("cases", "Single functions", columns, rows, notes)

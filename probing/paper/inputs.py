@@ -39,7 +39,7 @@ _CHARACTERS = 3.5  # a sub-token
 class Model(NamedTuple):
     """A model as it was given, its name in results, and its size: `weights` is layers * (hidden size)**2."""
 
-    given: str
+    location: str
     name: str
     reads: str | None  # the only language that its tokenizer reads, if it is for one, as CuBERT's are
     weights: int
@@ -73,7 +73,12 @@ class Inputs:
         """The languages that have any config."""
         return [language for language in CONFIGS if self.configs(language)]
 
-    def text(self, configs: Iterable[str] | None = None, copies: float = 1, copy_bytes: float = 0) -> str:
+    def text(
+        self,
+        configs: Iterable[str] | None = None,
+        copies: float = 1,
+        copy_bytes: float = 0,
+    ) -> str:
         """The runs, and their estimated time and disk, in words.
 
         `configs`: by default all; `copies`: how often a model reads each function, and what each time leaves on disk.
@@ -133,13 +138,21 @@ def read(
                 missing[config] = f"no source of {LANGUAGES[language].title} was given"
                 continue
             try:
-                functions = corpus.read(source_of[language], config, Skips(), excluded if language in CODE else ())
+                functions = corpus.read(
+                    source_of[language],
+                    config,
+                    Skips(),
+                    excluded if language in CODE else (),
+                )
                 lengths = [len(function.code) / _CHARACTERS for function in functions if function.partition == "test"]
             except SourceError as error:
                 missing[config] = _reason(error, source_of[language])
             else:
                 lengths = lengths[:limit]
-                contents[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
+                contents[config] = Read(
+                    len(lengths),
+                    sum(length for length in lengths if length <= PAPER_LENGTH),
+                )
     for source in sources:
         of_source = [config for language in _by_language([source], languages) for config in CONFIGS[language]]
         if not contents.keys() & set(of_source):
@@ -149,7 +162,9 @@ def read(
     chosen: dict[str, list[Model]] = {}
     for language in CONFIGS:
         asked = [located[location] for location in by_language.get(language, [])]
-        reading = [model for model in asked if model.reads in (None, language) or f"{language}={model.given}" in models]
+        reading = [
+            model for model in asked if model.reads in (None, language) or f"{language}={model.location}" in models
+        ]
         chosen[language] = _distinct(reading)
     return Inputs(source_of, chosen, contents, missing, limit)
 
@@ -176,7 +191,11 @@ def _model(location: str) -> Model:
     with loading(location):
         model = described(location, None)
         text = model.config.get_text_config()
-        layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
+        layers, heads, hidden = (
+            text.num_hidden_layers,
+            text.num_attention_heads,
+            text.hidden_size,
+        )
     return Model(
         location,
         model.name,
@@ -192,6 +211,6 @@ def _distinct(models: Iterable[Model]) -> list[Model]:
     for model in models:
         if (same := by_name.setdefault(model.name, model)) is not model:
             raise CodeSyntaxError(
-                f"{same.given} and {model.given} are both named {model.name}: rename one of the folders"
+                f"{same.location} and {model.location} are both named {model.name}: rename one of the folders"
             )
     return list(by_name.values())

@@ -64,7 +64,11 @@ class ScoreRow(NamedTuple):
     digits: int = 1
 
 
-def join(ours: Iterable[ScoreRow], papers: Iterable[ScoreRow], standing: Callable[[str, str], str]) -> Frame:
+def join(
+    ours: Iterable[ScoreRow],
+    papers: Iterable[ScoreRow],
+    standing: Callable[[str, str], str],
+) -> Frame:
     """A row for each number of ours, of the paper, or of both: the paper's first, in its order.
 
     Its columns are those of ScoreRow; `paper`, `difference`, `comparable`; and `shown`, the system or a difference.

@@ -39,7 +39,7 @@ from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 CONFIG = syntaxeval.CONFIG
 
-FUNCTIONS = 7501
+STUDY_FUNCTIONS = 7501
 """Those that the study analysed: the first of its data."""
 
 LENGTH = 509
@@ -62,9 +62,9 @@ SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 _TRIPLE_QUOTED = re.compile(r'"""(?:.|\n)*?"""|' + r"'''(?:.|\n)*?'''")
 
 
-TITLE = "SyntaxEval, made again"
+STUDY_TITLE = "SyntaxEval, made again"
 
-SHOWN = "jaccard"
+SIMILARITY_OF_FIGURES = "jaccard"
 """The similarity of the figures."""
 
 _PERCENTILES = np.arange(0, 101, 5)
@@ -133,7 +133,7 @@ class Study:
             return "not in the study"
         if not any(published_name(name) == system for name in self.results):
             return "empty: no such model"
-        other = [] if self.prepared.read == FUNCTIONS else ["other data"]
+        other = [] if self.prepared.read == STUDY_FUNCTIONS else ["other data"]
         return f"no: {', '.join(['other parser', *other])}"
 
 
@@ -309,7 +309,7 @@ def _summary(study: Study) -> Section:
             f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
-            f"on average. A row says what else differs. The study analysed {FUNCTIONS:,} functions.",
+            f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
             f"Source: {sources.shown(study.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
@@ -348,7 +348,7 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
 def _effects_figure(study: Study) -> list[Figure]:
     """The study's Figure 3: ours, the same rows by the study's estimator, and the study's numbers."""
     kinds = _kinds(study)
-    rows = study.frame[study.frame["rule"] == SHOWN]
+    rows = study.frame[study.frame["rule"] == SIMILARITY_OF_FIGURES]
     series = []
     for number, (system, of_system) in enumerate(rows.groupby("system", sort=False)):
         for name, measure, column, filled, colour in (
@@ -379,7 +379,9 @@ def _point(cell: Any, filled: bool) -> list[float] | None:
 
 def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
     """System -> node type -> arms, by the similarity of the figures."""
-    return {system: by_type for (system, similarity), by_type in study.arms.items() if similarity == SHOWN}
+    return {
+        system: by_type for (system, similarity), by_type in study.arms.items() if similarity == SIMILARITY_OF_FIGURES
+    }
 
 
 def _kinds(study: Study) -> list[str]:

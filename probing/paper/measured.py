@@ -84,7 +84,11 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
         if system is None or system in models:
             system = name
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
-        rows += _rows(config, system, result.ledger if functions is None else result.ledger.only(functions))
+        rows += _rows(
+            config,
+            system,
+            result.ledger if functions is None else result.ledger.only(functions),
+        )
     rows += list(_against_offset(rows))
     for number, row in enumerate(rows):
         if row.system == OFFSET and row.group != MEAN:
@@ -115,7 +119,15 @@ def _rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
             if entry["in_mean"]:
                 best, edges = entry["1"], entry["edges"]
                 head = head_name(best)
-                yield ScoreRow(config, relation, system, best["score"], rule=rule, chosen=head, items=edges)
+                yield ScoreRow(
+                    config,
+                    relation,
+                    system,
+                    best["score"],
+                    rule=rule,
+                    chosen=head,
+                    items=edges,
+                )
 
 
 def _against_offset(rows: Sequence[ScoreRow], digits: int | None = None) -> Iterator[ScoreRow]:
@@ -140,8 +152,18 @@ def printed() -> Iterator[ScoreRow]:
                     yield ScoreRow(config, MEAN, system, value, rule=rule, k=int(k))
             relations: list[ScoreRow] = []
             for relation, row in paper.relation_scores(config, rule).items():
-                offset = ScoreRow(config, relation, OFFSET, row.offset_score, rule=rule, chosen=str(row.offset))
-                relations += [ScoreRow(config, relation, CUBERT, row.cubert, rule=rule), offset]
+                offset = ScoreRow(
+                    config,
+                    relation,
+                    OFFSET,
+                    row.offset_score,
+                    rule=rule,
+                    chosen=str(row.offset),
+                )
+                relations += [
+                    ScoreRow(config, relation, CUBERT, row.cubert, rule=rule),
+                    offset,
+                ]
             yield from relations
             yield from _against_offset(relations, 1)
         for relation, edges in paper.edges(config).items():
@@ -169,7 +191,14 @@ class Reproduction:
         """Edges and mean offsets by relation; no edges of relations that only the paper has."""
         for config, counted in self.counted.items():
             for name, relation in counted.relations.items():
-                yield ScoreRow(config, name, DATASET, relation.offset.mean, "offset", items=relation.edges)
+                yield ScoreRow(
+                    config,
+                    name,
+                    DATASET,
+                    relation.offset.mean,
+                    "offset",
+                    items=relation.edges,
+                )
             for name in {**counted.relations, **paper.edges(config)} if config in CODE else ():
                 edges = counted.relations[name].edges if name in counted.relations else 0
                 yield ScoreRow(config, name, DATASET, edges, "edges")
@@ -187,7 +216,13 @@ class Reproduction:
                 total = max(1, sum(kinds.values()))
                 for kind, number in kinds.items():
                     percent = 100 * number / total
-                    yield ScoreRow(config, kind, f"{analysis.settings.model} {head}", percent, "attended")
+                    yield ScoreRow(
+                        config,
+                        kind,
+                        f"{analysis.settings.model} {head}",
+                        percent,
+                        "attended",
+                    )
 
     def has_data_of_the_paper(self, language: str) -> bool:
         """True if the data have as many functions as the paper's, and as many edges of each relation in Table 8."""

@@ -32,7 +32,7 @@ from probing.report.kinds import COUNT, NAME
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-TITLE = "The tables and figures of CodeSyntax, made again"
+PAPER_TITLE = "The tables and figures of CodeSyntax, made again"
 
 ENDS = 5
 """Relations at each end of Table 6."""
@@ -278,13 +278,13 @@ def _lines(rows: Frame) -> Iterator[Line]:
         measured, is_model = not np.isnan(ours).all(), system not in BASELINE_SYSTEMS
         colour = INK if not is_model else next(colours) if measured else FAINT
         if measured:
-            yield Line(system, ours, colour, _STYLES.get(system, "-"))
+            yield Line(system, ours, colour, _LINE_STYLES.get(system, "-"))
         if not np.isnan(printed).all() and (measured or (is_model and first)):
             yield Line(f"{system} (paper)", printed, colour, points=True)
         first = first and not is_model
 
 
-_STYLES = {"Offset": "--", "Keyword": ":"}
+_LINE_STYLES = {"Offset": "--", "Keyword": ":"}
 
 
 def _cases(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -294,10 +294,10 @@ def _cases(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     return Content([cases.table(reproduction.cases)])
 
 
-_ROUNDED = "Percent; difference: here less paper, both rounded to one digit."
+_OF_ROUNDED = "Percent; difference: here less paper, both rounded to one digit."
 _HEADS = (
-    f"{_ROUNDED} At k = 1, largest difference first. Beside a score stands the head (layer-head, from 0), or how many "
-    "tokens the best offset is. The paper gives these numbers for CuBERT alone."
+    f"{_OF_ROUNDED} At k = 1, largest difference first. Beside a score stands the head (layer-head, from 0), or how "
+    "many tokens the best offset is. The paper gives these numbers for CuBERT alone."
 )
 _means = partial(
     Exhibit,
@@ -306,7 +306,7 @@ _means = partial(
     means=True,
     keys=("config", "system", "comparable"),
     across="k",
-    notes=_ROUNDED,
+    notes=_OF_ROUNDED,
 )
 _by_relation = partial(Exhibit, draw=_relations, keys=("config", "group"), across="shown", notes=_HEADS)
 _over_k = partial(Exhibit, draw=_curves, ks=tuple(KS), means=True)

@@ -32,20 +32,20 @@ from probing.report.pages import page as one_page
 from probing.runs.experiment import CONTINUES, only_one
 from probing.runs.saved import result_path
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 _Contents = tuple[str, list[Section], dict[str, str | bytes]]
 """The title and the sections of a page, and further files of its folder."""
 
 logger = logging.getLogger(__name__)
 
-COMMAND = "reproduce"
+REPRODUCE = "reproduce"
 
 DATASET = "codesyntax"
 """The name of each dataset, in signatures, too."""
 
 RESULTS, REPORT = "results", "report"
-_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, masking_study.SOURCE, RESULTS, REPORT))
+_REPRODUCED_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, masking_study.SOURCE, RESULTS, REPORT))
 """All folders of a reproduction."""
 
 STUDIES = CODESYNTAX, SYNTAXEVAL = "codesyntax", "syntaxeval"
@@ -85,11 +85,11 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    command = COMMAND if study == CODESYNTAX else f"{COMMAND} --study {study}"
+    command = REPRODUCE if study == CODESYNTAX else f"{REPRODUCE} --study {study}"
     _check_ours(output, command)
     languages = CODE if study == CODESYNTAX else (masking_study.CONFIG,)
     if study == SYNTAXEVAL and limit is None:
-        limit = masking_study.FUNCTIONS
+        limit = masking_study.STUDY_FUNCTIONS
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
@@ -135,9 +135,11 @@ class _Run:
         drawn.sort(key=lambda case: case.figure)
         files: dict[str, str | bytes] = {}
         if drawn:
-            files[cases.FILE] = one_page("Single functions, as in the paper", [case.content for case in drawn]).html
+            files[cases.CASES_PAGE] = one_page(
+                "Single functions, as in the paper", [case.content for case in drawn]
+            ).html
         return (
-            page.TITLE,
+            page.PAPER_TITLE,
             page.sections(Reproduction(asked, measured, counted, wrong, drawn)),
             files,
         )
@@ -148,7 +150,7 @@ class _Run:
         for model in self.asked.models.get(language, []):
             self.tell(f"probing {model.name} on {config}")
             result = probe(
-                model.given,
+                model.location,
                 data,
                 config,
                 "test",
@@ -165,7 +167,7 @@ class _Run:
         path = errors.errors_path(result)
         if not path.exists() or not errors.load(path).attended:
             self.tell(f"analysing the errors of {model.name}")
-            errors.save(errors.analyse(result, model=model.given, data=data, device=self.device), result)
+            errors.save(errors.analyse(result, model=model.location, data=data, device=self.device), result)
         return errors.load(path)
 
     def syntaxeval(self) -> _Contents:
@@ -177,15 +179,15 @@ class _Run:
         for model in self.asked.models[masking_study.CONFIG]:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
-            masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
+            masked[model.name] = _whole(mask(model.location, data, **settings, device=self.device, output=results))
         return (
-            masking_study.TITLE,
+            masking_study.STUDY_TITLE,
             masking_study.sections(masking_study.Study(self.asked, prepared, masked)),
             {},
         )
 
 
-def _whole(result: T | None) -> T:
+def _whole(result: Result | None) -> Result:
     if result is None:
         raise LedgerError("reproduce runs in one process: start it without accelerate launch or torchrun")
     return result
@@ -193,7 +195,7 @@ def _whole(result: T | None) -> T:
 
 def _check_ours(output: Path, command: str) -> None:
     """Raise LedgerError unless `output` does not exist, or has only what this command writes."""
-    check_owned(output, command, ours=lambda file: file.startswith((".", *_FOLDERS)))
+    check_owned(output, command, ours=lambda file: file.startswith((".", *_REPRODUCED_FOLDERS)))
     folder.check_ours(output / REPORT, command)
 
 

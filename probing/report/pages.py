@@ -207,7 +207,14 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
     ((row,),) = rows(dataset.select([ids.index(id)]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
-    return Shown(f"{name}/{config}/{split}, {unit} {id}", row["code"], ids.index(id), start, end, edges)
+    return Shown(
+        f"{name}/{config}/{split}, {unit} {id}",
+        row["code"],
+        ids.index(id),
+        start,
+        end,
+        edges,
+    )
 
 
 def lines_of(code: str, start: Sequence[int], end: Sequence[int]) -> list[list[tuple[str, int]]]:

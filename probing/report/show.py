@@ -34,9 +34,9 @@ from probing.models.subtokens import check_language
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
 
 KEPT = 20
-"""The number of largest weights that a page keeps of each token's row; fewer if they would take more than `BYTES`."""
+"""The largest weights that a page keeps of each token's row; fewer if they would take more than `WEIGHT_BYTES`."""
 
-BYTES = 3_000_000
+WEIGHT_BYTES = 3_000_000
 """The most bytes that a page's weights may take before base64: three each, two for the token and one for the weight."""
 
 
@@ -86,7 +86,7 @@ def attention_case(
     *,
     head: tuple[int, int] | None = None,
     result: str | os.PathLike | ProbeResult | None = None,
-    most_bytes: int = BYTES,
+    most_bytes: int = WEIGHT_BYTES,
 ) -> dict[str, Any]:
     """The attention of a model over one function, as a case of a page.
 
@@ -185,7 +185,7 @@ class Attention(NamedTuple):
     weights: np.ndarray
 
 
-def attention_over(encoder: Encoder, function: Shown, config: str, most_bytes: int = BYTES) -> Attention:
+def attention_over(encoder: Encoder, function: Shown, config: str, most_bytes: int = WEIGHT_BYTES) -> Attention:
     """The attention of a model over one function, in at most so many bytes; raises ModelError if it is too long."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
@@ -246,7 +246,7 @@ class _TopTokens(BatchListener):
 # -------------------------------------------------------------------------------------------------------- masked syntax
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
-_NOTHING = "∅"
+_NO_TEXT = "∅"
 
 
 @checked
@@ -328,7 +328,7 @@ def _arms(
                 {
                     "masked": len(copy.copy.positions),
                     "restored": copy.filled.hits[0],
-                    "similarities": list(zip(_TITLES, similarities)),
+                    "similarities": list(zip(_SIMILARITY_TITLES, similarities)),
                     "log_probability": _number(copy.filled.log_probability),
                     "lines": restored_lines(parts),
                 }
@@ -336,7 +336,7 @@ def _arms(
         yield arms
 
 
-_TITLES = (
+_SIMILARITY_TITLES = (
     "Jaccard",
     "Sorensen-Dice",
     "Levenshtein",
@@ -378,4 +378,4 @@ def restored_lines(parts: Sequence[Part]) -> list[list[Piece]]:
 def _visible(text: str) -> str:
     if text.isspace():
         text = re.sub(" {4,}", lambda spaces: f"␣×{len(spaces[0])}", text).replace(" ", "␣")
-    return text.translate(_SIGNS) or _NOTHING
+    return text.translate(_SIGNS) or _NO_TEXT

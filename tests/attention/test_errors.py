@@ -22,7 +22,17 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DE
 from probing import ProbeResult, RankLedger, probe
 from probing.cli import main
 from probing.instruments.attention.attended import first_choices
-from probing.instruments.attention.errors import CLASSES, KINDS, Tokens, _kind, analyse, errors_path, load, place, save
+from probing.instruments.attention.errors import (
+    CLASSES,
+    TOKEN_KINDS,
+    Tokens,
+    _kind,
+    analyse,
+    errors_path,
+    load,
+    place,
+    save,
+)
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import FirstChoices
 from probing.models.location import embedded_model
@@ -124,14 +134,14 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     kinds = {
         place: np.array(
             [
-                KINDS.index(_kind(row["code"][slice(*span)], keywords))
+                TOKEN_KINDS.index(_kind(row["code"][slice(*span)], keywords))
                 for span in zip(row["token_start"], row["token_end"])
             ]
         )
         for place, row in enumerate(short)
     }
     picked = np.zeros((len(RULES), len(task.encoded.relations), 2), int)
-    _, attended = first_choices(task, picked, kinds, len(KINDS))
+    _, attended = first_choices(task, picked, kinds, len(TOKEN_KINDS))
     expected = np.zeros_like(attended)
     for function in task.functions:
         with torch.no_grad():
@@ -142,7 +152,7 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
                 for reader in function.readers(direction):
                     if weights[reader].max() > 0:
                         expected[layer, head, kinds[function.index][weights[reader].argmax()]] += 1
-    assert attended.shape == (task.encoder.layers, task.encoder.heads, len(KINDS))
+    assert attended.shape == (task.encoder.layers, task.encoder.heads, len(TOKEN_KINDS))
     assert np.abs(attended - expected).sum() <= 4  # two weights that rounding cannot tell apart
     assert (attended.sum(axis=2) == expected.sum(axis=2)).all() and attended.sum() > 100
 

@@ -183,4 +183,4 @@ def test_other_studies_and_sources_are_refused(named_model, tmp_path):
 def test_models_are_told_by_their_last_name():
     assert published_name("some/where/CODEBERT-base-mlm/") == "microsoft/codebert-base-mlm"
     assert published_name("codebert-base") is None
-    assert masking_study.FUNCTIONS == 7501
+    assert masking_study.STUDY_FUNCTIONS == 7501

@@ -10,7 +10,12 @@ import numpy as np
 import torch
 
 from probing.instruments.attention.probe import Probing, Runner
-from probing.instruments.attention.ranking import EncodedFunction, FirstChoices, Plan, Pooled
+from probing.instruments.attention.ranking import (
+    EncodedFunction,
+    FirstChoices,
+    Plan,
+    Pooled,
+)
 from probing.runs.progress import progress
 
 
@@ -27,7 +32,12 @@ def first_choices(
     shape = (encoder.layers, encoder.heads, number)
 
     def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        arguments = (encoder.layers, encoder.heads, inputs["input_ids"].shape[1], encoder.device)
+        arguments = (
+            encoder.layers,
+            encoder.heads,
+            inputs["input_ids"].shape[1],
+            encoder.device,
+        )
         options = (runner.elements, direction, encoder.causal)
         listener = ChoicesByKind(batch, *arguments, *options, picked=picked, kinds=kinds, number=number)
         encoder.forward(inputs, listener)

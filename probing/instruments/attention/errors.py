@@ -21,7 +21,7 @@ In addition, every wrong choice except *no prediction* is at exactly one of PLAC
 and the dependent, inside the dependent, or behind it.
 
 In the same run, every attention head is heard: on which kinds of tokens the reading tokens have their largest weight
-(section 4.2 of the paper). A kind, one of KINDS, is told by the text of a token alone.
+(section 4.2 of the paper). A kind, one of TOKEN_KINDS, is told by the text of a token alone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,16 @@ CLASSES = (
     "other",
 )
 
-KINDS = ("bracket", "separator", "operator", "line break", "keyword", "literal", "name", "other")
+TOKEN_KINDS = (
+    "bracket",
+    "separator",
+    "operator",
+    "line break",
+    "keyword",
+    "literal",
+    "name",
+    "other",
+)
 """The kinds of tokens by their own text."""
 
 PLACES = ("before the head", "between", "inside", "behind")
@@ -89,7 +98,7 @@ _LITERAL = re.compile(
       | /(?![/*]) .+ /[a-z]*\Z  # regular expressions""",
     re.DOTALL | re.VERBOSE,
 )
-_NAME = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)  # also with a sigil, or a namespace
+_NAME_PATTERN = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)  # also with a sigil, or a namespace
 
 
 class Tokens:
@@ -131,7 +140,7 @@ def place(chosen: int, head: int, first: int, last: int) -> str:
 
 
 def _kind(text: str, keywords: Collection[str]) -> str:
-    """The kind of a token by its text, one of KINDS."""
+    """The kind of a token by its text, one of TOKEN_KINDS."""
     if not text.strip():
         return "line break"
     if text in _OPENING or text in _CLOSING:
@@ -144,7 +153,7 @@ def _kind(text: str, keywords: Collection[str]) -> str:
         return "keyword"
     if _LITERAL.match(text):
         return "literal"
-    return "name" if _NAME.fullmatch(text.replace("$", "_")) else "other"
+    return "name" if _NAME_PATTERN.fullmatch(text.replace("$", "_")) else "other"
 
 
 EXAMPLES = 2
@@ -243,7 +252,14 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         # earlier ones also said here how the probe ran
         settings = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         return ErrorAnalysis.model_validate({**fields, "settings": settings})
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         reason = explain(error, "it") if isinstance(error, ValidationError) else error
         raise LedgerError(
             f"{path} is not an error analysis ({reason}): expected what `codesyntax errors` wrote; run it again"
@@ -309,7 +325,7 @@ def analyse(
 
     rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
     by_head = {
-        f"{layer}-{head}": dict(zip(KINDS, attended[layer, head].tolist()))
+        f"{layer}-{head}": dict(zip(TOKEN_KINDS, attended[layer, head].tolist()))
         for layer, head in np.ndindex(attended.shape[:2])
     }
     return ErrorAnalysis(
@@ -328,7 +344,11 @@ def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np
 
 
 def _first_choices(
-    settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
+    settings: Settings,
+    ledger: RankLedger,
+    picked: np.ndarray,
+    session: Session,
+    data: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many reading tokens
     attend most to each kind of token, (layers, heads, kinds)."""
@@ -348,7 +368,7 @@ def _first_choices(
                 "the right one with --model or --data"
             )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
-    chosen, attended = first_choices(probing, picked, _kinds(settings, data), len(KINDS))
+    chosen, attended = first_choices(probing, picked, _kinds(settings, data), len(TOKEN_KINDS))
     function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
@@ -359,12 +379,12 @@ def _first_choices(
 
 
 def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
-    """The place of a function -> the kind of each of its tokens, as an index into KINDS."""
+    """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
     from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     keywords = language_of(settings.config).keywords
-    kind_of = cache(lambda text: KINDS.index(_kind(text, keywords)))
+    kind_of = cache(lambda text: TOKEN_KINDS.index(_kind(text, keywords)))
     kinds = {}
     for row in chain.from_iterable(rows(dataset, settings.limit)):
         spans = zip(row["token_start"], row["token_end"])
@@ -417,7 +437,13 @@ class _Error(NamedTuple):
         code = self.row["code"].split("\n")
         numbers = sorted({span[0] for span in (head, dependent, chosen) if span})
         lines = {str(number): code[number - 1].rstrip("\r") for number in numbers}
-        return ErrorExample(function=self.row["id"], lines=lines, head=head, dependent=dependent, chosen=chosen)
+        return ErrorExample(
+            function=self.row["id"],
+            lines=lines,
+            head=head,
+            dependent=dependent,
+            chosen=chosen,
+        )
 
     def _span(self, token: int) -> list[int]:
         code, start, end = (
