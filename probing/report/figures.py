@@ -221,44 +221,6 @@ def _name_rows(axis: Any, names: Sequence[str]) -> None:
     axis.set_ylim(len(names) - 0.5, -0.5)
 
 
-class Predicted(NamedTuple):
-    """An edge: the token whose attention is read, the one sought, and the one it attends to most; None if it has no
-    sub-tokens."""
-
-    reader: int
-    sought: int
-    predicted: int | None
-
-
-def predictions(tokens: Sequence[str], edges: Sequence[Predicted]) -> Figure:
-    """Lines from the token that is read to its prediction between two copies of a function (Shen et al. 2022, Figure
-    5): a wrong one is broken, and a faint line leads to the token sought."""
-    figure = _figure(5.2, 0.17 * len(tokens) + 0.9)
-    axis = figure.subplots()
-    for place, token in enumerate(tokens):
-        text = "⏎" if token and not token.strip("\r\n") else token.strip()[:24]
-        for x, side in ((-0.02, "right"), (1.02, "left")):
-            axis.text(x, place, text, ha=side, va="center", fontsize=7.5, family="monospace", parse_math=False)
-    kinds: dict[str, dict[str, Any]] = {
-        "right": {"color": COLOURS[0]},
-        "wrong": {"color": COLOURS[1], "ls": "--"},
-        "sought": {"color": FAINT, "lw": 0.8},
-    }
-    for label, style in kinds.items():
-        axis.plot([], [], label=label, **style)
-    for edge in edges:
-        right = edge.predicted == edge.sought
-        if not right:
-            axis.plot([0, 1], [edge.reader, edge.sought], **kinds["sought"])
-        if edge.predicted is not None:
-            axis.plot([0, 1], [edge.reader, edge.predicted], **kinds["right" if right else "wrong"])
-    axis.set_xlim(-0.6, 1.6)
-    axis.set_ylim(len(tokens) - 0.5, -0.5)
-    axis.set_axis_off()
-    _legend(figure, axis)
-    return figure
-
-
 class ArmPercentiles(NamedTuple):
     """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
 
