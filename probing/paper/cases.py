@@ -123,9 +123,13 @@ def table(cases: Sequence[Case]) -> Table:
         *(Column("function"), Column("page", LINK)),
     ]
     rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
+    there = [case.row[:2] for case in cases]
+    missing = [f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there]
     notes = (
         "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
         "the column says, in percent. The function is the one with most edges of the relation among those of "
         f"{SHORT_FUNCTION[0]} to {SHORT_FUNCTION[1]} tokens. Figure 1 has no head: it shows labels."
     )
+    if missing:
+        notes += f" Without such a function: Figure {', '.join(missing)}."
     return Table("cases", "Single functions", columns, rows, notes)

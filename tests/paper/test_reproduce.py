@@ -24,6 +24,7 @@ from codesyntax_metric.topk_uas import score
 from probing.cli import main
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
+from probing.paper.cases import CASES
 from probing.paper.inputs import Inputs
 from probing.paper.joined import ScoreRow, difference, join, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
@@ -133,6 +134,10 @@ class TestRun:
         """Counted from the ledger; the page has the code and the weights of each case."""
         rows = rows_of(made, "cases")
         assert {"1", "9", "10"} <= {row["figure"] for row in rows}
+        lacking = {case.figure for case in CASES} - {int(row["figure"]) for row in rows}
+        assert 5 in lacking
+        notes = (made / "report/report.md").read_text(encoding="utf-8").partition("Without such a function: Figure ")[2]
+        assert lacking <= {int(number) for number in re.findall(r"(\d+) \(", notes.partition("\n")[0])}
         page = (made / "report/models/cases.html").read_text(encoding="utf-8")
         cases = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
         assert len(cases) == len(rows)
