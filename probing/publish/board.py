@@ -26,7 +26,7 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -241,48 +241,72 @@ def read(
     """
     if verify and data is None:
         raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
-    checker = None if data is None else Checker(data, device, seed)
-    entries: list[tuple[str, Submission]] = []
-    left_out: list[LeftOut] = []
-    verified: dict[str, RunAgain] = {}
-    from_data: set[str] = set()
-    files = of_bytes = 0
+    read_entries = _Entries(None if data is None else Checker(data, device, seed), verify)
     for source in sorted({str(source) for source in sources}):
-        with _opened(source) as (folder, called, refused, ledger):
-            left_out += refused
-            try:
-                paths = list(_paths(folder))
-                size = sum(min(path.lstat().st_size, LARGEST_ENTRY) for path in paths)  # no more is read of one file
-            except OSError as error:
-                raise EntryError(f"{source} cannot be read: {error}") from error
-            if not paths and not refused:
-                raise EntryError(
-                    f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` "
-                    "writes, or a results repository that `codesyntax submit --board` contributes to"
-                )
-            files += len(paths)
-            of_bytes += size
-            _check_amount(source, files, of_bytes)
-            for path in paths:
-                name = printable(f"{called}/{path.relative_to(folder).as_posix()}")
-                try:
-                    entry = load(path)
-                    if checker and checker.from_data(entry):
-                        from_data.add(entry.table)
-                        if verify and (again := _verified(checker, entry, ledger, name)):
-                            verified[name] = again
-                    entries.append((name, entry))
-                except EntryError as error:
-                    left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
+        with _opened(source) as opened:
+            read_entries.add(source, opened)
     with caching():
-        tables, duplicates = group(rows_of(entries, verified))
+        tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
     rows = [row for table in tables for row in table.rows]
+    left_out = sorted(read_entries.left_out + duplicates)
     if not rows:
-        (file, reason), *others = sorted(left_out + duplicates)
+        (file, reason), *others = left_out
         more = f", and {len(others):,} more files" if others else ""
         raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
     listed = hub_results(benchmark, rows) if benchmark is not None else ()
-    return Board(tables, sorted(left_out + duplicates), frozenset(from_data), listed)
+    return Board(tables, left_out, frozenset(read_entries.from_data), listed)
+
+
+@dataclass
+class _Entries:
+    """What was read of the sources of a board.
+
+    `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them again. `entries`: by
+    file; `verified`: file -> what was run again; `from_data`: tables that follow from the dataset; `files`, `size`: how
+    many files of how many bytes there were.
+    """
+
+    checker: Checker | None
+    verify: bool
+    entries: list[tuple[str, Submission]] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    verified: dict[str, RunAgain] = field(default_factory=dict)
+    from_data: set[str] = field(default_factory=set)
+    files: int = 0
+    size: int = 0
+
+    def add(self, source: str, opened: _Source) -> None:
+        """Read the files of a source; raises EntryError if it cannot be read, or has too much or nothing to read."""
+        self.left_out += opened.refused
+        try:
+            paths = list(_paths(opened.folder))
+            sizes = [path.lstat().st_size for path in paths]
+        except OSError as error:
+            raise EntryError(f"{source} cannot be read: {error}") from error
+        if not paths and not opened.refused:
+            raise EntryError(
+                f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` "
+                "writes, or a results repository that `codesyntax submit --board` contributes to"
+            )
+        self.files += len(paths)
+        self.size += sum(min(size, LARGEST_ENTRY) for size in sizes)  # no more is read of one file
+        _check_amount(source, self.files, self.size)
+        for path in paths:
+            name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
+            try:
+                self.entries.append((name, self._read(path, name, opened)))
+            except EntryError as error:
+                reason = str(error).replace(str(path), path.name)
+                self.left_out.append(LeftOut(name, printable(reason)))
+
+    def _read(self, path: Path, name: str, opened: _Source) -> Submission:
+        entry = load(path)
+        if self.checker and self.checker.from_data(entry):
+            self.from_data.add(entry.table)
+            again = _verified(self.checker, entry, opened.ledger, name) if self.verify else None
+            if again:
+                self.verified[name] = again
+        return entry
 
 
 def _verified(checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str) -> RunAgain | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import itertools
 import json
 import os
 import re
 
-import datasets
 import numpy as np
 import pytest
 from huggingface_hub.errors import HFValidationError
@@ -24,10 +22,7 @@ from support.evidence.hits_files import arrow_table, in_parquet, written
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS
 from probing.evidence import submission
-from probing.evidence.gather import Probed, WholeSplits
 from probing.evidence.protocols import MEASURES, SAME_RELATIONS
-from probing.instruments.attention.result import ProbeResult
-from probing.publish.board import BoardRow
 
 pytestmark = pytest.mark.slow
 
@@ -239,39 +234,3 @@ def test_any_bytes_are_read_or_refused(data, place, put, cut):
         assert submission.load(data[:place] + put + data[place + cut :]).to_bytes()
     except EntryError as refused:
         assert str(refused)
-
-
-WORDS = "self if return for in not None while raise def [ ( = + - . , : == import".split()
-
-
-@pytest.fixture(scope="module")
-def all_read(evidence, few_functions):
-    """The scores of the tiny model, which reads all functions; the whole splits; and the code of test."""
-    direction = evidence.probed.test.settings.direction
-    code = datasets.load_dataset(str(few_functions), "python", split="test")["code"]
-    return BoardRow.of("", *[evidence.submission()] * 2), WholeSplits(few_functions, "python", direction), list(code)
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_no_tokenizer_gains_by_reading_less(word, evidence, all_read):
-    """It makes of a word more sub-tokens than a model reads, so that functions with it are skipped, here those of test
-    of which heads find less than of others; the choice of heads stays."""
-    honest, whole, codes = all_read
-    found = honest.means
-    spelled = {place for place, code in enumerate(codes) if word in re.findall(r"\w+|[^\w\s]", code)}
-    shares = dict(zip(evidence.hits["held-out"].functions.tolist(), honest.shares[0]))
-    poor = sorted(spelled & shares.keys(), key=shares.get)[: max(1, len(spelled) // 2)]
-    kept = np.setdiff1d(evidence.probed.test.ledger.function, poor)
-    if len(kept) == len(shares):
-        return
-    probed = evidence.probed
-    ledger = probed.test.ledger.only(kept)
-    skips = {"more than 511 sub-tokens": len(shares) - len(kept)}
-    less = ProbeResult.from_ledger(dataclasses.replace(ledger, settings={**ledger.settings, "skips": skips}))
-    made = whole.evidence(Probed(less, probed.validation, probed.files)).submission()
-    scores = made.scores("model")
-    assert made.missed == len(shares) - len(kept)
-    assert scores.keys() == found.keys()
-    for cell, score in scores.items():
-        assert score.value <= found[cell].value + 1e-9
-    assert set(made.on_read) >= {"held-out", "published"}

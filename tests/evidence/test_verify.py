@@ -21,6 +21,7 @@ import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.cli import main
+from probing.evidence import reruns
 from probing.evidence.gather import Probed, gather
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.reruns import means, on_test, on_validation
@@ -127,6 +128,17 @@ def one_function_less(ledger):
 )
 def test_altered_ledgers(change, check, tiny_model, dataset_folder, probed):
     assert check in failed(altered(probed(), change), tiny_model, dataset_folder)
+
+
+@pytest.mark.parametrize("column", ["function", "relation", "head", "first", "last", "tokens"])
+def test_every_column_of_edges_is_compared(column, ledgers):
+    """One number of one edge."""
+    task, _, honest, validation = ledgers
+    values = getattr(honest, column).copy()
+    values[7] = (values[7] + 1) % len(honest.relations) if column == "relation" else values[7] + 1
+    other = dataclasses.replace(honest, **{column: values})
+    assert reprobed.InMemory(task, honest, validation).complete().passed
+    assert reprobed.InMemory(task, other, validation).complete().finding.startswith("1 of")
 
 
 def test_altered_numbers(tiny_model, dataset_folder, probed):
@@ -275,6 +287,15 @@ def test_functions_are_drawn_by_what_they_may_have_gained():
     assert draw(influence, None, rng, everything=True).bounds == {"mean": 0}
     mean = np.mean([len(draw(influence, 2, rng).places) for _ in range(2000)])
     assert mean == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize(("unread", "gained"), [(0, [1.2, 2.4]), (5, [2.4, 3.0]), (10, [3.0, 3.0])])
+def test_what_functions_gain_by_the_choice_of_a_head(unread, gained):
+    """By hand: the first head has ten hits more on validation, and three more on test. Functions with two and four edges,
+    all of which it hits, move the margin by four and eight; edges that were not read narrow it."""
+    edges, hits = np.array([2, 4, 4]), np.array([[2, 0], [4, 0], [4, 0]])
+    points = reruns._of_choice(edges, hits, np.array([5, 2]), 0, unread)
+    np.testing.assert_allclose(points[:2], gained)
 
 
 def test_what_passes_undetected_against_every_subset():

@@ -28,7 +28,7 @@ from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
 from probing.evidence.gather import Evidence
-from probing.evidence.protocols import MEASURES, SAME_RELATIONS
+from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
@@ -561,41 +561,6 @@ def test_search_and_contents(large, page):
     assert "combined baseline" in column(page, "name")
     box.fill("")
     assert models(page) == everything
-
-
-def test_protocol_rule_and_k(large, page):
-    file, made_of = large
-    page.goto(file.as_uri())
-    name = column(page, "name")[2]
-    made = made_of(name)
-    told = made.scores
-    for protocol, rule, k in (("held-out", "any", "10"), ("published", "last", "20")):
-        choose(page, columns=protocol, rule=rule, k=k)
-        groups = page.locator("table").first.locator("[scope=colgroup]:not([hidden])")
-        assert groups.all_text_contents() == [protocol]
-        shown = page.locator("table").first.locator("thead tr:last-child th:visible").all_text_contents()
-        assert [text.strip() for text in shown][3:-1] == [f"{protocol}, {text}" for text in ("rank", "UAS", "Δ")]
-        place = column(page, "name").index(name)
-        score = float(column(page, f"{protocol}, UAS")[place])
-        assert score == pytest.approx(told["protocols"][protocol]["scores"][rule][k][0], abs=0.0501)
-        shown = column(page, f"{protocol}, Δ")[place].replace("−", "-")
-        difference = told["differences"][protocol][rule][k]["difference"][0]
-        assert float(shown) == pytest.approx(difference, abs=0.0501)
-    choose(page, columns="beyond-offset")
-    place, hard, compared = column(page, "name").index(name), made.beyond[1], made.beyond_compared[1]
-    at = MEASURES.index(("last", 20))
-    means = {"UAS": hard.chosen.hits.mean(hard.chosen.system), "Δ": compared.mean}
-    for title, mean in means.items():
-        shown = column(page, f"beyond-offset, {title}")[place].replace("−", "-")
-        assert float(shown) == pytest.approx(mean.at(at).value, abs=0.0501)
-    shown = dict(zip(column(page, "name"), column(page, "beyond-offset, UAS")))
-    rival = made.splits.rivals[1].of("combined", hard)
-    combined = rival.hits.mean(rival.system).at(at).value
-    assert float(shown["combined baseline"]) == pytest.approx(combined, abs=0.0501)
-    choose(page, columns="all", rule="first", k="1")
-    alike = told["same_relations"]["scores"]["first"]["1"][0]
-    shown = dict(zip(column(page, "name"), column(page, f"{SAME_RELATIONS}, UAS")))
-    assert float(shown[name]) == pytest.approx(alike, abs=0.0501)
 
 
 def test_the_page_of_a_model_by_keyboard(large, page):
