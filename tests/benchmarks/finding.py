@@ -66,7 +66,7 @@ def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str
     given = {"sample": arguments.sample, "output": output, **control}
     session = Session(model)
     results = [
-        probing.probe(session, arguments.data, arguments.config, split, **given) for split in ("validation", "test")
+        probing.probe(model, arguments.data, arguments.config, split, **given) for split in ("validation", "test")
     ]
     frame = probing.scores(results, arguments.data, cluster=arguments.cluster)
     informed = probing.inform(session, arguments.data, arguments.config, edges=arguments.edges, **given)
