@@ -7,7 +7,7 @@ LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 % in
 best rule; the same beyond the best offset; the closed share of usable information; the accuracy on minimal pairs,
 beside the surface rival; and CPU seconds. With --cluster repository, intervals are over repositories.
 
-Results are kept in --output. On a GPU, leave out --sample.
+Results are kept in --output. On a GPU, leave out --sample, which draws by the seed of a copy.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ def attention_cells(frame: pd.DataFrame) -> list[str]:
 
 
 def pair_cells(session: Session, arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
-    """Accuracy on minimal pairs and that of the surface rival; of a model without a head nothing."""
+    """Accuracy on minimal pairs and that of the surface rival; of a model without a head, or of few pairs, nothing."""
     try:
         preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **given)
     except ModelError:
+        return ["-", "-"]
+    if preferred.mean is None:
         return ["-", "-"]
     frame = probing.scores(preferred, cluster=arguments.cluster)
     (mean,) = frame.query("group == 'mean' and measure == 'whole'").itertuples()
