@@ -49,7 +49,9 @@ class SurfaceRival:
 
     def _features(self, pairs: Sequence[Pair]) -> csr_array:
         """How many more of each feature the valid text has: (P, BUCKETS)."""
-        columns, values, ends = [], [], [0]
+        columns: list[int] = []
+        values: list[int] = []
+        ends = [0]
         for good, bad in pairs:
             more = Counter(self._seen(good))
             more.subtract(self._seen(bad))
@@ -57,7 +59,8 @@ class SurfaceRival:
             columns += [zlib.crc32(repr(feature).encode()) % BUCKETS for feature in differs]
             values += differs.values()
             ends.append(len(columns))
-        return csr_array((np.array(values, float), np.array(columns, np.int64), ends), (len(pairs), BUCKETS))
+        cells = np.array(values, np.float64), np.array(columns, np.int64), np.array(ends)
+        return csr_array(cells, (len(pairs), BUCKETS))
 
     def _seen(self, text: str) -> Iterator[tuple[str, ...]]:
         """The features of a text, each as often as it stands there."""

@@ -465,7 +465,10 @@ def _preference(file: Path) -> Iterator[Row]:
     for by, hits in likelihood.of_pairs(result).items():
         shown = _Slice(hits, _about(result, PREFERENCE), lambda measure: {"measure": measure})
         rows = shown.scored(likelihood.MODEL) if by == "phenomena" else _named(shown, likelihood.MODEL, by)
-        yield from rows
+        pairs = {name: accuracy.pairs for name, accuracy in getattr(result, by).items()}
+        pairs[MEAN] = sum(pairs[name] for name in hits.counted)
+        for row in rows:  # hits count weights
+            yield {**row, "items": pairs[row["group"].removeprefix(f"{by.removesuffix('s')} ")]}
 
 
 def _surprisal(file: Path) -> Iterator[Row]:

@@ -87,6 +87,26 @@ def test_many_heads_of_noise_add_nothing():
     assert relation.words.bits == pytest.approx(4, abs=0.1)
 
 
+def test_the_rival_is_the_same_for_models_of_all_sizes():
+    """Of 2 attention weights a pair and of 540: the same ranks and bits of words and positions, to the last digit."""
+
+    def result(layers: int, heads: int):
+        attend = noise(layers, heads)
+        return run(
+            informing(
+                lambda tokens, edges, _: attend(tokens, edges, np.random.default_rng(tokens)),
+                functions=20,
+                tokens=17,
+                edges=6,
+            )
+        )
+
+    small, large = result(1, 1), result(30, 9)
+    for name in ("function", "edge", "first", "dependents", "words_rank", "words_bits"):
+        assert (small.ledger.rows[name] == large.ledger.rows[name]).all()
+    assert len(small.ledger) == 120 and small.run.heads != large.run.heads
+
+
 def test_a_gain_is_larger_than_a_standard_error_over_functions():
     """Of four functions that gain 1, 2, 3 and x: the sum and, by hand, the root of the sum of squared deviations."""
     function = np.array([5, 5, 9, 9, 2, 2, 4, 4])

@@ -459,11 +459,12 @@ def test_table(decoder, data):
     phenomena, bins, signature = parts(result)
     phenomena_hits = of_pairs(result)["phenomena"]
     whole = phenomena_hits.each(phenomena_hits.by_group(MODEL))["loop"]
-    assert phenomena.rows[1][:4] == ["loop", 30, REPOSITORIES, result.phenomena["loop"].ties]
-    assert phenomena.rows[1][4] == 50.0
-    assert phenomena.rows[1][5] == [*whole[:3]]
+    assert phenomena.rows[1][:5] == ["loop", 30, REPOSITORIES, 0, result.phenomena["loop"].ties]
+    assert phenomena.rows[1][5:8] == [50.0, None, [*whole[:3]]]  # brackets, surface, whole
     assert whole.value == pytest.approx(result.phenomena["loop"].whole)
     assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
+    told = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))[0]
+    assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
 

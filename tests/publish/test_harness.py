@@ -79,7 +79,7 @@ def test_lm_eval_finds_our_number(batch_size, tmp_path):
     assert done.returncode == 0, done.stderr
     accuracy, scores = json.loads(done.stdout.splitlines()[-1])
     ours = prefer(model, data)
-    assert 100 * accuracy == ours.accuracy.whole and ours.accuracy.ties == 0 and 0 < accuracy < 1
+    assert 100 * accuracy == ours.accuracy.plain and ours.accuracy.ties == 0 and 0 < accuracy < 1
     rows = ours.ledger.rows
     assert [score for both in scores for score in both] == pytest.approx(
         [score for row in rows for score in (row["good_whole"], row["bad_whole"])], abs=1e-3

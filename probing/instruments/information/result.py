@@ -9,6 +9,7 @@ most edges of the relation on validation, and most of those that words and posit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -279,12 +280,20 @@ def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
     if not relations:
         return None
 
-    def mean(name: str) -> float | None:
-        known = [value for value in map(attrgetter(name), relations) if value is not None]
+    def mean(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
         return float(np.mean(known)) if known else None
 
-    choices = {choice: {"uas": mean(f"{choice}.uas"), "bits": mean(f"{choice}.bits")} for choice in CHOICES}
-    others = {name: mean(name) for name in ("best", "floor", "adds", "beyond", "attention_beyond")}
-    left_open, adds = choices[WORDS]["bits"] - others["floor"], others["adds"]
-    share = 100 * adds / left_open if left_open else None
-    return MeanInformation.model_validate({"relations": len(relations), "share": share, **choices, **others})
+    def of(name: str) -> float:
+        return float(np.mean([attrgetter(name)(scores) for scores in relations]))
+
+    choices = {choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES}
+    left_open, adds = choices[WORDS]["bits"] - of("floor"), of("adds")
+    means = {
+        "relations": len(relations),
+        "share": 100 * adds / left_open if left_open > 0 else None,
+        "beyond": mean(scores.beyond for scores in relations),
+        "attention_beyond": mean(scores.attention_beyond for scores in relations),
+        **{name: of(name) for name in ("best", "floor", "adds")},
+    }
+    return MeanInformation.model_validate({**means, **choices})

@@ -206,7 +206,6 @@ class PreferenceResult(Result[PreferenceLedger]):
             for by, of in ledger.groups().items()
         }
         counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
-        means = {of: _mean([getattr(one, of) for one in counted]) for of in ("brackets", "surface", *SCORES)}
         return cls._of(
             ledger,
             data_folder,
@@ -214,7 +213,7 @@ class PreferenceResult(Result[PreferenceLedger]):
             made.signature(pairs=len(ledger)),
             functions=len(ledger),
             accuracy=_accuracy(ledger.rows, preferred),
-            mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
+            mean=_mean(counted),
             **groups,
         )
 
@@ -239,10 +238,17 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
     )
 
 
-def _mean(values: list[float | None]) -> float | None:
-    """None of none, or where one is None."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(values) else None
+def _mean(counted: list[Accuracy]) -> MeanAccuracy | None:
+    """None without any phenomenon."""
+    if not counted:
+        return None
+
+    def mean(name: str) -> float | None:
+        values = [getattr(accuracy, name) for accuracy in counted]
+        return None if None in values else float(np.mean(values))
+
+    names = "brackets", "surface", *SCORES
+    return MeanAccuracy.model_validate({"phenomena": len(counted), **{name: mean(name) for name in names}})
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal

@@ -1,0 +1,98 @@
+"""The table of the finding, of models and randomly initialised copies of them: UAS, closed share, and minimal pairs.
+
+    python tests/benchmarks/finding.py MODEL... --data csn --config python --output finding [--sample 400] [--copies 3]
+
+MODEL is a Hub id, a folder or a GGUF file; --data a folder that `codesyntax build` wrote with the configs LANGUAGE and
+LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 % intervals: held-out top-1 UAS, beside the
+best rule; the same beyond the best offset; the closed share of usable information; the accuracy on minimal pairs,
+beside the surface rival; and CPU seconds. With --cluster repository, intervals are over repositories.
+
+Results are kept in --output. On a GPU, leave out --sample, which draws by the seed of a copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+os.environ["CODESYNTAX_CACHE"] = ""  # CPU seconds are those of the run
+
+import probing
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.protocol import RANDOM_WEIGHTS
+from probing.report.information import InformedModel
+from probing.runs.session import Session
+
+COLUMNS = "model", "held-out", "best rule", "beyond", "next rule", "closed, %", "pairs", "surface rival", "CPU s"
+
+
+def shown(estimate: Any) -> str:
+    """Value and interval of an estimate, or of a row of the frame."""
+    return f"{estimate.value:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
+
+
+def attention_cells(frame: pd.DataFrame) -> list[str]:
+    """The model and the best rule, on all edges and on those beyond the best offset."""
+    means = frame.query("group == 'mean' and rule == 'first' and k == 1 and against == ''")
+    return [
+        shown(means.query("protocol == @protocol and system == @system").iloc[0])
+        for protocol in ("held-out", "beyond-offset")
+        for system in ("model", "combined")
+    ]
+
+
+def pair_cells(session: Session, arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
+    """Accuracy on minimal pairs and that of the surface rival; of a model without a head, or of few pairs, nothing."""
+    try:
+        preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **given)
+    except ModelError:
+        return ["-", "-"]
+    if preferred.mean is None:
+        return ["-", "-"]
+    frame = probing.scores(preferred, cluster=arguments.cluster)
+    (mean,) = frame.query("group == 'mean' and measure == 'whole'").itertuples()
+    return [shown(mean), f"{preferred.mean.surface:.1f}"]
+
+
+def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str]:
+    """The cells of a model, or of the copy of it that a seed draws."""
+    begun = time.process_time()
+    control = {} if seed is None else {"control": RANDOM_WEIGHTS, "seed": seed}
+    name = Path(model).name if seed is None else f"{Path(model).name}, copy {seed}"
+    output = Path(arguments.output) / name.replace(", ", "-")
+    given = {"sample": arguments.sample, "output": output, **control}
+    session = Session(model)
+    results = [
+        probing.probe(model, arguments.data, arguments.config, split, **given) for split in ("validation", "test")
+    ]
+    frame = probing.scores(results, arguments.data, cluster=arguments.cluster)
+    informed = probing.inform(session, arguments.data, arguments.config, edges=arguments.edges, **given)
+    cells = [name, *attention_cells(frame), shown(InformedModel(name, informed).closed)]
+    cells += pair_cells(session, arguments, given)
+    return [*cells, f"{time.process_time() - begun:.0f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--config", default="python")
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--sample", type=int, help="functions and pairs that are drawn of each split")
+    parser.add_argument("--edges", type=int, default=2000)
+    parser.add_argument("--copies", type=int, default=3)
+    parser.add_argument("--cluster", default="function", choices=("function", "repository"))
+    arguments = parser.parse_args()
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
+    for model in arguments.models:
+        for seed in (None, *range(arguments.copies)):
+            print(f"| {' | '.join(row(model, arguments, seed))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
