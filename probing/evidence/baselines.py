@@ -39,7 +39,13 @@ from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, DIRECTIONS, KS
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
+from codesyntax_metric.topk_uas import (
+    DEPENDENT_TO_HEAD,
+    HEAD_TO_DEPENDENT,
+    RULES,
+    SCORING_VERSION,
+    WORST_RANK,
+)
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
 from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.edges import EdgeTable, stacked
@@ -101,7 +107,13 @@ class Edges(EdgeTable):
         """All that statistics of these edges depend on."""
         yield repr([self.relations, self.language, self.further_keywords]).encode()
         repositories = [] if self.repositories is None else [self.repositories[self.function]]
-        for column in (*self.columns.values(), self.begin, self.keyword, self.left_out, *repositories):
+        for column in (
+            *self.columns.values(),
+            self.begin,
+            self.keyword,
+            self.left_out,
+            *repositories,
+        ):
             yield np.ascontiguousarray(column, np.int64).tobytes()
 
     def take(self, mask: np.ndarray) -> Edges:
@@ -340,7 +352,10 @@ class BaselineResult:
     def to_json(self) -> str:
         """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
         protocols = {
-            protocol: {"picked": self.picks[protocol].picked, "ties": _by_kind(self.picks[protocol].ties)}
+            protocol: {
+                "picked": self.picks[protocol].picked,
+                "ties": _by_kind(self.picks[protocol].ties),
+            }
             | {name: summed.model_dump() for name, summed in summaries.items()}
             for protocol, summaries in self.summaries.items()
         }
@@ -425,14 +440,24 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
     places = np.split(by_relation, ends[:-1])
     for kind, codes, expand in (
         ("offset", *_offset_patterns(edges)),
-        ("keyword", _keyword_codes(edges, direction), partial(_expand_keywords, len(edges.keywords))),
+        (
+            "keyword",
+            _keyword_codes(edges, direction),
+            partial(_expand_keywords, len(edges.keywords)),
+        ),
     ):
         for rule, edge_codes in zip(RULES, codes):
             for relation, index in enumerate(places):
                 if len(index):
                     several = 0 if edge_codes.ndim > 1 else None
                     distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=several)
-                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern.reshape(-1))
+                    yield (
+                        kind,
+                        rule,
+                        relation,
+                        index,
+                        Patterns(expand(distinct), pattern.reshape(-1)),
+                    )
 
 
 def _offsets(language: str) -> np.ndarray:

@@ -25,7 +25,15 @@ from codesyntax_dataset.protocol import BEST_BASELINE, KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.protocols import MEASURES, TABLE_MEASURES, Choice, ChosenHits, Comparison, compare, held_out
+from probing.evidence.protocols import (
+    MEASURES,
+    TABLE_MEASURES,
+    Choice,
+    ChosenHits,
+    Comparison,
+    compare,
+    held_out,
+)
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
@@ -130,7 +138,10 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
     guessed = ~is_hard(test, offsets)
     counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
     strata_found = []
-    for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
+    for by, size, bounds in (
+        ("distance", np.abs(test.first - test.head), DISTANCES),
+        ("length", test.tokens, LENGTHS),
+    ):
         names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
         stratum = np.searchsorted(bounds, size)
         for number in np.unique(stratum[counts]).tolist():
@@ -197,7 +208,11 @@ def _distances(table: EdgeTable, name: str) -> dict[str, np.ndarray]:
     """Rule -> from which to which distance from the head a relation's edges are found: (2, E)."""
     edges = table.relation == table.relations.index(name)
     first, last = ((column - table.head)[edges] for column in (table.first, table.last))
-    return {"first": np.stack([first, first]), "any": np.stack([first, last]), "last": np.stack([last, last])}
+    return {
+        "first": np.stack([first, first]),
+        "any": np.stack([first, last]),
+        "last": np.stack([last, last]),
+    }
 
 
 def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarray:
@@ -206,7 +221,10 @@ def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarra
     share = counts / len(drawn)
     each = share if direction == HEAD_TO_DEPENDENT else np.log1p(-np.minimum(share, 1 - 1e-12))
     below = np.append(0, np.cumsum(each))
-    low, high = np.searchsorted(values, sought[0], "left"), np.searchsorted(values, sought[1], "right")
+    low, high = (
+        np.searchsorted(values, sought[0], "left"),
+        np.searchsorted(values, sought[1], "right"),
+    )
     within = below[high] - below[low]
     missed = np.log1p(-np.minimum(within, 1 - 1e-12)) if direction == HEAD_TO_DEPENDENT else within
     return 100 * (1 - np.exp(np.outer(KS, missed))).mean(axis=1)

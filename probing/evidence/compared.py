@@ -310,7 +310,10 @@ def step_of(checkpoint: Evidence) -> int:
 
 def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
-    steps, baseline = [model.only(names).at(ONE_GUESS) for model in models], offsets.only(names).at(ONE_GUESS)
+    steps, baseline = (
+        [model.only(names).at(ONE_GUESS) for model in models],
+        offsets.only(names).at(ONE_GUESS),
+    )
     means = [step.hits.mean(step.system).at(0) for step in steps]
     differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)

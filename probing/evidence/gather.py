@@ -18,7 +18,14 @@ import numpy as np
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, PROTOCOLS, PUBLISHED
+from codesyntax_dataset.protocol import (
+    BASELINES,
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    PROTOCOLS,
+    PUBLISHED,
+)
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
@@ -420,7 +427,10 @@ class WholeSplits(Splits):
         missed = ~np.isin(edges.function, ledger.function)
         if not missed.any():
             return ledger
-        names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
+        names = [
+            *ledger.relations,
+            *(name for name in edges.relations if name not in ledger.relations),
+        ]
         columns = {
             name: np.concatenate([column, getattr(edges, name)[missed]]) for name, column in ledger.columns.items()
         }

@@ -16,7 +16,13 @@ from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.languages.grammar import parse
 from probing.instruments.masking.hits import ARMS, T0, T1, fillers, hits
 from probing.instruments.masking.masking import SUB_TOKENS, outermost
-from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskRun, MaskSettings
+from probing.instruments.masking.result import (
+    FLOORS,
+    SIMILARITIES,
+    MaskResult,
+    MaskRun,
+    MaskSettings,
+)
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 from probing.stats.hits import Hits
@@ -157,7 +163,12 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
                 f"{file} is not a masking result ({error}): expected the JSON that `codesyntax mask` wrote"
             ) from error
         spans = settings.control != SUB_TOKENS
-        key = list(CONFIGS).index(settings.config), spans, settings.model_dump_json(exclude=OF_MODEL), result.run.parser
+        key = (
+            list(CONFIGS).index(settings.config),
+            spans,
+            settings.model_dump_json(exclude=OF_MODEL),
+            result.run.parser,
+        )
         groups.setdefault(key, []).append(file)
     return [members for _, members in sorted(groups.items())]
 
@@ -200,7 +211,16 @@ def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.
     functions = {name: shared[name] for name in names}
     known = sum(len(group.places) for group in compared.groups.values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}
-    of_result = ("settings", "signature", "functions", "copies", "skips", "dropped", "without_place", "run")
+    of_result = (
+        "settings",
+        "signature",
+        "functions",
+        "copies",
+        "skips",
+        "dropped",
+        "without_place",
+        "run",
+    )
     return Masked(
         **{name: getattr(result, name) for name in of_result},
         node_types=names,

@@ -129,7 +129,11 @@ def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, i
     def compute() -> dict[str, np.ndarray]:
         (by_relation,) = corrected([hits.by_group("first", "second", tested)])
         mean = hits.mean("first", "second")
-        return {"mean": np.array(mean[:4]), "n": np.array([mean.n]), "relations": np.array(by_relation[:4])}
+        return {
+            "mean": np.array(mean[:4]),
+            "n": np.array([mean.n]),
+            "relations": np.array(by_relation[:4]),
+        }
 
     known = cached(f"comparison {tested}", hits.content(), compute)
     of_relations = np.array([len(group.places) for group in hits.drawn.groups.values()], np.intp)
@@ -181,7 +185,10 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     choice, lost = choose(validation), np.isin(validation.function, list(unread))
     known, scored = validation.counts(), test.counts()
     for column in np.unique(validation.relation[lost]).tolist():
-        name, edges = validation.relations[column], np.count_nonzero(lost & (validation.relation == column))
+        name, edges = (
+            validation.relations[column],
+            np.count_nonzero(lost & (validation.relation == column)),
+        )
         for number, rule in enumerate(RULES) if name in scored.counts else ():
             hits, test_hits = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
             possible = hits >= hits.max(axis=0) - edges

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +31,28 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
     return RankLedger.of(edges, _RandomRanks(edges, direction, heads, seed), settings)
 
 
+class _Search(NamedTuple):
+    """In the row of each of q `reader`s, the tokens from `first` to `last` are sought; (q,) each.
+
+    All are places among the tokens of all functions; those of the reader's own are from `begin` until `end`.
+    """
+
+    reader: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+    def take(self, which: np.ndarray) -> _Search:
+        return _Search(*(column[which] for column in self))
+
+
 class _RandomRanks(RanksInParts):
     def __init__(self, edges: Edges, direction: str, heads: int, seed: int):
         self._edges, self._direction, self._heads, self._seed = edges, direction, heads, seed
         self.shape = (len(RULES), len(edges), 1, heads)
         self._may = ~edges.left_out
-        self._before = np.append(0, np.cumsum(self._may))  # how many tokens before each may be predicted
+        self._before = _counted_before(self._may)
 
     def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
         rng = np.random.default_rng(self._seed)
@@ -51,78 +68,89 @@ class _RandomRanks(RanksInParts):
         """The ranks of the edges of some functions: uint8 (edges, rules, 1, heads)."""
         edges = self._edges
         begin = edges.begin[part].astype(np.int64)
-        columns = edges.tokens, edges.head, edges.first, edges.last
-        end, head, first, last = (begin + column[part] for column in columns)
+        head, first, last = (begin + column[part] for column in (edges.head, edges.first, edges.last))
+        end = begin + edges.tokens[part]
         ranks = np.empty((len(begin), len(RULES), 1, self._heads), np.uint8)
         if self._direction == HEAD_TO_DEPENDENT:
             several = np.flatnonzero(first < last)  # of one token, the three rules seek the same
-            sought = np.concatenate([np.arange(len(head)), several, several])
-            low = np.concatenate([first, first[several], last[several]])
-            high = np.concatenate([first, last[several], last[several]])
-            found = self._found(rng, head[sought], low, high, begin[sought], end[sought])
-            ranks[:, :, 0] = found[: len(head), None]
-            ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found[len(head) :], 2)
-        else:
-            size = last - first + 1
-            of = np.repeat(np.arange(len(size)), size)  # each token of each dependent looks for the head
-            at = size.cumsum() - size
-            token = first[of] + np.arange(len(of)) - at[of]
-            found = self._found(rng, token, head[of], head[of], begin[of], end[of])
-            ranks[:, 0, 0], ranks[:, 2, 0] = found[at], found[at + size - 1]
-            ranks[:, 1, 0] = np.minimum.reduceat(found, at, axis=0)
+            by_first = _Search(head, first, first, begin, end)
+            by_any = _Search(head, first, last, begin, end).take(several)
+            by_last = _Search(head, last, last, begin, end).take(several)
+            columns = zip(by_first, by_any, by_last)
+            found_at = self._ranks(rng, _Search(*map(np.concatenate, columns)))
+            ranks[:, :, 0] = found_at[: len(head), None]
+            ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found_at[len(head) :], 2)
+            return ranks
+        size = last - first + 1
+        edge = np.repeat(np.arange(len(size)), size)  # each token of each dependent looks for the head
+        start = size.cumsum() - size
+        token = first[edge] + np.arange(len(edge)) - start[edge]
+        search = _Search(first, head, head, begin, end).take(edge)
+        found_at = self._ranks(rng, search._replace(reader=token))
+        ranks[:, 0, 0] = found_at[start]
+        ranks[:, 1, 0] = np.minimum.reduceat(found_at, start, axis=0)
+        ranks[:, 2, 0] = found_at[start + size - 1]
         return ranks
 
-    def _found(
-        self,
-        rng: np.random.Generator,
-        reader: np.ndarray,
-        first: np.ndarray,
-        last: np.ndarray,
-        begin: np.ndarray,
-        end: np.ndarray,
-    ) -> np.ndarray:
-        """Where the row of each of q readers has its first token from `first` to `last`: uint8 (q, heads).
-
-        All are places among the tokens of all functions; those of the reader's own are from `begin` until `end`.
-        """
+    def _ranks(self, rng: np.random.Generator, search: _Search) -> np.ndarray:
+        """Where the row of each of q readers has the first token that it seeks: uint8 (q, heads)."""
         before, may = self._before, self._may
-        _, one, row = np.unique(reader, return_index=True, return_inverse=True)
+        reader, first, last, begin, end = search
+        _, example, row = np.unique(reader, return_index=True, return_inverse=True)
         others = before[end] - before[begin] - may[reader]
         # from which to which of the others is sought
         low = before[first] - before[begin] - (may[reader] & (reader < first))
-        width = before[last + 1] - before[begin] - (may[reader] & (reader <= last)) - low
-        most = int(low.max(initial=0)) + 1
-        pairs, pair = np.unique(row * most + low, return_inverse=True)
-        of_row = np.arange(len(pairs)) - np.searchsorted(pairs // most, pairs // most)
-        number = of_row[pair]  # of those that a row seeks
-        several = np.zeros(len(one), bool)
-        several[row[(width > 1) | (number >= _FEW)]] = True
-        found = np.full((len(reader), self._heads), WORST_RANK, np.uint8)
-        short = others[one] < 2**8 - GUESSES  # of which places are bytes, which takes half the time
-        for rows, by_place in ((several & short, False), (several & ~short, False), (~several, True)):
-            sought = np.flatnonzero(rows[row] & (width > 0))
-            at = (np.cumsum(rows) - 1)[row[sought]]
-            if not by_place:
-                best = _different(rng, others[one[rows]], self._heads, GUESSES)
-                found[sought] = _first_within(best, at, low[sought], width[sought])
-            else:  # where the few that are sought stand is as random as which stand at the best places
-                stands = _different(rng, others[one[rows]], self._heads, _FEW)[number[sought], at]
-                found[sought] = np.where(stands < GUESSES, stands, WORST_RANK)
+        high = before[last + 1] - before[begin] - (may[reader] & (reader <= last))
+        width = high - low
+        number = _numbers_within(row, low)
+        by_guess = np.zeros(len(example), bool)  # rows that draw what is best, not where tokens stand
+        by_guess[row[(width > 1) | (number >= _FEW)]] = True
+        of_row = others[example]
+        as_bytes = of_row < 2**8 - GUESSES  # of which places are bytes, which takes half the time
+        ranks = np.full((len(reader), self._heads), WORST_RANK, np.uint8)
+        for rows in (by_guess & as_bytes, by_guess & ~as_bytes):
+            asked, drawn_row = _asked(rows, row, width)
+            best = _different(rng, of_row[rows], self._heads, GUESSES)
+            ranks[asked] = _first_within(best, drawn_row, low[asked], width[asked])
+        # where the few that are sought stand is as random as which stand at the best places
+        asked, drawn_row = _asked(~by_guess, row, width)
+        stands = _different(rng, of_row[~by_guess], self._heads, _FEW)[number[asked], drawn_row]
+        ranks[asked] = np.where(stands < GUESSES, stands, WORST_RANK)
         own = np.flatnonzero((first <= reader) & (reader <= last) & (others < GUESSES))
-        found[own] = np.minimum(found[own], others[own, None].astype(np.uint8))
-        found[~may[reader]] = WORST_RANK
-        return found
+        ranks[own] = np.minimum(ranks[own], others[own, None].astype(np.uint8))
+        ranks[~may[reader]] = WORST_RANK
+        return ranks
+
+
+def _counted_before(may: np.ndarray) -> np.ndarray:
+    """How many tokens before each of all may be predicted, and in all: (T + 1,), from bool (T,)."""
+    return np.append(0, np.cumsum(may))
+
+
+def _numbers_within(row: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """Which of the distinct `low` (q,) of its row each is, from 0: (q,)."""
+    most = int(low.max(initial=0)) + 1
+    pairs, pair = np.unique(row * most + low, return_inverse=True)
+    row_of_pair = pairs // most
+    within = np.arange(len(pairs)) - np.searchsorted(row_of_pair, row_of_pair)
+    return within[pair]
+
+
+def _asked(rows: np.ndarray, row: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of q that seek anything are of some `rows`, bool (all rows,), and the numbers of their rows among these."""
+    asked = np.flatnonzero(rows[row] & (width > 0))
+    return asked, (np.cumsum(rows) - 1)[row[asked]]
 
 
 def _first_within(guesses: np.ndarray, row: np.ndarray, low: np.ndarray, width: np.ndarray) -> np.ndarray:
     """The first of the guesses (n, rows, heads) of the row of each of q that is one of `width` from `low` on: uint8
     (q, heads), WORST_RANK if none is."""
     low, width = (part.astype(guesses.dtype)[:, None] for part in (low, width))
-    found = np.full((len(row), guesses.shape[2]), WORST_RANK, np.uint8)
-    for place, guess in reversed([*enumerate(guesses)]):
+    first = np.full((len(row), guesses.shape[2]), WORST_RANK, np.uint8)
+    for number, guess in reversed([*enumerate(guesses)]):
         within = guess.take(row, axis=0) - low < width  # below 0 it wraps around
-        found ^= (found ^ np.uint8(place)) * within
-    return found
+        first ^= (first ^ np.uint8(number)) * within
+    return first
 
 
 def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: int) -> np.ndarray:
@@ -134,16 +162,16 @@ def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: 
     """
     kind = np.min_scalar_type(int(below.max(initial=0)) + number).type
     drawn = np.empty((number, len(below), heads), kind)
-    for place, chosen in enumerate(drawn):
+    for step, chosen in enumerate(drawn):
         # as float32 a draw is below 1 by 2**-24 at least, so that its product stays below the number of the rest
-        rest = np.maximum(below - place, 0).astype(np.float32)[:, None]
+        rest = np.maximum(below - step, 0).astype(np.float32)[:, None]
         chosen[:] = rng.random(chosen.shape, np.float32) * rest
-        chosen += kind(place)
+        chosen += kind(step)
     different = drawn.copy()
-    for place, one in enumerate(different):
-        for earlier in reversed(range(place)):
-            one ^= (one ^ kind(earlier)) * (one == drawn[earlier])
-        one[below <= place] = np.iinfo(kind).max
+    for step, origin in enumerate(different):
+        for earlier in reversed(range(step)):
+            origin ^= (origin ^ kind(earlier)) * (origin == drawn[earlier])
+        origin[below <= step] = np.iinfo(kind).max
     return different
 
 
@@ -165,42 +193,50 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
     1 - C(n - m, k) / C(n, k), and m rows that each look for one token find it with 1 - (1 - k / n) ** m. A token itself
     ranks last in its row. Tokens that are never predicted count neither in n nor in m.
     """
-    k = np.array(KS)
-    before = np.append(0, np.cumsum(~edges.left_out))  # how many tokens before each may be predicted
+    before = _counted_before(~edges.left_out)
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     may = ~edges.left_out[head]
 
     def single(token: np.ndarray) -> np.ndarray:
         return (may & ~edges.left_out[token]).astype(int)
 
-    sought = {"first": single(first), "any": (before[last + 1] - before[first]) * may, "last": single(last)}
-    own = {"first": first == head, "any": (first <= head) & (head <= last), "last": last == head}
-    of_all = before[edges.begin + edges.tokens] - before[edges.begin] - 1  # other tokens of the function (E,)
-    found, alike = [], []
-    for rule in RULES:
-        # many edges have the same chance: one of each (3, distinct), and which of these (E,)
-        cells = np.stack([of_all, sought[rule] - (own[rule] & may), sought[rule] > 0])  # m without the own one
-        _, one, which = np.unique(_as_one(cells), return_index=True, return_inverse=True)
-        others, m, there = cells[:, one, None]
-        left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
-        if direction == HEAD_TO_DEPENDENT:
-            missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
-        else:
-            missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
-        # so many guesses are all tokens, the token itself included
-        found.append(np.where((k > others) & (there > 0), 1, 1 - missed))
-        alike.append(which)
-    places = {name: np.flatnonzero(edges.relation == number) for number, name in enumerate(edges.relations)}
-    return {
-        name: 100 * np.concatenate([of_rule[which[at]].mean(axis=0) for of_rule, which in zip(found, alike)])
-        for name, at in sorted(places.items())
-        if len(at)
+    sought = {
+        "first": single(first),
+        "any": (before[last + 1] - before[first]) * may,
+        "last": single(last),
     }
+    own = {"first": first == head, "any": (first <= head) & (head <= last), "last": last == head}
+    others = before[edges.begin + edges.tokens] - before[edges.begin] - 1  # of the function (E,)
+    chances = []  # of each rule: the distinct ones (distinct, k), and which is each edge's (E,)
+    for rule in RULES:
+        cells = np.stack([others, sought[rule] - (own[rule] & may), sought[rule] > 0])  # m without the own one
+        _, example, which = np.unique(_in_one(cells), return_index=True, return_inverse=True)
+        n, m, there = cells[:, example, None]
+        chances.append((_chance(n, m, there, direction), which))
+    edges_of = {name: np.flatnonzero(edges.relation == number) for number, name in enumerate(edges.relations)}
+    scores = {}
+    for name, index in sorted(edges_of.items()):
+        if len(index):
+            by_rule = [chance[which[index]].mean(axis=0) for chance, which in chances]
+            scores[name] = 100 * np.concatenate(by_rule)
+    return scores
 
 
-def _as_one(cells: np.ndarray) -> np.ndarray:
+def _chance(others: np.ndarray, m: np.ndarray, there: np.ndarray, direction: str) -> np.ndarray:
+    """The chance (E, k) that k guesses find one of m of n `others`, (E, 1) each; all of these find what is `there`."""
+    k = np.array(KS)
+    if direction == HEAD_TO_DEPENDENT:
+        left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
+        missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
+    else:
+        missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
+    # so many guesses are all tokens, the token itself included
+    return np.where((k > others) & (there > 0), 1, 1 - missed)
+
+
+def _in_one(cells: np.ndarray) -> np.ndarray:
     """One number for each column of whole numbers (n, E), of which those of a row are few."""
-    one = np.zeros(cells.shape[1], np.int64)
+    number = np.zeros(cells.shape[1], np.int64)
     for row in cells - cells.min(axis=1, keepdims=True, initial=0):
-        one = one * (row.max(initial=0) + 1) + row
-    return one
+        number = number * (row.max(initial=0) + 1) + row
+    return number

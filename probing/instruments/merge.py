@@ -95,7 +95,10 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
             raise LedgerError(f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them")
     count, there = first.record.total, {shard.record.number for shard in run}
     if missing := sorted(set(range(1, count + 1)) - there):
-        like = next((other[0] for other in runs if {shard.record.number for shard in other} & set(missing)), None)
+        like = next(
+            (other[0] for other in runs if {shard.record.number for shard in other} & set(missing)),
+            None,
+        )
         hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
         raise LedgerError(
             f"{len(missing)} of {count} shards beside {first.file} are missing{hint}: run `codesyntax "
@@ -120,7 +123,11 @@ def _difference(first: Any, second: Any, path: str = "") -> str | None:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Rising numbers as the indices of a SLURM array: `1,4-6`."""
-    ends = [0, *(position for position, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1), len(numbers)]
+    ends = [
+        0,
+        *(position for position, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1),
+        len(numbers),
+    ]
     spans = [numbers[start:end] for start, end in pairwise(ends)]
     return ",".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
 

@@ -8,7 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL
+from probing.runs.ledger_file import (
+    ATTENTION,
+    INFORMATION,
+    MASKING,
+    PREFERENCE,
+    SILENCING,
+    SURPRISAL,
+)
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,17 @@ def _read(file: Path) -> Arrays | None:
 def _keep(arrays: Arrays, folder: Path, key: str) -> None:
     """Keep arrays; failing to do so is not an error."""
     fields = {
-        name: {"shape": array.shape, "float64": base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()}
+        name: {
+            "shape": array.shape,
+            "float64": base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode(),
+        }
         for name, array in arrays.items()
     }
     text = json.dumps(fields)
     try:
-        write(cache_dir.private(folder) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
+        write(
+            cache_dir.private(folder) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json",
+            text,
+        )
     except (OSError, LedgerError) as error:
         logger.warning("cannot cache statistics: %s", error)

@@ -380,7 +380,7 @@ class Hits:
             yield repr([name, len(group.n)]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
-                yield repr([system, columns.distinct.shape]).encode() + columns.which.astype(np.int64).tobytes()
+                yield (repr([system, columns.distinct.shape]).encode() + columns.which.astype(np.int64).tobytes())
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 

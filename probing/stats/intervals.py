@@ -182,7 +182,10 @@ def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
 
 
 def mean_estimate(
-    value: np.ndarray, influence: np.ndarray, share: np.ndarray, differences: np.ndarray | None = None
+    value: np.ndarray,
+    influence: np.ndarray,
+    share: np.ndarray,
+    differences: np.ndarray | None = None,
 ) -> Estimate:
     """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for means and amounts.
 
@@ -212,7 +215,11 @@ def agreeing(value: np.ndarray, low: np.ndarray, high: np.ndarray, p: np.ndarray
     equal, separated = p > ALPHA, p <= ALPHA
     short = np.abs(value) * _ROUNDING
     low = np.where(equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low))
-    high = np.where(equal, np.maximum(high, 0), np.where(separated & (value < 0), np.minimum(high, -short), high))
+    high = np.where(
+        equal,
+        np.maximum(high, 0),
+        np.where(separated & (value < 0), np.minimum(high, -short), high),
+    )
     return low, high
 
 
@@ -265,7 +272,10 @@ def wilson_difference(first: np.ndarray, second: np.ndarray, n: np.ndarray) -> n
     def away(own: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.sqrt(np.maximum(own**2 - 2 * correlation * own * other + other**2, 0))
 
-    below, above = away(share - low, other_high - other_share), away(high - share, other_share - other_low)
+    below, above = (
+        away(share - low, other_high - other_share),
+        away(high - share, other_share - other_low),
+    )
     difference = share - other_share
     return np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datasets
 import numpy as np
+import pandas
 import pytest
 from click.testing import CliRunner
 from support.evidence.masked_entries import masked
@@ -126,8 +127,9 @@ def test_tables_say_so(results, few_functions, tmp_path, unrendered):
     assert "; intervals and p over repositories" in compared.output and "paired by repository" in compared.output
     plain = CliRunner().invoke(main, ["compare", folder, folder], catch_exceptions=False)
     assert "repositor" not in plain.output and "paired by function" in plain.output
-    scored = CliRunner().invoke(main, ["score", folder, "--cluster", "repository"], catch_exceptions=False)
-    assert "intervals and p over repositories" in scored.output
+    csv = tmp_path / "scores.csv"
+    CliRunner().invoke(main, ["score", folder, "--csv", str(csv), "--cluster", "repository"], catch_exceptions=False)
+    assert set(pandas.read_csv(csv)["cluster"]) == {"repository"}
     probing.report(results, tmp_path / "report", few_functions, cluster="repository")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     titles = [line for line in page.splitlines() if line.startswith(("# ", "**", "*"))]

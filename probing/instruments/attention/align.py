@@ -31,7 +31,10 @@ class Alignment(NamedTuple):
 
     def pooled(self, pool: str) -> Alignment:
         """The same for one of POOLS: one sub-token a token, or all."""
-        return {FIRST: Alignment(self.first, self.first), LAST: Alignment(self.last, self.last)}.get(pool, self)
+        return {
+            FIRST: Alignment(self.first, self.first),
+            LAST: Alignment(self.last, self.last),
+        }.get(pool, self)
 
     def without(self, token: str | None, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
         """The same, but code tokens spelled `token` have no sub-tokens.
@@ -41,11 +44,20 @@ class Alignment(NamedTuple):
         if token is None:
             return self
         left_out = np.array([code[a:b] == token for a, b in zip(start, end)], bool)
-        return Alignment(np.where(left_out, np.int32(-1), self.first), np.where(left_out, np.int32(-1), self.last))
+        return Alignment(
+            np.where(left_out, np.int32(-1), self.first),
+            np.where(left_out, np.int32(-1), self.last),
+        )
 
 
 def align(
-    code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray, *, exact: bool = False
+    code: str,
+    start: np.ndarray,
+    end: np.ndarray,
+    offsets: np.ndarray,
+    special: np.ndarray,
+    *,
+    exact: bool = False,
 ) -> Alignment:
     """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
 
@@ -70,7 +82,8 @@ def align(
     owns = (start < end) & (first <= last)
     padded = np.append(positions, -1)  # so that an index behind the last sub-token can be looked up
     return Alignment(
-        np.where(owns, padded[first], -1).astype(np.int32), np.where(owns, padded[last], -1).astype(np.int32)
+        np.where(owns, padded[first], -1).astype(np.int32),
+        np.where(owns, padded[last], -1).astype(np.int32),
     )
 
 
@@ -85,7 +98,9 @@ def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
     space = np.fromiter((character == " " for character in code), bool, length)
     white = np.fromiter(map(str.isspace, code), bool, length)
 
-    def next_place(without: np.ndarray) -> np.ndarray:  # from each character on; the end of the code where none comes
+    def next_place(
+        without: np.ndarray,
+    ) -> np.ndarray:  # from each character on; the end of the code where none comes
         return np.append(np.minimum.accumulate(np.where(without, length, position)[::-1])[::-1], length)
 
     word = next_place(white)[start]

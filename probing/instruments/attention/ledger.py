@@ -128,7 +128,13 @@ class RankLedger(EdgeTable):
     @classmethod
     def of(cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
-        return cls(edges.relations, **edges.columns, ranks=ranks, settings=settings, repositories=edges.repositories)
+        return cls(
+            edges.relations,
+            **edges.columns,
+            ranks=ranks,
+            settings=settings,
+            repositories=edges.repositories,
+        )
 
     @classmethod
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:

@@ -19,7 +19,13 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION, SUM
+from codesyntax_dataset.protocol import (
+    ATTENTION,
+    PAPER_LENGTH,
+    RANDOM_WEIGHTS,
+    SHUFFLED_ATTENTION,
+    SUM,
+)
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
 from probing.instruments.attention.edges import EdgeTable, stacked
@@ -123,7 +129,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             raise ModelError(f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}")
         others = self._others
         encoder = self.session.encoder(self.data.seed if self.data.control == RANDOM_WEIGHTS else None)
-        tokenizers = {encoder.name: encoder.tokenizer, **{name: tokenizer for name, (tokenizer, _) in others.items()}}
+        tokenizers = {
+            encoder.name: encoder.tokenizer,
+            **{name: tokenizer for name, (tokenizer, _) in others.items()},
+        }
         for name, tokenizer in tokenizers.items():
             check_language(tokenizer, name, language_of(self.data.config).name)
         if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
@@ -159,7 +168,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 elif longer_than:
                     skips[f"too long for {longer_than}"] += 1
                 else:
-                    start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                    start, end = (
+                        np.asarray(row["token_start"], np.int64),
+                        np.asarray(row["token_end"], np.int64),
+                    )
                     try:
                         alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
                     except OffsetsError:  # only of this function, for example because it quotes a special token
@@ -176,7 +188,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         encoder = self.encoder
         functions, _, skips = self.encoded
         direction = self.direction or default_direction(encoder, self.data.config)
-        tied = sum((function.tied(direction).sum(axis=1) for function in functions), np.zeros(len(RULES), int))
+        tied = sum(
+            (function.tied(direction).sum(axis=1) for function in functions),
+            np.zeros(len(RULES), int),
+        )
         prepared = self.prepared(
             encoder,
             functions,
@@ -189,7 +204,11 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 "begin": encoder.begin,
                 "pool": self.session.pool,
             },
-            run={"attention": encoder.path, "attention_why": encoder.why, "step": self.session.step},
+            run={
+                "attention": encoder.path,
+                "attention_why": encoder.why,
+                "step": self.session.step,
+            },
             ties=dict(zip(RULES, tied.tolist())),
         )
         longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
@@ -200,7 +219,14 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 raise
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(encoder.name, encoder.device, encoder.path, len(functions), len(shortest), len(longest)),
+            *(
+                encoder.name,
+                encoder.device,
+                encoder.path,
+                len(functions),
+                len(shortest),
+                len(longest),
+            ),
             dict(skips) or "none",
         )
         return prepared

@@ -298,7 +298,10 @@ class Plan:
             span = last - first + 1
             edge = np.repeat(np.arange(self.edges), span)  # (C,)
             self.edge = send(edge)
-            self.first_pair, self.last_pair = send(span.cumsum() - span), send(span.cumsum() - 1)  # (E,)
+            self.first_pair, self.last_pair = (
+                send(span.cumsum() - span),
+                send(span.cumsum() - 1),
+            )  # (E,)
             reader, function_of = _runs(first, span), function_of[edge]
             first = last = head[edge]
 
@@ -326,7 +329,11 @@ class Plan:
         key = (slot * tokens + first) * tokens + last
         _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
         self.same = send(same)  # (E or C,), of the lookups
-        slot, first, last = slot[distinct], first[distinct], last[distinct]  # (D,), ascending by slot
+        slot, first, last = (
+            slot[distinct],
+            first[distinct],
+            last[distinct],
+        )  # (D,), ascending by slot
         self.first, self.last = send(first), send(last)
         self.blocks = []
         for block, start, end in zip(blocks, starts, starts[1:]):
@@ -428,7 +435,11 @@ class Plan:
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
     def _rank_block(
-        self, block: Block, weights: torch.Tensor, slacks: Sequence[float | None], ranks: torch.Tensor
+        self,
+        block: Block,
+        weights: torch.Tensor,
+        slacks: Sequence[float | None],
+        ranks: torch.Tensor,
     ) -> None:
         """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
         chunk = max(1, self.elements // (self.heads * block.tokens))
@@ -478,7 +489,11 @@ class Plan:
             before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < token).int()
             rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
-            rank = torch.gt(rows, weight * (1 + slack) + math.copysign(_UNDERFLOW, slack), out=torch.empty_like(rows))
+            rank = torch.gt(
+                rows,
+                weight * (1 + slack) + math.copysign(_UNDERFLOW, slack),
+                out=torch.empty_like(rows),
+            )
             rank = rank.sum(dim=-1) - int(slack < 0)  # a negative slack counts the ranked token, too
         return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 

@@ -61,7 +61,18 @@ class ProbeProvenance(Provenance):
     VERSIONED = "scoring"
     SIGNED = (
         "uas",
-        ("direction", "pool", "max_length", "also_fits", "dtype", "functions", "edges", "scoring", "weights", "begin")
+        (
+            "direction",
+            "pool",
+            "max_length",
+            "also_fits",
+            "dtype",
+            "functions",
+            "edges",
+            "scoring",
+            "weights",
+            "begin",
+        )
         + ("control", "not_predicted"),
     )
 

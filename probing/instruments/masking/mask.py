@@ -129,7 +129,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     @property
     def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "parser": self._parser}  # the cache knows no versions of parsers by itself
+        return {
+            **super().asked,
+            "parser": self._parser,
+        }  # the cache knows no versions of parsers by itself
 
     @property
     def _parser(self) -> str:
@@ -205,7 +208,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 if placed[name, False] + placed[name, True]
             },
             commonest={
-                self.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
+                self.node_types[kind]: (
+                    _commonest(masked[kind, False]),
+                    _commonest(masked[kind, True]),
+                )
                 for kind in sorted({kind for kind, _ in masked})
             },
         )

@@ -83,7 +83,11 @@ class Maskable:
         return self._spans[node_type]
 
     def mask(
-        self, node_type: str, rate: float = 1.0, nodes: Sequence[int] | np.ndarray | None = None, seed: int = 0
+        self,
+        node_type: str,
+        rate: float = 1.0,
+        nodes: Sequence[int] | np.ndarray | None = None,
+        seed: int = 0,
     ) -> Mask:
         """The sub-tokens of the nodes of a type: all nodes, `int(rate * nodes)` of them drawn by `seed`, or `nodes`.
 
@@ -215,7 +219,12 @@ class Masker:
     """
 
     def __init__(
-        self, tokenizer: Any, language: str, node_types: Iterable[str] | None = None, *, protocol: str = CURRENT
+        self,
+        tokenizer: Any,
+        language: str,
+        node_types: Iterable[str] | None = None,
+        *,
+        protocol: str = CURRENT,
     ):
         if protocol not in PROTOCOLS:
             raise UnknownName("protocol", protocol, PROTOCOLS)

@@ -119,7 +119,10 @@ class Restorer:
             end_before = last
 
         for run in _runs(extents, masked, together=self._spells_space):
-            first, last = min(extents[position][0] for position in run), max(extents[position][1] for position in run)
+            first, last = (
+                min(extents[position][0] for position in run),
+                max(extents[position][1] for position in run),
+            )
             add([(function.code[end_before:first], starts.get(end_before))], False, first)
             kept_ids = self._kept(run, masked, ids)
             if all(ids[position] == function.ids[position] for position in run):
@@ -197,7 +200,10 @@ class Restoration:
             restored = []
             for copy, filling in zip(copies, filled):
                 text = self.restorer.text(function, copy.positions, filling.predicted)
-                texts = [text, *(filled_with(filler, function, copy.positions) for filler in FILLERS.values())]
+                texts = [
+                    text,
+                    *(filled_with(filler, function, copy.positions) for filler in FILLERS.values()),
+                ]
                 of_model, *of_fillers = map(compared, texts)
                 if _UNCOMPARED in (of_model, *of_fillers):
                     of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)

@@ -49,8 +49,14 @@ ROW = np.dtype(
         ("seed", "<i8"),  # of the positions
         ("masked", "<i4"),  # sub-tokens
         *((name, "<i4") for name in HITS),
-        ("log_probability", "<f8"),  # of the true sub-tokens, the mean over the masked ones, in nats, rounded
-        ("commonest", "<i4"),  # how many masked sub-tokens are the one masked most often, of this type in this arm
+        (
+            "log_probability",
+            "<f8",
+        ),  # of the true sub-tokens, the mean over the masked ones, in nats, rounded
+        (
+            "commonest",
+            "<i4",
+        ),  # how many masked sub-tokens are the one masked most often, of this type in this arm
         *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),  # NaN if the trees could not be compared
     ]
 )
@@ -66,7 +72,11 @@ class MaskingLedger(RowLedger):
     INSTRUMENT = ledger_file.MASKING
     COMMAND = "mask"
     REPEATED = ("node_type", "function", "copy", "masked")
-    BOUNDS: ClassVar = {"masked": (1, np.inf), HITS[0]: (0, np.inf), "log_probability": LOG_PROBABILITY}
+    BOUNDS: ClassVar = {
+        "masked": (1, np.inf),
+        HITS[0]: (0, np.inf),
+        "log_probability": LOG_PROBABILITY,
+    }
 
     @property
     def node_types(self) -> list[str]:
@@ -236,7 +246,12 @@ class MaskResult(Result[MaskingLedger]):
         import pandas
 
         return pandas.DataFrame(
-            {"node_type": name, "arm": arm.upper(), "functions": scores.functions, "masked": scores.masked}
+            {
+                "node_type": name,
+                "arm": arm.upper(),
+                "functions": scores.functions,
+                "masked": scores.masked,
+            }
             | getattr(scores, arm).model_dump()
             for name, scores in self.node_types.items()
             for arm in ("t1", "t0")

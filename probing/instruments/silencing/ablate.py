@@ -97,7 +97,11 @@ def ablate(
     if restored not in RESTORED:
         raise UnknownName("end to restore", restored, RESTORED)
     session = Session.of(model, revision=revision, device=device, max_length=max_length, weights=weights)
-    test = Probing(session, read_functions(data, config, "test", limit=limit_of(limit, sample, seed)), direction)
+    test = Probing(
+        session,
+        read_functions(data, config, "test", limit=limit_of(limit, sample, seed)),
+        direction,
+    )
     validation = Probing(session, read_functions(data, config, "validation"), direction)
     best = partial(_best_heads, output=output)
     silencing = Ablation(session, test.data, validation, test, best, draws, seed, restored, tell)
@@ -113,10 +117,17 @@ class Ablation(Silencing):
     @classmethod
     def again(cls, made: SilencingProvenance, session: Session, data: Any) -> Ablation:
         test, validation = (
-            Probing(session, read_functions(data, made.settings.config, split, limit=limit), made.settings.direction)
+            Probing(
+                session,
+                read_functions(data, made.settings.config, split, limit=limit),
+                made.settings.direction,
+            )
             for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
         )
-        best, asked = partial(_best_heads, output=None), (getattr(made.settings, name) for name in ASKED)
+        best, asked = (
+            partial(_best_heads, output=None),
+            (getattr(made.settings, name) for name in ASKED),
+        )
         return cls(session, test.data, validation, test, best, *asked)
 
 
@@ -172,7 +183,10 @@ def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, 
     The guess draws a distance from head to dependent from those of `chosen_on`, as `probing.evidence.beyond.guesses`.
     Paired by function, one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
-    hit, (drawn, sought) = _hit_by_best(unseen, ranked), (table.first - table.head for table in (chosen_on, unseen))
+    hit, (drawn, sought) = (
+        _hit_by_best(unseen, ranked),
+        (table.first - table.head for table in (chosen_on, unseen)),
+    )
     p = {}
     for number, name in enumerate(unseen.relations):
         seen, edges = (table.relation == number for table in (chosen_on, unseen))

@@ -39,7 +39,12 @@ def hits(result: SilencingResult) -> dict[str, Hits]:
         functions, names, *predictions = map(np.concatenate, zip(*parts))
         sums = {system: column[None] for system, column in zip(SYSTEMS, predictions)}
         measured[str(number)] = Hits.of_rows(
-            functions, names, sums, ("log_probability",), unit="nats", repositories=ledger.repositories
+            functions,
+            names,
+            sums,
+            ("log_probability",),
+            unit="nats",
+            repositories=ledger.repositories,
         )
     return measured
 

@@ -44,7 +44,10 @@ class SilencingLedger(RowLedger):
             ("edges", "<i4"),  # of which an end is asked for
             ("sub_tokens", "<i4"),  # of these ends
             ("length", "<i4"),  # sub-tokens of the function
-            ("log_probability", "<f8"),  # of the true sub-tokens, the mean over those asked for, in nats
+            (
+                "log_probability",
+                "<f8",
+            ),  # of the true sub-tokens, the mean over those asked for, in nats
         ]
     )
     ORDER = ("function", "relation", "silenced")

@@ -24,7 +24,12 @@ from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.attention.ranking import EncodedFunction
 from probing.instruments.masking.fill import Passes, key_of
 from probing.instruments.silencing import result as results
-from probing.instruments.silencing.result import Chosen, SilencingLedger, SilencingProvenance, SilencingResult
+from probing.instruments.silencing.result import (
+    Chosen,
+    SilencingLedger,
+    SilencingProvenance,
+    SilencingResult,
+)
 from probing.runs.experiment import Experiment, Prepared
 
 if TYPE_CHECKING:
@@ -134,7 +139,11 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
             skips,
             f"has a dependent to predict, edges left out {dict(left_out)}",
             settings=settings,
-            run={"predicts": "masked" if masked else "next", "layers": model.layers, "heads": model.heads},
+            run={
+                "predicts": "masked" if masked else "next",
+                "layers": model.layers,
+                "heads": model.heads,
+            },
             functions=len(functions),
             passes=len(self.reference) + passes,
             left_out=left_out,
@@ -170,7 +179,10 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
 
 def _cost(provenance: SilencingProvenance) -> str:
     """The cost of a run in words, before it begins."""
-    reference, silenced = provenance.settings.reference, max(len(head.silenced) for head in provenance.heads.values())
+    reference, silenced = (
+        provenance.settings.reference,
+        max(len(head.silenced) for head in provenance.heads.values()),
+    )
     return (
         f"{provenance.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
         f"{provenance.passes - reference:,} over {provenance.functions:,} functions, for {len(provenance.heads)} "
