@@ -24,6 +24,7 @@ from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.features import features_of
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.metadata import CARD, SUMS
+from codesyntax_dataset.protocol import SPLITS
 
 OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """The exception of `datasets` for a Parquet file with damaged metadata."""
@@ -51,7 +52,8 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         raise UnknownName(f"config of {folder}", config, configs, advice)
     version, splits = configs[config]
     if split not in splits:
-        raise UnknownName(f"split of {folder}", split, splits)
+        advice = "its source had too few files for it: read another, or build from more" if split in SPLITS else ""
+        raise UnknownName(f"split of {folder}", split, splits, advice)
     if missing := set(columns) - set(features_of(config)):
         rows = "minimal pairs" if variant_of(config).pairs else "functions"
         raise DatasetError(f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}")

@@ -13,8 +13,8 @@ _OPERATORS = "'+= -= *= /= %= &= |= ^= <<= >>= &^='"
 _CASES = "*<expression_case|type_case|communication_case|default_case>"
 _BODY = "*<statement_list>/*"
 _TYPE = "receiver/*/type"  # of a method: `T` of `*T[K]`
-_RECEIVER = (
-    f"{_TYPE}<pointer_type>/*<generic_type>/type | {_TYPE}<pointer_type>/* | {_TYPE}<generic_type>/type | {_TYPE}"
+_RECEIVER = " | ".join(
+    f"{_TYPE}{end}" for end in ("<pointer_type>/*<generic_type>/type", "<pointer_type>/*", "<generic_type>/type", "")
 )
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")

@@ -17,9 +17,8 @@ _LISTS = frozenset(
 )
 _ACCESS = "member_access_expression nullsafe_member_access_expression scoped_property_access_expression".split()
 _CALLS = "member_call_expression nullsafe_member_call_expression scoped_call_expression".split()
-_HTML = (
-    "~[0]<text_interpolation>"  # the last one of a body with a colon stands behind it in the tree, or behind its clause
-)
+_HTML = "~[0]<text_interpolation>"
+"""The last one of a body with a colon stands behind it in the tree, or behind its clause."""
 _COLON = "{0}<!colon_block> | {0}/* .. {1} | {0}/* | {1}"
 _BODY = _COLON.format("body", f"body/{_HTML}")
 _IF = {"if": "'if elseif'", "test": "condition", "body": _BODY}

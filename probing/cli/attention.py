@@ -81,6 +81,7 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
     options.check(single_name, configs=arguments["configs"], splits=arguments["splits"])
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], arguments["configs"], [name for name, _ in named])
+        arguments["data"] = options.of_code(arguments["data"], arguments["configs"])
     options.check((), arguments["data"])
     from probing.report.document import print_parts
     from probing.report.headline import answer

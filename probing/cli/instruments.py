@@ -181,6 +181,7 @@ def _run(
     quiet_libraries()
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], configs, [model])
+        arguments["data"] = options.of_code(arguments["data"], configs)
     options.check((), arguments["data"])
     from probing.runs.session import Session
 

@@ -25,7 +25,9 @@ BESIDE = (".errors.json", ".examples.json")
 
 model = click.argument("model")
 data = click.option(
-    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+    "--data",
+    default="codesyntax",
+    help="A folder that `codesyntax build` wrote, a dataset id on the Hub, or, to measure, a folder of code.",
 )
 device = click.option("--device", help="The device, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 dtype = click.option(
@@ -168,6 +170,29 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
             locate(models[0], checkpoints(models[0])[0].revision)
     note(f"no --data, and no dataset in the folder {data}: building the embedded sample there")
     build("sample", list(dict.fromkeys(configs)), data)
+
+
+def of_code(data: str, configs: Sequence[str]) -> str:
+    """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a folder of code; else
+    `data`."""
+    from codesyntax_dataset import sources
+    from codesyntax_dataset.errors import SourceError
+    from codesyntax_dataset.metadata import SUMS
+
+    folder = Path(data)
+    if not folder.is_dir() or (folder / SUMS).exists():
+        return data
+    try:
+        for config in configs:
+            sources.reader(data, config)
+    except SourceError:
+        return data  # and whoever reads it says what is wrong with it
+    from codesyntax_dataset.build import build
+
+    output = f"codesyntax-{folder.resolve().name}"
+    note(f"{data} has code, and is no dataset: building one of it in the folder {output}")
+    build(data, list(dict.fromkeys(configs)), output)
+    return output
 
 
 def every(

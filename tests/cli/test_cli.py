@@ -119,6 +119,24 @@ def test_data_that_were_named_are_not_built(tiny_model, tmp_path, monkeypatch):
     assert run("probe", tiny_model, "--data", "codesyntax").exit_code == 1 and left_in(tmp_path) == []
 
 
+def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch):
+    """Its dataset is built, and built again by the next command, which finds the same functions."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    for name in ("one", "two"):
+        code = f"def {name}(x):\n    if x.a:\n        return x.b({name})\n"
+        (tmp_path / "code" / f"{name}.py").write_text(code)
+    asked = ("probe", tiny_model, "--data", "code", "--split", "test", "--json")
+    first, second = run(*asked), run(*asked)
+    assert "code has code, and is no dataset: building one of it in the folder codesyntax-code" in first.stderr
+    assert first.exit_code == second.exit_code == 0 and first.stdout == second.stdout
+    assert json.loads(first.stdout)["settings"]["data"].startswith("codesyntax-code@")
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "code/one.py").rename(tmp_path / "alone/one.py")
+    lacking = run("probe", tiny_model, "--data", "alone", "--split", "validation")
+    assert lacking.exit_code == 1 and "known are test; its source had too few files for it" in lacking.stderr
+
+
 def test_probe_prints_json_alone(tiny_model, dataset_folder):
     result = run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--json")
     assert result.exit_code == 0

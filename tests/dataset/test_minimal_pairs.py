@@ -160,7 +160,10 @@ def test_a_pair_that_parsers_disagree_on_is_left_out_and_says_why():
 def plain_log_probability(training, context, token):
     """Witten and Bell (1991), interpolated, by counting in lists."""
     padded = [[""] * 4 + text for text in training]
-    grams = lambda n: [tuple(text[i - n + 1 : i + 1]) for text in padded for i in range(4, len(text))]  # noqa: E731
+
+    def grams(n):
+        return [tuple(text[i - n + 1 : i + 1]) for text in padded for i in range(4, len(text))]
+
     probability = 1 / (len(set(grams(1))) + 1)
     for n in range(1, 6):
         before = tuple(context[len(context) - n + 1 :])
