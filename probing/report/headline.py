@@ -109,10 +109,9 @@ def models(
         f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
         columns,
         rows,
-        "Percent with 95 % intervals, mean over relations. Held-out: chosen on validation, scored on unseen functions. "
-        "Best baseline: the better of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, "
-        f"in relations with at least {LEAST_EDGES}. Chance: a guess by their distances. p: corrected (Holm) for the "
-        f"models of a config. {SIGNIFICANT}{adds}{DIRECTIONS * several}",
+        "Percent with 95 % intervals, mean over relations, on unseen functions (held-out). Best baseline: the better "
+        f"of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, at least {LEAST_EDGES}. "
+        f"Chance: a guess by distance. p: corrected (Holm). {SIGNIFICANT}{adds}{DIRECTIONS * several}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 
@@ -193,7 +192,7 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     left_out = any(len(findings.models) > most for findings in all_findings)
     return Figure(
         "models",
-        "Held-out scores of the table, with 95 % intervals."
+        "Scores of the table, with 95 % intervals."
         + f" Each config shows its best {number_of(most, 'model')}." * left_out,
         "A dot for the heads of each model and a line for the best baseline. The table has the numbers.",
         "models",

@@ -116,7 +116,7 @@ def _verdicts(group: MaskedModels) -> Table:
     types = [name for name in group.node_types if group.functions(name) >= FEW_CLUSTERS]
     return Table(
         f"{group.name}-verdicts",
-        "Outcomes with a node type masked (T1), beside the control (T0)",
+        "What is left of a masked node type (T1), beside the control (T0)",
         [
             Column("node type", NAME),
             Column("functions", COUNT),
@@ -130,8 +130,8 @@ def _verdicts(group: MaskedModels) -> Table:
             ]
             for kind in types
         ],
-        f"Lower: less is left than of the control, {RANDOM[group.settings.control]}. {AS_FILLED.capitalize()}: a "
-        "filler without a model has as much, so the outcome shows nothing. p: corrected (Holm).",
+        f"Lower: less than of the control, {RANDOM[group.settings.control]}. {AS_FILLED.capitalize()}: a "
+        "filler without a model has as much. p: corrected (Holm).",
     )
 
 

@@ -210,6 +210,9 @@ class Planted(Masked):
     def detectable(self, node_type, outcome):
         return 0.123
 
+    def counted(self, node_type):
+        return self.effects["jaccard"][node_type].n
+
 
 def model(control="sub-tokens", restored=0.5, filled=(), **effects):
     """A model of node types with these effects on all outcomes, corrected p-values and functions; or on each outcome.
