@@ -115,13 +115,23 @@ def column(outcome):
     return [*OUTCOMES, "masked"].index(outcome)
 
 
-@pytest.mark.parametrize("name", ["cluster", "n", "masked", "jaccard", "sorensen_dice", "restored"])
-def test_one_number_of_a_function_is_refused(name, honest):
+@pytest.mark.parametrize(
+    ("name", "step", "reason"),
+    [
+        ("cluster", 10**6, "not those of a split of 22"),
+        ("n", 1, "counted several times in a function"),
+        ("masked", 1, "other sub-tokens are masked in T1|not one of its masked"),
+        ("jaccard", 10, "does not follow from Jaccard"),
+        ("sorensen_dice", 10, "does not follow from Jaccard"),
+        ("restored", 10, "not one of its masked|a share is above 1"),
+    ],
+)
+def test_one_number_of_a_function_is_refused(name, step, reason, honest):
     forged = copy.deepcopy(honest)
     table = forged["tables"]["masking"]
     values = table[name] if name in table else table["T1"][column(name)]
-    values[-1] += {"cluster": 10**6, "masked": 1, "n": 1}.get(name, 10)
-    with pytest.raises(EntryError):
+    values[-1] += step
+    with pytest.raises(EntryError, match=reason):
         loaded(forged)
 
 
@@ -179,6 +189,13 @@ def test_what_no_model_can_have_is_refused(change, reason, honest):
     """However consistent the numbers are."""
     with pytest.raises(EntryError, match=reason):
         loaded(rewritten(honest, change))
+
+
+def test_another_table_is_refused(honest):
+    forged = copy.deepcopy(honest)
+    forged["tables"] = {"published": forged["tables"]["masking"]}
+    with pytest.raises(EntryError, match="the tables are others than masking"):
+        loaded(forged)
 
 
 def test_a_number_below_nothing_is_refused(honest):

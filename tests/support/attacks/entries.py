@@ -19,7 +19,7 @@ from support.attacks.attack import Attack, attacks
 from support.evidence.hits_files import arrow_table, in_parquet, written
 
 from codesyntax_dataset.protocol import TABLE_KS
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 
 Entry = dict[str, Any]
 
@@ -218,11 +218,14 @@ def a_function_left_out_of_one_relation(entry):
 
 @number("in 5 functions, expected at least 30 in 6")
 def a_relation_in_few_functions_beyond_offsets(entry):
-    """Those that are left out have others."""
+    """Of one of them there are many edges, everywhere; those that are left out have others."""
     table = entry["tables"]["beyond-offset"]
-    rows = np.flatnonzero(table["group"] == table["group"][0])[5:]
+    name = table["group"][0]
+    rows = np.flatnonzero(table["group"] == name)
     for column in ("n", "model", "offset", "keyword"):
-        table[column][..., rows] = 0
+        table[column][..., rows[5:]] = 0
+    for other in entry["tables"].values():
+        other["n"][(other["group"] == name) & (other["cluster"] == table["cluster"][rows[0]])] += 100
 
 
 @number("which has no published hits")
@@ -389,13 +392,72 @@ def hard_edges_of_a_relation_without_heads(entry):
     raise AssertionError("each relation is the only one of a function")
 
 
+@guarded("has no relation of the mean")
+def hard_edges_of_a_relation_that_is_in_no_mean(entry):
+    """Two relations exchange their names, and beyond offsets there is one of them alone."""
+    hard = relations_of(entry, "beyond-offset")
+    old = next(name for name in hard if name not in NOT_IN_MEAN)
+    new = next(name for name in relations_of(entry, "published") if name in NOT_IN_MEAN and name not in hard)
+    exchanged = {old: new, new: old}
+    for protocol in PROTOCOLS:
+        chosen, names, table = entry["chosen"][protocol], relations_of(entry, protocol), entry["tables"][protocol]
+        table["group"] = np.array([exchanged.get(name, name) for name in table["group"]], object)
+        for field in ("heads", "better"):
+            values = {exchanged.get(name, name): value for name, value in zip(names, chosen[field])}
+            chosen[field] = [values[name] for name in relations_of(entry, protocol)]
+    place = relations_of(entry, "beyond-offset").index(new)
+    chosen["heads"], chosen["better"] = [chosen["heads"][place]], [chosen["better"][place]]
+    taken(entry, "beyond-offset", table["group"] == new)
+
+
+def fewer_of_any_token(entry: Entry, stricter: int) -> None:
+    """Than of the first one, or the last; of the other, nothing."""
+    name, hits = alone_in_published(entry)
+    assert hits[name][stricter].any()
+    hits[name][[1, 2 - stricter]] = 0
+    put(entry, "published", hits)
+
+
 @guarded("published.model has fewer hits than by a stricter rule")
 def fewer_of_any_token_than_of_the_first(entry):
-    """By heads of their own, so that no head contradicts itself."""
-    name, hits = alone_in_published(entry)
-    entry["chosen"]["published"]["heads"][relations_of(entry, "published").index(name)][4:8] = [5] * 4
-    hits[name][1] = 0
-    put(entry, "published", hits)
+    fewer_of_any_token(entry, 0)
+
+
+@guarded("published.model has fewer hits than by a stricter rule")
+def fewer_of_any_token_than_of_the_last(entry):
+    fewer_of_any_token(entry, 2)
+
+
+def the_worse_baseline(entry: Entry, better: int) -> None:
+    """For one relation by one measure, of which this one of offset (0) and keyword (1) finds more."""
+    both = [hits_of(entry, "published", system) for system in ("offset", "keyword")]
+    for number, name in enumerate(relations_of(entry, "published")):
+        totals = [hits[name].reshape(12, -1).sum(axis=1) for hits in both]
+        worse = np.flatnonzero(totals[better] > totals[1 - better])
+        if len(worse):
+            entry["chosen"]["published"]["better"][number][int(worse[0])] = 1 - better
+            return
+    raise AssertionError("no baseline is better")
+
+
+@guarded("a combined baseline that is not the better of offset and keyword")
+def the_keyword_where_the_offset_finds_more(entry):
+    the_worse_baseline(entry, 0)
+
+
+@guarded("a combined baseline that is not the better of offset and keyword")
+def the_offset_where_the_keyword_finds_more(entry):
+    the_worse_baseline(entry, 1)
+
+
+@guarded("has 6 hard edges of .* in 6 functions, expected at least 30 in 6")
+def few_edges_of_a_relation_beyond_offsets(entry):
+    """One in each of six functions, which nobody hits."""
+    table = entry["tables"]["beyond-offset"]
+    rows = np.flatnonzero(rows_of(entry, "beyond-offset", table["group"][0]))
+    table["n"][rows] = np.arange(len(rows)) < 6
+    for system in ("model", "offset", "keyword"):
+        table[system][:, rows] = 0
 
 
 @guarded("any 1 lacks, which no head can do")
