@@ -114,7 +114,7 @@ def test_equal_is_what_has_the_same_ranks_and_settings(result, tiny_model, datas
     assert ProbeResult.from_ledger(dataclasses.replace(loaded.ledger, ranks=changed)) != result
     assert result != probing.probe(tiny_model, dataset_folder, "java", limit=5)
     assert result.ledger != "a ledger"
-    with pytest.raises(LedgerError, match="expected the JSON"):
+    with pytest.raises(LedgerError, match="no such file or folder; expected what"):
         probing.load(tmp_path / "none.json")
 
 
