@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS
 from probing.evidence.beyond import LEAST_EDGES
 from probing.evidence.protocols import MODEL, TABLE_MEASURES
+from probing.evidence.submission import Tables
 from probing.instruments.masking import masking
 from probing.instruments.masking.hits import ARMS, T1
 from probing.instruments.masking.result import MaskSettings
@@ -33,12 +34,11 @@ from probing.runs.records import shown
 from probing.stats.hits import Hits
 from probing.stats.intervals import FEW_CLUSTERS
 
-if TYPE_CHECKING:
-    from probing.evidence.submission import Tables
-    from probing.evidence.submission_attention import AttentionSubmission
-    from probing.evidence.submission_masked import MaskedSubmission
-
 Problems = Iterator[tuple[Any, str]]
+
+# whose modules import this one
+AttentionSubmission: TypeAlias = Any
+MaskedSubmission: TypeAlias = Any
 
 NO_RELATIONS = "no relations"
 """Why a function is skipped that has nothing to score; skipped for another reason, it is missed."""

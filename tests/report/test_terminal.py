@@ -173,7 +173,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     goes_on = ": run the same command again to continue"
     *progress, last = done.stderr.strip().splitlines()
     assert last == f"Error: interrupted{goes_on if parts else ''}"
-    assert all(line.startswith("probing tiny: ") for line in progress)
+    assert all(line.startswith("probe tiny: ") for line in progress)
     assert len(list(tmp_path.rglob("*.parquet"))) == parts
     assert parts or list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
