@@ -14,7 +14,7 @@ FEW_CLUSTERS functions of it, or without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -138,17 +138,22 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
     guessed = ~is_hard(test, offsets)
     counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
     strata_found = []
-    for by, size, bounds in (
-        ("distance", np.abs(test.first - test.head), DISTANCES),
-        ("length", test.tokens, LENGTHS),
-    ):
-        names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
+    distance = np.abs(test.first - test.head)
+    for by, size, bounds in (("distance", distance, DISTANCES), ("length", test.tokens, LENGTHS)):
+        names = _names_of(bounds)
         stratum = np.searchsorted(bounds, size)
         for number in np.unique(stratum[counts]).tolist():
             inside = counts & (stratum == number)
-            shares = (float(100 * hits[inside].mean()) for hits in (hit, guessed))
-            strata_found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
+            heads, offset = float(100 * hit[inside].mean()), float(100 * guessed[inside].mean())
+            strata_found.append(Stratum(by, names[number], int(inside.sum()), heads, offset))
     return strata_found
+
+
+def _names_of(bounds: Sequence[int]) -> list[str]:
+    """The names of ranges up to each of some bounds, and above the last, such as `3 to 5`."""
+    starts = [low + 1 for low in (0, *bounds)]
+    names = [f"{low} to {high}" if low < high else f"{high}" for low, high in zip(starts, bounds)]
+    return [*names, f"over {bounds[-1]}"]
 
 
 @dataclass(frozen=True)

@@ -157,10 +157,11 @@ def over_models(differences: Sequence[Estimate | None], models: Sequence[bool]) 
 
     Controls make no claim: their p is uncorrected and adds no test.
     """
-    tested = [number for number, difference in enumerate(differences) if difference is not None and models[number]]
-    claims = [difference for difference, model in zip(differences, models) if difference is not None and model]
+    claims = {
+        number: difference for number, difference in enumerate(differences) if difference is not None and models[number]
+    }
     over = list(differences)
-    for number, difference in zip(tested, family(claims)):
+    for number, difference in zip(claims, family(list(claims.values()))):
         over[number] = difference
     return over
 
@@ -182,15 +183,14 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     Whatever heads find in these, the best one has at least as many hits in the others as the best there, less the edges
     of these. Of such heads, the one with the fewest hits on `test` counts: who reads less chooses no better.
     """
-    choice, lost = choose(validation), np.isin(validation.function, list(unread))
+    choice = choose(validation)
     known, scored = validation.counts(), test.counts()
-    for column in np.unique(validation.relation[lost]).tolist():
-        name, edges = (
-            validation.relations[column],
-            np.count_nonzero(lost & (validation.relation == column)),
-        )
+    lost = validation.relation[np.isin(validation.function, list(unread))]
+    for relation, edges in zip(*np.unique(lost, return_counts=True)):
+        name = validation.relations[relation]
         for number, rule in enumerate(RULES) if name in scored.counts else ():
-            hits, test_hits = (counts.hits(name, rule).reshape(-1, WORST_RANK) for counts in (known, scored))
+            hits = known.hits(name, rule).reshape(-1, WORST_RANK)
+            test_hits = scored.hits(name, rule).reshape(-1, WORST_RANK)
             possible = hits >= hits.max(axis=0) - edges
             worst = np.where(possible, test_hits, test_hits.max() + 1).argmin(axis=0)
             choice[name][number] = np.stack(np.divmod(worst[_PLACES], known.heads), axis=-1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.protocols import MEASURES, ChosenHits
 from probing.runs.records import FieldsByName
-from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
 Means = dict[str, dict[str, list[float | None] | None]]
@@ -79,17 +77,6 @@ def means(mean: Estimate) -> Means:
     for (rule, k), cell in zip(MEASURES, each_bounded(mean)):
         cells[rule][str(k)] = None if cell[0] is None else cell
     return cells
-
-
-def mean_at(hits: Hits, system: str, ks: Iterable[int]) -> Estimate:
-    """The mean by MEASURES, NaN for k that are not among `ks`, which saves computing them."""
-    wanted = set(ks)
-    measures = [(rule, k) for rule, k in MEASURES if k in wanted]
-    mean = hits.where(measures=measures).mean(system)
-    parts = np.full((4, len(MEASURES)), np.nan)
-    parts[:, [MEASURES.index(measure) for measure in measures]] = mean[:4]
-    value, low, high, p = parts
-    return Estimate(value, low, high, p, mean.n)
 
 
 def each_bounded(estimates: Estimate) -> list[Any]:
