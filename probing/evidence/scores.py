@@ -115,7 +115,7 @@ def scores(
 
     given: list[Any] = [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
-        paths = [one.save(folder) if isinstance(one, Result) else one for one in given]
+        paths = [item.save(folder) if isinstance(item, Result) else item for item in given]
         files = by_instrument(paths)
         rows = list(_attention(files.pop(ATTENTION), data))
         rows += [row for group in masked.comparable(files.pop(MASKING)) for row in _masking(masked.gather(group))]
@@ -224,14 +224,14 @@ def _attention(paths: Sequence[Path], data: Any) -> Iterator[Row]:
 
 def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the models."""
-    models = [one.probed.test.settings.control is None for one in evidence]
+    models = [member.probed.test.settings.control is None for member in evidence]
     corrected_means = [
         {mean: difference for mean, difference in zip(_MEANS, differences) if difference is not None}
         for differences in zip(*(_over_models(evidence, models, mean) for mean in _MEANS))
     ]
-    for one, differences in zip(evidence, corrected_means):
-        beyond = [row for avoided in AVOIDED for row in _beyond(one, avoided, differences)]
-        yield [*_of_model(one, differences), *beyond]
+    for member, differences in zip(evidence, corrected_means):
+        beyond = [row for avoided in AVOIDED for row in _beyond(member, avoided, differences)]
+        yield [*_of_model(member, differences), *beyond]
 
 
 _MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
@@ -241,45 +241,45 @@ _MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
 def _over_models(evidence: Sequence[Evidence], models: Sequence[bool], mean: str) -> list[Estimate | None]:
     hard = {beyond_protocol(avoided): avoided for avoided in AVOIDED}
     if mean in hard:
-        return over_models([mean_of(one.beyond_compared[hard[mean]]) for one in evidence], models)
-    return over_models([one.differences.get(mean) for one in evidence], models)
+        return over_models([mean_of(member.beyond_compared[hard[mean]]) for member in evidence], models)
+    return over_models([member.differences.get(mean) for member in evidence], models)
 
 
-def _of_model(one: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
-    about = _about(one.probed.test, ATTENTION, measure="uas")
-    for protocol, chosen in one.hits.items():
+def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
+    about = _about(member.probed.test, ATTENTION, measure="uas")
+    for protocol, chosen in member.hits.items():
         shown = _chosen(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
         yield from shown.groups_at(TABLE_MEASURES, MODEL)
         yield from shown.means(chosen.hits.mean(MODEL), MODEL)
-        if comparison := one.comparisons.get(protocol):
+        if comparison := member.comparisons.get(protocol):
             yield from _against(shown, comparison.by_relation, comparison.relations)
         yield from _difference(shown, differences.get(protocol))
-    if _lacks_relations(one.hits[HELD_OUT], one.hits[PUBLISHED]):
-        same = one.hits[PUBLISHED].only(one.hits[HELD_OUT].relations)
+    if _lacks_relations(member.hits[HELD_OUT], member.hits[PUBLISHED]):
+        same = member.hits[PUBLISHED].only(member.hits[HELD_OUT].relations)
         shown = _chosen(same, {**about, "protocol": SAME_RELATIONS})
-        yield from shown.means(one.same_relations[0], MODEL)
+        yield from shown.means(member.same_relations[0], MODEL)
         yield from _difference(shown, differences.get(SAME_RELATIONS))
 
 
-def _beyond(one: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
+def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     """Rows of hard edges, of a model and of what needs none there, on the relations of its score."""
-    model, rivals = one.beyond[avoided], one.splits.rivals[avoided]
+    model, rivals = member.beyond[avoided], member.splits.rivals[avoided]
     if model is None or not model.in_mean or rivals is None:
         return
     protocol = beyond_protocol(avoided)
-    about = _about(one.probed.test, ATTENTION, measure="uas", protocol=protocol)
+    about = _about(member.probed.test, ATTENTION, measure="uas", protocol=protocol)
     in_mean = _chosen(model.chosen, about)
     shown = _chosen(model.shown, about, partial(_head, model.shown))
     yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
     yield from in_mean.means(model.mean, MODEL)
     yield from _easy(model, {**about, "protocol": easy_protocol(avoided)})
-    compared = one.beyond_compared[avoided]
+    compared = member.beyond_compared[avoided]
     if compared is None:  # it was scored on other edges than the baselines
         return
     yield from _against(shown, compared.by_relation, compared.relations)
     yield from _difference(in_mean, differences.get(protocol))
     without = {**about, **_WITHOUT_MODEL}
-    for kind in kinds_of(one.probed.test.settings.config):
+    for kind in kinds_of(member.probed.test.settings.config):
         of_shown = rivals.hits[kind].only(set(rivals.hits[kind].relations) & set(model.shown.relations))
         yield from _chosen(of_shown, without).groups_at(TABLE_MEASURES, kind)
         of_mean = rivals.of(kind, model)
@@ -323,7 +323,7 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
             if protocol == PUBLISHED and _lacks_relations(known.hits[HELD_OUT][kind], chosen):
                 same = chosen.only(known.hits[HELD_OUT][kind].relations)
                 yield from _chosen(same, {**about, "protocol": SAME_RELATIONS}).means(same.hits.mean(kind), kind)
-    heads = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
+    heads = max(int(np.prod(member.probed.test.ledger.ranks.shape[2:])) for member in evidence)
     yield from _at_random(first, about, heads)
 
 
@@ -357,8 +357,8 @@ def _random_means(validation: Edges, test: Edges, direction: str, heads: int) ->
         return {mean: np.array([*estimate[:4], np.full(len(MEASURES), estimate.n)]) for mean, estimate in means.items()}
 
     made_of = chain([repr(on_validation).encode()], test.content())
-    found = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: Estimate(value, low, high, p, int(n[0])) for mean, (value, low, high, p, n) in found.items()}
+    known = cached(f"random attention {direction} {heads}", made_of, compute)
+    return {mean: Estimate(value, low, high, p, int(n[0])) for mean, (value, low, high, p, n) in known.items()}
 
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
@@ -389,9 +389,9 @@ def _lacks_relations(held_out: ChosenHits, published: ChosenHits) -> bool:
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
     """The head that was chosen; none if it finds nothing, so that no head is the best."""
-    place = MEASURES.index(measure)
-    found = chosen.hits.groups[relation].sums[chosen.system].total[place]
-    return "-".join(map(str, chosen.choice[relation].reshape(-1, 2)[place].tolist())) if found else None
+    row = MEASURES.index(measure)
+    hits = chosen.hits.groups[relation].sums[chosen.system].total[row]
+    return "-".join(map(str, chosen.choice[relation].reshape(-1, 2)[row].tolist())) if hits else None
 
 
 def _picked(known: BaselineResult, protocol: str, kind: str, relation: str, measure: tuple[str, int]) -> str:
@@ -418,8 +418,8 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
                 yield from shown.scored(arm)
             yield from shown.groups(_over(model.effects[outcome]), T1, T0)
             yield from shown.means(hits.mean(T1, T0), T1, T0)
-            for place, arm in enumerate(ARMS) if outcome in FLOORS else ():
-                gains = {name: of_arms[place] for name, of_arms in model.gains[outcome].items()}
+            for number, arm in enumerate(ARMS) if outcome in FLOORS else ():
+                gains = {name: of_arms[number] for name, of_arms in model.gains[outcome].items()}
                 filled = _Slice(hits, about, shown.of_measure, partial(_filler, gains))
                 yield from filled.groups(_over({name: gain.gain for name, gain in gains.items()}), arm, f"{arm} filled")
 

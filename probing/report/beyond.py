@@ -62,7 +62,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     return Section(key, findings.title, [*parts, *(_left_out(findings, avoided) for avoided in shown)])
 
 
-_AVOIDED = Column("offsets avoided", of=lambda place: place.avoided)
+_AVOIDED = Column("offsets avoided", of=lambda row: row.avoided)
 _COMPARED = difference("", "vs combined")
 
 
@@ -79,15 +79,15 @@ def _means(findings: Findings) -> Table:
         [
             _AVOIDED,
             *FILTERS,
-            Column("name", of=lambda place: place.name + " (further)" * (place.name == BASELINES[0])),
-            Column("kind", of=lambda place: kinds[place.name]),
-            Column("relations", COUNT, of=lambda place: len(_hard_edges(place))),
-            Column("hard edges", COUNT, of=lambda place: sum(_hard_edges(place).values())),
+            Column("name", of=lambda row: row.name + " (further)" * (row.name == BASELINES[0])),
+            Column("kind", of=lambda row: kinds[row.name]),
+            Column("relations", COUNT, of=lambda row: len(_hard_edges(row))),
+            Column("hard edges", COUNT, of=lambda row: sum(_hard_edges(row).values())),
             Column("% hard", PERCENT, of=_share),
             score(""),
             _COMPARED,
         ],
-        [place for place in places if place.score()],
+        [row for row in places if row.score()],
         f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_EDGES} hard edges. % hard: the "
         "share of hard edges, mean over relations. Combined: for each relation and k, the better of a further offset "
         f"and a keyword. p: corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. "
@@ -96,22 +96,22 @@ def _means(findings: Findings) -> Table:
     )
 
 
-def _hard_edges(place: Place) -> dict[str, int]:
+def _hard_edges(row: Place) -> dict[str, int]:
     """The relations in the mean of a subject, or of the first for what needs no model, and their hard edges."""
-    scores = place.findings.relations(_subject(place), place.protocol)
-    counts = {name: found.items for name, found in scores.items() if name not in NOT_IN_MEAN}
+    scores = row.findings.relations(_subject(row), row.protocol)
+    counts = {name: entry.items for name, entry in scores.items() if name not in NOT_IN_MEAN}
     return {name: edges for name, edges in counts.items() if edges >= LEAST_EDGES}
 
 
-def _subject(place: Place) -> str:
-    names = [subject.name for subject in place.findings.subjects]
-    return place.name if place.name in names else names[0]
+def _subject(row: Place) -> str:
+    names = [subject.name for subject in row.findings.subjects]
+    return row.name if row.name in names else names[0]
 
 
-def _share(place: Place) -> float:
+def _share(row: Place) -> float:
     """The percentage of edges that are hard, mean over relations."""
-    everything = place.findings.relations(_subject(place), PUBLISHED)
-    return float(100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(place).items()]))
+    everything = row.findings.relations(_subject(row), PUBLISHED)
+    return float(100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(row).items()]))
 
 
 def _strata(findings: Findings) -> Table:
@@ -157,7 +157,7 @@ def _relations(findings: Findings, subject: Subject) -> Table:
     for avoided, k in product(_avoided(findings), TABLE_KS):
         every = Place(findings, subject.name, RULE, k, avoided=avoided)
         places = [every._replace(group=name) for name in findings.relations(subject.name, every.protocol)]
-        rows += sorted(places, key=lambda place: -(place.value() or 0))
+        rows += sorted(places, key=lambda row: -(row.value() or 0))
     return Table(
         findings.file("beyond", subject),
         f"Hard edges by relation, {subject.name}, rule {RULE}",
@@ -168,7 +168,7 @@ def _relations(findings: Findings, subject: Subject) -> Table:
             Column("offsets", NAME, of=_offsets),
             counted("edges", PUBLISHED, "items"),
             counted("hard", "", "items"),
-            Column("score, easy", PERCENT, of=lambda place: place.value(easy_protocol(place.avoided))),
+            Column("score, easy", PERCENT, of=lambda row: row.value(easy_protocol(row.avoided))),
             head(""),
             score(""),
             value("", "chance", CHANCE),
@@ -183,15 +183,15 @@ def _relations(findings: Findings, subject: Subject) -> Table:
     )
 
 
-def _marked(place: Place) -> list[str]:
-    name, marks = with_marks(place.group)
-    found = place.score()
-    return [name, marks or ("few edges" if found and found.items < LEAST_EDGES else "")]
+def _marked(row: Place) -> list[str]:
+    name, marks = with_marks(row.group)
+    entry = row.score()
+    return [name, marks or ("few edges" if entry and entry.items < LEAST_EDGES else "")]
 
 
-def _offsets(place: Place) -> str:
-    found = place.score(name=CHANCE)
-    return found.chosen if found else ""
+def _offsets(row: Place) -> str:
+    entry = row.score(name=CHANCE)
+    return entry.chosen if entry else ""
 
 
 def _left_out(findings: Findings, avoided: int) -> str:

@@ -54,8 +54,8 @@ def ablations(all_findings: Sequence[Findings]) -> list[Section]:
     configs; none if there is no such language."""
     groups: dict[tuple, list[Findings]] = {}
     for findings in all_findings:
-        made, (language, _) = findings.settings, CONFIGS[findings.config]
-        key = language, made.data.partition("@")[0], made.split, made.direction, made.limit
+        settings, (language, _) = findings.settings, CONFIGS[findings.config]
+        key = language, settings.data.partition("@")[0], settings.split, settings.direction, settings.limit
         groups.setdefault(key, []).append(findings)
     parts, numbers = [], Counter[str]()
     for (language, *_), group in groups.items():
@@ -82,16 +82,16 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
     places = [Place(findings, name) for findings in all_findings for name in findings.kinds]
     kinds = ("model", "control", "baseline")
     # rows of the same name next to each other
-    places.sort(key=lambda place: (kinds.index(place.kind.partition(";")[0]), place.title))
+    places.sort(key=lambda row: (kinds.index(row.kind.partition(";")[0]), row.title))
     table = Table(
         name,
         f"Mean over relations in each config of {title}",
         [*FILTERS, *SCORED, CONFIG, FUNCTIONS, *chain.from_iterable(map(mean_columns, means))],
         [
-            place._replace(rule=rule, k=k)
+            row._replace(rule=rule, k=k)
             for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
             for k in TABLE_KS
-            for place in places
+            for row in places
         ],
         f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_in_words(all_findings)}. "
         f"{COLOURED}",
@@ -150,8 +150,8 @@ def _shared(languages: Mapping[str, Findings], model: str) -> dict[str, list[str
     having: dict[str, list[str]] = {}
     for title, findings in languages.items():
         baseline = findings.relations(BEST_BASELINE, HELD_OUT)
-        for name, found in findings.relations(model, HELD_OUT).items():
-            if not found.few_functions and name in baseline:
+        for name, scored in findings.relations(model, HELD_OUT).items():
+            if not scored.few_functions and name in baseline:
                 having.setdefault(name, []).append(title)
     return {name: having[name] for name in in_order(having) if len(having[name]) > 1}
 
@@ -162,7 +162,7 @@ def _of_languages(languages: Mapping[str, Findings], model: str, shared: Mapping
         for column, (title, findings) in enumerate(languages.items()):
             if title in having:
                 pair = (findings.relations(who, HELD_OUT) for who in (model, BEST_BASELINE))
-                scores[:, row, column] = [found[relation].value for found in pair]
+                scores[:, row, column] = [scores_of[relation].value for scores_of in pair]
     order = np.argsort(-np.nanmean(scores[0] - scores[1], axis=1), kind="stable")
     rows, scores = [list(shared)[row] for row in order], scores[:, order]
     common = [row not in NOT_IN_MEAN and len(shared[row]) == len(languages) for row in rows]
@@ -225,8 +225,8 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     if not both:
         return []
     models = list(dict.fromkeys(model.name for findings in chosen for model in findings.models if model.name in both))
-    columns = [Column("k"), Column("kind", of=lambda place: _kind(place.findings)), CONFIG]
-    columns += [Column("model", of=lambda place: place.name), FUNCTIONS]
+    columns = [Column("k"), Column("kind", of=lambda row: _kind(row.findings)), CONFIG]
+    columns += [Column("model", of=lambda row: row.name), FUNCTIONS]
     for mean in shown_means(chosen):
         columns += [score(mean), score(mean, "best baseline", BEST_BASELINE), difference(mean)]
     table = Table(
@@ -278,16 +278,16 @@ def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str,
 
 
 def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
-    found = []
+    edited_models = []
     for edit in EDITS:
         labels = replace(variant_of(plain.config), edit=edit)
         for findings in all_findings:
             if findings.language == plain.language and variant_of(findings.config) == labels:
-                for one, other in _same_models(plain, findings):
-                    if changed := changes(_probed(one), _probed(other), data):
-                        found.append((edit, one.name, changed))
-    tested = family([changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in found])
-    return [EditedModel(*one, float(difference.p)) for one, difference in zip(found, tested)]
+                for before, other in _same_models(plain, findings):
+                    if changed := changes(_probed(before), _probed(other), data):
+                        edited_models.append((edit, before.name, changed))
+    tested = family([changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in edited_models])
+    return [EditedModel(*before, float(difference.p)) for before, difference in zip(edited_models, tested)]
 
 
 def _probed(subject: Subject) -> Probed:
@@ -302,7 +302,7 @@ def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Sub
         settings = subject.settings
         return settings.model_copy(update={"config": "", "labels": "", "data": settings.data.partition("@")[0]})
 
-    return [(one, other) for one in plain.models for other in findings.models if alike(one) == alike(other)]
+    return [(before, other) for before in plain.models for other in findings.models if alike(before) == alike(other)]
 
 
 def edits(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]) -> list[Section]:
@@ -313,8 +313,8 @@ def edits(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited
 
 
 def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
-    key, models = f"{findings.name}-edits", list(dict.fromkeys(one.model for one in edited))
-    by_model = {model: [one for one in edited if one.model == model] for model in models}
+    key, models = f"{findings.name}-edits", list(dict.fromkeys(entry.model for entry in edited))
+    by_model = {model: [entry for entry in edited if entry.model == model] for model in models}
     drawn, means = _changes(key, findings, edited, by_model), _means(key, findings, edited)
     relations = [_relations(f"{key}-{file}", model, by_model[model]) for file, model in zip(file_names(models), models)]
     return Section(key, findings.title, [drawn, means, *relations])
@@ -323,10 +323,10 @@ def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
 def _changes(
     key: str, findings: Findings, edited: Sequence[EditedModel], by_model: Mapping[str, Sequence[EditedModel]]
 ) -> Figure:
-    names = list(dict.fromkeys(one.edit for one in edited))
+    names = list(dict.fromkeys(entry.edit for entry in edited))
 
     def of(label: str, who: str, model: str, colour: str) -> figures.Dots:
-        changed = {one.edit: one.change(who) for one in by_model[model]}
+        changed = {entry.edit: entry.change(who) for entry in by_model[model]}
         return dots(label, map(changed.get, names), colour)
 
     series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
@@ -343,22 +343,22 @@ def _changes(
 
 
 def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
-    meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(one.edit for one in edited))
+    meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(entry.edit for entry in edited))
     return Table(
         key,
         f"Mean top-1 UAS before and after edits, {findings.title}",
         [
-            Column("edit", NAME, of=lambda one, who: one.edit),
-            Column("name", NAME, of=lambda one, who: BASELINES.get(who, one.model)),
-            Column("functions", COUNT, of=lambda one, who: one.changes.functions),
-            Column("lost", COUNT, of=lambda one, who: one.changes.lost),
-            Column("edges", COUNT, of=lambda one, who: one.changes.edges),
-            Column("before", PERCENT, of=lambda one, who: one.changes.by[who].means[1]),
-            Column("after", PERCENT, of=lambda one, who: one.changes.by[who].means[0]),
-            Column("change", DIFFERENCE, of=lambda one, who: one.change(who)),
-            Column("verdict", NAME, of=lambda one, who: verdict(one.change(who))),
+            Column("edit", NAME, of=lambda entry, who: entry.edit),
+            Column("name", NAME, of=lambda entry, who: BASELINES.get(who, entry.model)),
+            Column("functions", COUNT, of=lambda entry, who: entry.changes.functions),
+            Column("lost", COUNT, of=lambda entry, who: entry.changes.lost),
+            Column("edges", COUNT, of=lambda entry, who: entry.changes.edges),
+            Column("before", PERCENT, of=lambda entry, who: entry.changes.by[who].means[1]),
+            Column("after", PERCENT, of=lambda entry, who: entry.changes.by[who].means[0]),
+            Column("change", DIFFERENCE, of=lambda entry, who: entry.change(who)),
+            Column("verdict", NAME, of=lambda entry, who: verdict(entry.change(who))),
         ],
-        [(one, who) for one in edited for who in WHO],
+        [(entry, who) for entry in edited for who in WHO],
         f"Percent with 95 % intervals over {clusters_in_words()}, on the functions that both configs have. Lost: "
         "functions that the edited config lacks, because the edit would change their labels or make them too long for "
         "the model. "
@@ -372,12 +372,12 @@ def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
     for group in ("best heads", *BASELINES.values()):
         columns += Column.each(PERCENT, "before", "after", group=group)
     rows = []
-    for one in edited:
-        compared = one.changes.by[HEADS].difference
-        for place in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
-            name = compared.relations[place]
-            numbers = [cell for who in WHO for cell in one.changes.by[who].relations[::-1, place].tolist()]
-            rows.append([one.edit, with_marks(name), difference_on(compared, name), *numbers])
+    for entry in edited:
+        compared = entry.changes.by[HEADS].difference
+        for number in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
+            name = compared.relations[number]
+            numbers = [cell for who in WHO for cell in entry.changes.by[who].relations[::-1, number].tolist()]
+            rows.append([entry.edit, with_marks(name), difference_on(compared, name), *numbers])
     return Table(
         key,
         f"Top-1 UAS of relations before and after edits, {model}",

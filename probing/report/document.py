@@ -184,8 +184,8 @@ class Table:
         if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
         self.rows, self.totals = (
-            [one if isinstance(one, list) else [column.cell(one) for column in self.columns] for one in given]
-            for given in (self.rows, self.totals)
+            [row if isinstance(row, list) else [column.cell(row) for column in self.columns] for row in rows]
+            for rows in (self.rows, self.totals)
         )
 
     @property
@@ -209,14 +209,14 @@ class Table:
     def choices(self) -> dict[str, list[str]]:
         """Filter -> its values."""
         return {
-            column.name: list(dict.fromkeys(str(row[place]) for row in self.rows))
-            for place, column in enumerate(self.columns[: self.filters])
+            column.name: list(dict.fromkeys(str(row[number]) for row in self.rows))
+            for number, column in enumerate(self.columns[: self.filters])
         }
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """The headings over the columns, each with its number of columns; empty if no column has one."""
-        keys = [column.group or place for place, column in enumerate(self.shown)]  # no group: a heading of its own
+        keys = [column.group or number for number, column in enumerate(self.shown)]  # no group: a heading of its own
         spans = [(key if isinstance(key, str) else "", len(list(same))) for key, same in groupby(keys)]
         return spans if any(name for name, _ in spans) else []
 
@@ -284,7 +284,7 @@ class Table:
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
         """Drops spare columns, rather than to cut or break a number, and names them."""
-        columns = [printed for place, column in enumerate(self.shown) for printed in self._printed(place, column)]
+        columns = [printed for number, column in enumerate(self.shown) for printed in self._printed(number, column)]
         spare = sorted((printed for printed in columns if printed.spare), key=lambda printed: -printed.spare)
         drawn = self._drawn(columns, [])
         dropped: list[_Printed] = []
@@ -296,9 +296,9 @@ class Table:
             )
         yield drawn
 
-    def _printed(self, place: int, column: Column) -> list[_Printed]:
+    def _printed(self, number: int, column: Column) -> list[_Printed]:
         """A column as the terminal shows it, where a difference is three: its value, interval and p."""
-        cells, kind = [row[place] for row in self.initial], column.kind
+        cells, kind = [row[number] for row in self.initial], column.kind
         names = [column.name, "95 % interval", "p"][: _IN_TERMINAL.get(kind, 1)]
         texts = [_in_terminal(cell, kind) for cell in cells]
         ranks = column.spare or (0,) * len(names)
@@ -463,7 +463,7 @@ def _prose_in_latex(text: str) -> str:
 def _spans(text: str) -> list[tuple[str, bool]]:
     """The pieces of a text that are code and those that are not; a backtick without another is text."""
     pieces = re.split(r"`([^`\n]+)`", text)
-    return [(piece, bool(place % 2)) for place, piece in enumerate(pieces)]
+    return [(piece, bool(number % 2)) for number, piece in enumerate(pieces)]
 
 
 def in_text(cell: Cell, kind: Kind) -> str:
@@ -474,8 +474,8 @@ def in_text(cell: Cell, kind: Kind) -> str:
 
 def _in_markdown(cell: Cell, kind: Kind) -> str:
     if kind is LINK and not isinstance(cell, str):
-        text, place = cell
-        return f"[{_escape(text)}]({place})"
+        text, page = cell
+        return f"[{_escape(text)}]({page})"
     return _escape(in_text(cell, kind))
 
 
@@ -502,8 +502,8 @@ def in_html(cell: Cell, kind: Kind) -> str:
     A difference is coloured by its sign if its p separates it from 0.
     """
     if kind is LINK and not isinstance(cell, str):
-        text, place = cell
-        return f'<td class="{kind.look}"><a href="{escape(place)}">{escape(text)}</a>'
+        text, page = cell
+        return f'<td class="{kind.look}"><a href="{escape(page)}">{escape(text)}</a>'
     value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
     if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
@@ -575,15 +575,15 @@ _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 def latex_escaped(text: str) -> str:
     """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their code points."""
-    return "".join(_character(one) for one in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text))
+    return "".join(_character(character) for character in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text))
 
 
-def _character(one: str) -> str:
-    if one in _LATEX:
-        return _LATEX[one]
-    if " " <= one <= "~" or (one <= "\u017f" and unicodedata.category(one)[0] == "L"):
-        return one
-    return f"[U+{ord(one):04X}]"
+def _character(character: str) -> str:
+    if character in _LATEX:
+        return _LATEX[character]
+    if " " <= character <= "~" or (character <= "\u017f" and unicodedata.category(character)[0] == "L"):
+        return character
+    return f"[U+{ord(character):04X}]"
 
 
 def _escape(text: str) -> str:

@@ -233,7 +233,7 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
     """T1 above T0 by node type, a panel for each model."""
     figure, axes = _grid(len(panels), 2, (1.2, 4.6), (0.5, 0.34 * len(node_types) + 0.6))
     for axis, (name, arms) in zip(axes.flat, panels.items()):
-        for place, arm in enumerate(arms):
+        for number, arm in enumerate(arms):
             if arm is None:
                 continue
             for values, away, colour in ((arm.t1, -0.18, arm.colour), (arm.t0, 0.18, FAINT)):
@@ -241,7 +241,7 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
                 stats = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "fliers": []}
                 axis.bxp(
                     [stats],
-                    positions=[place + away],
+                    positions=[number + away],
                     widths=0.28,
                     orientation="horizontal",
                     patch_artist=True,

@@ -350,10 +350,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
     last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
-    names = _names([one.probed.test for one, _ in last])
+    names = _names([model.probed.test for model, _ in last])
     subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
-    ordered = [one for _, one in subjects]
+    ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
     return Findings(
         title=title,
@@ -361,7 +361,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         subjects=[subject for subject, _ in subjects],
         scores=_scores([subject.name for subject, _ in subjects], ordered) | _in_paper(subjects[0][0].settings),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=_pairs({place: one for place, (subject, one) in enumerate(subjects) if subject.is_model}),
+        pairs=_pairs({number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}),
         beyond=ordered[0].beyond,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
@@ -369,13 +369,13 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
 
 def _scores(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
     """The rows of the frame; a system's own rows may come with each model."""
-    found: dict[Key, Score] = {}
+    known: dict[Key, Score] = {}
     for name, rows in zip([*names, ""], chain(scores.of_models(evidence), [scores.of_baselines(evidence)])):
         for row in rows:
             who = name if row["system"] == scores.MODEL else row["system"]
             key = who, row["protocol"], row["rule"], row["k"], row["group"], row["against"]
-            found[key] = Score(*(row[part] for part in Score._fields))
-    return found
+            known[key] = Score(*(row[part] for part in Score._fields))
+    return known
 
 
 def _in_paper(settings: Settings) -> dict[Key, Score]:
@@ -393,34 +393,34 @@ def _in_paper(settings: Settings) -> dict[Key, Score]:
 def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[str, Estimate]]:
     """Of each two models, by their places among the subjects, the differences of MEANS at TABLE_MEASURES."""
     hits = {
-        place: {mean: chosen.at(TABLE_MEASURES) for mean, chosen in scores.side_by_side(one.hits).items()}
-        for place, one in models.items()
+        number: {mean: chosen.at(TABLE_MEASURES) for mean, chosen in scores.side_by_side(model.hits).items()}
+        for number, model in models.items()
     }
     return {
-        (one, other): {mean: _compared(hits[one][mean], hits[other][mean]) for mean in hits[one]}
-        for one, other in combinations(hits, 2)
+        (model, other): {mean: _compared(hits[model][mean], hits[other][mean]) for mean in hits[model]}
+        for model, other in combinations(hits, 2)
     }
 
 
-def _subject(name: str, one: gather.Evidence, whole: gather.Probed) -> Subject:
+def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
     """`whole`: the probes of all functions, of which `one` has those that all subjects could read."""
-    file, test = one.probed.files["test"], one.probed.test
+    file, test = model.probed.files["test"], model.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None
     if errors is not None and errors.signature != whole.test.signature:
         raise LedgerError(f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again")
-    counts = test.functions, one.probed.validation.functions, len(test.ledger)
+    counts = test.functions, model.probed.validation.functions, len(test.ledger)
     return Subject(
         name=name,
         file=file,
-        chosen_on=one.probed.files["validation"],
+        chosen_on=model.probed.files["validation"],
         result=CommonResult(
             test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
         ),
-        entry=for_boards(one.submission),
+        entry=for_boards(model.submission),
         heads=_heads(test.ledger),
         functions=whole.test.functions,
         errors=errors,
-        strata=one.strata,
+        strata=model.strata,
     )
 
 
@@ -430,13 +430,13 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
     Raises LedgerError for two of one step, which have the name of one model, and need not be of one training.
     """
     trainings: dict[Settings, dict[int, gather.Evidence]] = {}
-    for one in evidence:
-        test = one.probed.test
+    for model in evidence:
+        test = model.probed.test
         if (step := test.run.step) is not None:
             by_step = trainings.setdefault(gather.alike(test).model_copy(update={"revision": ""}), {})
-            if (other := by_step.setdefault(step, one)) is not one:
+            if (other := by_step.setdefault(step, model)) is not model:
                 raise LedgerError(
-                    f"{one.probed.files['test']} and {other.probed.files['test']} are both of "
+                    f"{model.probed.files['test']} and {other.probed.files['test']} are both of "
                     f"{at_step(test.settings.model, step)}, but their weights differ: give the checkpoints of one "
                     "training only"
                 )
@@ -445,18 +445,18 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
 
 def _names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls."""
-    settings = [one.settings for one in probed]
-    names = [", ".join([at_step(one.settings.model, one.run.step), *one.settings.instead]) for one in probed]
+    settings = [model.settings for model in probed]
+    names = [", ".join([at_step(model.settings.model, model.run.step), *model.settings.instead]) for model in probed]
     return distinct(names, settings, DISTINGUISHING)
 
 
 def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
-    found = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
+    known = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
     for part, ranks in ledger.parts():
         for number, name in enumerate(ledger.relations):
-            found[name] += (ranks[0, ledger.relation[part] == number] == 0).sum(axis=0)
+            known[name] += (ranks[0, ledger.relation[part] == number] == 0).sum(axis=0)
     edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    return {name: 100 * found[name] / count for name, count in sorted(zip(ledger.relations, edges.tolist())) if count}
+    return {name: 100 * known[name] / count for name, count in sorted(zip(ledger.relations, edges.tolist())) if count}
 
 
 def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
@@ -466,6 +466,6 @@ def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
         difference = compare_means(first, second)
         return {"difference": np.array(difference[:4]), "n": np.array(float(difference.n))}
 
-    found = cached("pair of models", chain(first.hits.content(), second.hits.content()), compute)
-    value, low, high, p = found["difference"]
-    return Estimate(value, low, high, p, int(found["n"]))
+    known = cached("pair of models", chain(first.hits.content(), second.hits.content()), compute)
+    value, low, high, p = known["difference"]
+    return Estimate(value, low, high, p, int(known["n"]))

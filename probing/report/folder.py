@@ -146,7 +146,7 @@ def write(report: Report, folder: Path) -> None:
 def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
     parts = [part for section in sections for part in section.all_parts(drawn=False)]
     files: dict[str, str | bytes] = {
-        f"tables/{one.name}.tex": one.to_latex() for one in parts if isinstance(one, Table)
+        f"tables/{table.name}.tex": table.to_latex() for table in parts if isinstance(table, Table)
     }
     title = rf"\section*{{{latex_escaped(report.title)}}}"
     text = "\n".join([title, *(section.to_latex() for section in sections)])

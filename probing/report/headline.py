@@ -60,8 +60,8 @@ def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
     """The rows of one model. `file`: the name of its table."""
     table = models(all_findings, {})
-    place = [column.name for column in table.columns].index("model")
-    rows = [row for row in table.rows if row[place] == name]
+    column = [column.name for column in table.columns].index("model")
+    rows = [row for row in table.rows if row[column] == name]
     return Table(file, name, table.columns, rows, table.notes, within="tables/models.csv")
 
 
@@ -91,8 +91,8 @@ def models(
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
         CONFIG,
-        *([Column("direction", of=lambda place: place.findings.settings.direction)] if several else []),
-        Column("model", LINK, of=lambda place: [place.name, links[place.name]] if links else place.name),
+        *([Column("direction", of=lambda row: row.findings.settings.direction)] if several else []),
+        Column("model", LINK, of=lambda row: [row.name, links[row.name]] if links else row.name),
         score(HELD_OUT, group=edges),
         value(HELD_OUT, "best baseline", BEST_BASELINE, group=edges),
         difference(HELD_OUT, group=edges),
@@ -102,7 +102,7 @@ def models(
     ]
     adds = ""
     if bits:
-        columns.append(Column("all heads add, bits", COST, of=lambda place: bits.get(same_run(place.settings))))
+        columns.append(Column("all heads add, bits", COST, of=lambda row: bits.get(same_run(row.settings))))
         adds = " All heads add: bits beside words and positions."
     return Table(
         "models",
@@ -120,14 +120,14 @@ def _first(findings: Findings) -> str:
     """The whole clause on a config."""
     best = findings.best_model
     number = len({(model.settings.model, model.settings.revision) for model in findings.models})
-    found = findings.score(best.name, HELD_OUT)
-    if found is None:
+    entry = findings.score(best.name, HELD_OUT)
+    if entry is None:
         return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     name = best.name if number == 1 else f"{best.name}, {_standing(findings, best)} of {number} models,"
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
     return (
-        f"In {findings.title}, the attention heads of {name} find {found.value:.1f} % of the {sought} with one guess, "
+        f"In {findings.title}, the attention heads of {name} find {entry.value:.1f} % of the {sought} with one guess, "
         f"{_than(findings, best)} that {rules} find without a model"
     )
 
@@ -147,8 +147,8 @@ def _further(findings: Findings) -> str:
     """The same in short."""
     best = findings.best_model
     score = findings.score(best.name, HELD_OUT)
-    found = f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
-    return f"in {findings.title}, {found}"
+    clause = f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
+    return f"in {findings.title}, {clause}"
 
 
 def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
@@ -159,13 +159,13 @@ def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
 
 def _best_first(findings: Findings) -> list[Subject]:
     scores = {model.name: findings.score(model.name, HELD_OUT) for model in findings.models}
-    return sorted(findings.models, key=lambda model: -(found.value if (found := scores[model.name]) else -1))
+    return sorted(findings.models, key=lambda model: -(entry.value if (entry := scores[model.name]) else -1))
 
 
 def _sign(findings: Findings, model: Subject) -> int:
     """1 or -1 if the test separates the model from the best baseline, otherwise 0."""
-    found = findings.difference(model.name, HELD_OUT)
-    return int(np.sign(found.value)) if found and separated(found.p) else 0
+    entry = findings.difference(model.name, HELD_OUT)
+    return int(np.sign(entry.value)) if entry and separated(entry.p) else 0
 
 
 def _figure(all_findings: Sequence[Findings]) -> Figure:
@@ -173,10 +173,10 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     most = max(1, MOST_ROWS // len(all_findings))
     shown = [Place(findings, model.name) for findings in all_findings for model in _best_first(findings)[:most]]
     several_models = any(len(findings.models) > 1 for findings in all_findings)
-    names = [_label(place, len(all_findings) > 1, several_models) for place in shown]
+    names = [_label(row, len(all_findings) > 1, several_models) for row in shown]
 
     def points(label: str, column: Column, *look: str) -> Points:
-        return Points(label, [column.cell(place) for place in shown], *look)
+        return Points(label, [column.cell(row) for row in shown], *look)
 
     panels = {
         "of all edges, %": [
@@ -200,6 +200,6 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     )
 
 
-def _label(place: Place, several_configs: bool, several_models: bool) -> str:
-    names = [place.name] if several_models or not several_configs else []
-    return "\n".join([*names, place.config] if several_configs else names)
+def _label(row: Place, several_configs: bool, several_models: bool) -> str:
+    names = [row.name] if several_models or not several_configs else []
+    return "\n".join([*names, row.config] if several_configs else names)

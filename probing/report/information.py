@@ -106,15 +106,15 @@ def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
 def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float]]:
     """The run of each model, without controls -> the cell of what its attention adds, with the interval."""
     return {
-        same_run(one.result.settings): bounded(one.adds_mean)
-        for one in informed
-        if not (one.result.settings.control or one.result.settings.states) and one.result.mean is not None
+        same_run(model.result.settings): bounded(model.adds_mean)
+        for model in informed
+        if not (model.result.settings.control or model.result.settings.states) and model.result.mean is not None
     }
 
 
 def sections(informed: Sequence[InformedModel]) -> list[Section]:
     """One section, with the models and controls side by side, then each relation by relation; none without models."""
-    each = [Section(one.name, one.result.title, [table(one)]) for one in informed]
+    each = [Section(model.name, model.result.title, [table(model)]) for model in informed]
     return [Section("information", TITLE, [*method("information"), _together(informed)], each)] if informed else []
 
 
@@ -124,17 +124,17 @@ def _together(informed: Sequence[InformedModel]) -> Table:
         "information-models",
         f"Means over relations, with 95 % intervals over {clusters_in_words()}",
         [
-            Column("model", NAME, of=lambda one: one.result.title),
-            Column("relations", COUNT, of=lambda one: one.result.mean.relations),
+            Column("model", NAME, of=lambda model: model.result.title),
+            Column("relations", COUNT, of=lambda model: model.result.mean.relations),
             *(Column(title, SCORE, "top-1 UAS", of=partial(_found, finder)) for finder, title in finders),
-            Column("attention adds", COST, "bits", of=lambda one: bounded(one.adds_mean)),
-            Column("closed, %", SCORE, "bits", of=lambda one: bounded(one.closed)),
-            Column("closed, % by construct", SCORE, "bits", (1,), of=lambda one: bounded(one.closed_by_construct)),
-            Column("% of states", PERCENT, "bits", spare=(0,), of=lambda one: _of_states(one, informed)),
-            Column("beyond rules", PERCENT, of=lambda one: one.result.mean.attention_beyond),
-            Column("selectivity", SIGNED, spare=(0,), of=lambda one: _selectivity(one, informed)),
+            Column("attention adds", COST, "bits", of=lambda model: bounded(model.adds_mean)),
+            Column("closed, %", SCORE, "bits", of=lambda model: bounded(model.closed)),
+            Column("closed, % by construct", SCORE, "bits", (1,), of=lambda model: bounded(model.closed_by_construct)),
+            Column("% of states", PERCENT, "bits", spare=(0,), of=lambda model: _of_states(model, informed)),
+            Column("beyond rules", PERCENT, of=lambda model: model.result.mean.attention_beyond),
+            Column("selectivity", SIGNED, spare=(0,), of=lambda model: _selectivity(model, informed)),
         ],
-        [one for one in informed if one.result.mean is not None],
+        [model for model in informed if model.result.mean is not None],
         "Closed: the percentage of the bits that words and positions leave open above the floor which attention adds; "
         "the floor is what even a parser leaves open of a head token with several dependents. By construct: `For` "
         "counts once, not once for each of its relations. Compare with --control random-weights. "
@@ -145,27 +145,29 @@ def _together(informed: Sequence[InformedModel]) -> Table:
     )
 
 
-def _found(finder: str, one: InformedModel) -> list[float]:
-    return bounded(one.finds(finder))
+def _found(finder: str, model: InformedModel) -> list[float]:
+    return bounded(model.finds(finder))
 
 
-def _of_states(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
+def _of_states(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
     """Percent of the bits that states add which attention adds; None without a run on them, or where they add none."""
-    with_states = one.result.settings.model_copy(update={"states": True})
+    with_states = model.result.settings.model_copy(update={"states": True})
     for other in informed:
-        if other is not one and other.result.settings == with_states and one.result.mean and other.result.mean:
-            return 100 * one.adds_mean.value / other.adds_mean.value if other.adds_mean.low > 0 else None
+        if other is not model and other.result.settings == with_states and model.result.mean and other.result.mean:
+            return 100 * model.adds_mean.value / other.adds_mean.value if other.adds_mean.low > 0 else None
     return None
 
 
-def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
+def _selectivity(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
     """By how many points all heads find more of the real edges than of the control task; None without a run on that."""
-    settings = one.result.settings
+    settings = model.result.settings
     same = {"control": CONTROL_TASK, "learned_on": "", "labels": "", "seed": None}
     for other in informed:
         made = other.result.settings.model_copy(update={**same, "control": other.result.settings.control})
         if settings.control is None and made == settings.model_copy(update=same):
-            pairs = [(of, other.result.relations.get(name)) for name, of in one.result.relations.items() if of.in_mean]
+            pairs = [
+                (of, other.result.relations.get(name)) for name, of in model.result.relations.items() if of.in_mean
+            ]
             found = [of.attention.uas - task.attention.uas for of, task in pairs if task is not None]
             return sum(found) / len(found) if found else None
     return None
@@ -184,20 +186,22 @@ def table(model: InformedModel) -> Table:
         f"{result.title}: what {means} adds to words and positions, {result.functions} "
         f"{language_of(result.settings.config).units}",
         [
-            Column("relation", NAME, of=lambda relation, one, adds: relation),
-            Column("edges", COUNT, spare=(4,), of=lambda relation, one, adds: getattr(one, "edges", "")),
-            Column("best head", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.best),
-            Column(source, PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.attention.uas),
-            Column("words", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.words.uas),
-            Column("both", PERCENT, "top-1 UAS", of=lambda relation, one, adds: one.both.uas),
-            Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.words.bits),
-            Column("floor", SIMILARITY, "bits", spare=(3,), of=lambda relation, one, adds: one.floor),
-            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, one, adds: bounded(adds)),
-            Column("missed", COUNT, "beyond rules", (2,), of=lambda relation, one, adds: getattr(one, "missed", "")),
-            Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.beyond),
-            Column(source, PERCENT, "beyond rules", (1,), of=lambda relation, one, adds: one.attention_beyond),
+            Column("relation", NAME, of=lambda relation, scores, adds: relation),
+            Column("edges", COUNT, spare=(4,), of=lambda relation, scores, adds: getattr(scores, "edges", "")),
+            Column("best head", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.best),
+            Column(source, PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.attention.uas),
+            Column("words", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.words.uas),
+            Column("both", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.both.uas),
+            Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, scores, adds: scores.words.bits),
+            Column("floor", SIMILARITY, "bits", spare=(3,), of=lambda relation, scores, adds: scores.floor),
+            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, scores, adds: bounded(adds)),
+            Column(
+                "missed", COUNT, "beyond rules", (2,), of=lambda relation, scores, adds: getattr(scores, "missed", "")
+            ),
+            Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, scores, adds: scores.beyond),
+            Column(source, PERCENT, "beyond rules", (1,), of=lambda relation, scores, adds: scores.attention_beyond),
         ],
-        [(starred(relation, one.in_mean), one, model.adds[relation]) for relation, one in order],
+        [(starred(relation, scores.in_mean), scores, model.adds[relation]) for relation, scores in order],
         "All choices are fitted on validation. Words: words and positions, without a model. "
         f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
         f"Open: the mean log-loss of words and positions, of which nobody can close the floor; {adding} this many "
@@ -301,11 +305,13 @@ def _preference_tables(result: PreferenceResult, measured: Mapping[str, Hits], n
 def _accuracies(accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = "") -> list[list[object]]:
     rows: list[list[object]] = []
     scores = _cells(hits, MODEL)
-    for name, one in accuracies.items():
-        marked = f"{name} (surface)" if one.needs_no_syntax else name
-        shown = by + starred(marked, one.pairs >= least)
-        rivals = [one.brackets, one.surface]
-        rows.append([shown, one.pairs, one.repositories, one.missed, one.ties, *rivals, *scores[name]])
+    for name, accuracy in accuracies.items():
+        marked = f"{name} (surface)" if accuracy.needs_no_syntax else name
+        shown = by + starred(marked, accuracy.pairs >= least)
+        rivals = [accuracy.brackets, accuracy.surface]
+        rows.append(
+            [shown, accuracy.pairs, accuracy.repositories, accuracy.missed, accuracy.ties, *rivals, *scores[name]]
+        )
     return rows
 
 

@@ -55,7 +55,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
             FUNCTIONS,
             *chain.from_iterable(_sizes(mean) + mean_columns(mean) for mean in means),
         ],
-        [place for place in places if place.kind != "paper" or place.score(PUBLISHED)],
+        [row for row in places if row.kind != "paper" or row.score(PUBLISHED)],
         "Percent with 95 % intervals. Relations, edges: their number in the mean. Vs best baseline: the difference "
         f"to the combined baseline, on the functions and relations that both have. {_compares(means)}p: "
         f"corrected (Holm) within a config for {tests_in_words(all_findings)}, and uncorrected for controls. Redrawn "
@@ -67,8 +67,8 @@ def overview(all_findings: Sequence[Findings]) -> Table:
 def _sizes(mean: str) -> list[Column]:
     """The number of relations in one of MEANS, and of their edges."""
     return [
-        Column("relations", COUNT, mean, of=lambda place: place.findings.size_of(place.name, mean)[0]),
-        Column("edges", COUNT, mean, of=lambda place: place.findings.size_of(place.name, mean)[1]),
+        Column("relations", COUNT, mean, of=lambda row: row.findings.size_of(row.name, mean)[0]),
+        Column("edges", COUNT, mean, of=lambda row: row.findings.size_of(row.name, mean)[1]),
     ]
 
 
@@ -98,7 +98,7 @@ def curves(findings: Findings) -> Figure:
 
 
 def _lines(findings: Findings, rule: str, mean: str) -> list[Line]:
-    lines = [Line(one.name, curve(findings, one.name, mean, rule), *look) for one, *look in findings.styled]
+    lines = [Line(subject.name, curve(findings, subject.name, mean, rule), *look) for subject, *look in findings.styled]
     lines += [
         Line(kind, curve(findings, kind, mean, rule), INK, _BASELINE_STYLES[kind]) for kind in kinds_of(findings.config)
     ]
@@ -112,12 +112,12 @@ def _lines(findings: Findings, rule: str, mean: str) -> list[Line]:
 def curve_points(findings: Findings) -> Table:
     """The numbers of the curves, of all rows and k."""
     rows = [
-        [rule, mean, findings.title_of(name), kind, k, found and found.cell]
+        [rule, mean, findings.title_of(name), kind, k, score and score.cell]
         for rule in findings.rules
         for mean in shown_means([findings])
         for name, kind in findings.kinds.items()
         for k in KS
-        for found in [findings.score(name, mean, rule, str(k))]
+        for score in [findings.score(name, mean, rule, str(k))]
     ]
     names = [Column(name) for name in ("rule", "protocol", "name", "kind")]
     return Table(f"{findings.name}-curves", "", [*names, Column("k", COUNT), Column("score", SCORE)], rows)
@@ -126,11 +126,11 @@ def curve_points(findings: Findings) -> Table:
 def against(findings: Findings, subject: Subject, every: Table) -> Table:
     """The rows of `pairs` that are about one model, as the one that is compared with the others."""
     rows = []
-    for rule, k, one, other, *cells in every.rows:
-        if one == subject.name:
+    for rule, k, first, other, *cells in every.rows:
+        if first == subject.name:
             rows.append([rule, k, other, *cells])
         elif other == subject.name:
-            rows.append([rule, k, one, *([-value, -high, -low, p] for value, low, high, p in cells)])
+            rows.append([rule, k, first, *([-value, -high, -low, p] for value, low, high, p in cells)])
     return Table(
         findings.file("pairs", subject),
         f"{subject.name} against every other model, mean over relations",
@@ -147,7 +147,7 @@ def pairs(findings: Findings) -> Table:
         cell = TABLE_MEASURES.index((rule, int(k)))
         compared = [family([pair[mean].at(cell) for pair in findings.pairs.values()]) for mean in means]
         for number, pair in enumerate(findings.pairs):
-            names = [findings.subjects[place].name for place in pair]
+            names = [findings.subjects[number].name for number in pair]
             rows.append([rule, k, *names, *(tested(of_mean[number]) for of_mean in compared)])
     return Table(
         f"{findings.name}-pairs",
@@ -200,11 +200,11 @@ def _clause(training: Emergence) -> str:
     scores, lows, highs = training.edges.scores
     rises = "rises" if lows[-1] > highs[0] else "falls" if highs[-1] < lows[0] else "does not change significantly"
     places = np.unique(np.linspace(0, len(training.steps) - 1, MOST_STEPS).round().astype(int))
-    named = ", ".join(PERCENT.show(scores[place]) for place in places)
-    steps = ", ".join(f"{training.steps[place]:,}" for place in places)
+    named = ", ".join(PERCENT.show(scores[number]) for number in places)
+    steps = ", ".join(f"{training.steps[number]:,}" for number in places)
     passed, offset = training.edges.passes(), PERCENT.show(training.edges.offset)
-    told = "none passes" if passed is None else f"from step {training.steps[passed]:,} on, they pass"
-    return f"{rises} through training: {named} % at steps {steps}; {told} the best offset, {offset} %"
+    passing = "none passes" if passed is None else f"from step {training.steps[passed]:,} on, they pass"
+    return f"{rises} through training: {named} % at steps {steps}; {passing} the best offset, {offset} %"
 
 
 def _courses(training: Emergence) -> dict[str, Course]:

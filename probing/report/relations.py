@@ -100,14 +100,14 @@ def table(findings: Findings, subject: Subject) -> Table:
         columns += [score(protocol), head(protocol), *baselines, compared_with]
         columns += [difference(protocol), said(protocol)]
     if findings.paper and paper.relation_scores(findings.config, RULE):
-        columns.append(Column("CuBERT", PERCENT, "paper", of=lambda place: _in_paper(place)[0]))
-        columns.append(Column("offset", CHOSEN, "paper", of=lambda place: _in_paper(place)[1]))
+        columns.append(Column("CuBERT", PERCENT, "paper", of=lambda row: _in_paper(row)[0]))
+        columns.append(Column("offset", CHOSEN, "paper", of=lambda row: _in_paper(row)[1]))
     tests = {_tested(findings, subject, protocol) for protocol in PUBLISHED_FIRST} - {0}
     return Table(
         findings.file("relations", subject),
         f"Relations, {subject.name}: best heads and baselines, largest held-out difference first",
         columns,
-        [place for rule, k in product(findings.rules, TABLE_KS) for place in _places(findings, subject, rule, k)],
+        [row for rule, k in product(findings.rules, TABLE_KS) for row in _places(findings, subject, rule, k)],
         "Percent with 95 % intervals (– if the relation is in too few functions). Head: layer-head of the best "
         "attention head, counted from 0; empty if the score is 0. Offset, keyword: the score of the best k, and the "
         "first three of them. Compared with: the better of the two, chosen on the scored data (published) or on "
@@ -123,27 +123,27 @@ def _places(findings: Findings, subject: Subject, rule: str, k: str) -> list[Pla
     names = findings.relations(subject.name, PUBLISHED)
     places = [Place(findings, subject.name, rule, k, name) for name in names]
 
-    def order(place: Place) -> tuple[bool, float, str]:
-        gained = place.difference(HELD_OUT)
-        return gained is None, -gained[0] if gained else 0, place.group
+    def order(row: Place) -> tuple[bool, float, str]:
+        gained = row.difference(HELD_OUT)
+        return gained is None, -gained[0] if gained else 0, row.group
 
     return sorted(places, key=order)
 
 
-def _marked(place: Place) -> list[str]:
-    found = place.score(PUBLISHED)
-    return with_marks(place.group, found is not None and found.few_functions)
+def _marked(row: Place) -> list[str]:
+    entry = row.score(PUBLISHED)
+    return with_marks(row.group, entry is not None and entry.few_functions)
 
 
-def _compared_with(protocol: str, place: Place) -> str | None:
-    best = place.score(protocol, BEST_BASELINE)
-    return best.chosen if best and place.difference(protocol) else None
+def _compared_with(protocol: str, row: Place) -> str | None:
+    best = row.score(protocol, BEST_BASELINE)
+    return best.chosen if best and row.difference(protocol) else None
 
 
-def _in_paper(place: Place) -> tuple[float | None, list[Any] | None]:
+def _in_paper(row: Place) -> tuple[float | None, list[Any] | None]:
     """The paper's scores of CuBERT and of the best offset, with one guess."""
-    in_paper = paper.relation_scores(place.findings.config, place.rule) if place.k == K else {}
-    theirs = in_paper.get(place.group)
+    in_paper = paper.relation_scores(row.findings.config, row.rule) if row.k == K else {}
+    theirs = in_paper.get(row.group)
     return (theirs.cubert, [theirs.offset_score, str(theirs.offset)]) if theirs else (None, None)
 
 
@@ -186,9 +186,9 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
     best = {protocol: findings.relations(subject.name, protocol) for protocol in PUBLISHED_FIRST}
     served: dict[str, dict[str, list[str]]] = {}
     for protocol, of_relations in best.items():
-        for name, found in of_relations.items():
-            if found.chosen:
-                served.setdefault(found.chosen, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
+        for name, entry in of_relations.items():
+            if entry.chosen:
+                served.setdefault(entry.chosen, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
     both = [name for name in best[HELD_OUT] if best[PUBLISHED][name].chosen]
     same = sum(best[HELD_OUT][name].chosen == best[PUBLISHED][name].chosen for name in both)
     rows: list[list[Any]] = []
@@ -293,7 +293,7 @@ def _error_shares(analysis: ErrorAnalysis, rules: Sequence[str], name: str, titl
             *Column.each(COUNT, "edges", "errors"),
             Column("head"),
             *(Column(kind, PERCENT, "class", (1 + rarest_first.index(kind),)) for kind in occurring),
-            *(Column(place, PERCENT, "place", (1 + len(occurring),)) for place in PLACES),
+            *(Column(where, PERCENT, "place", (1 + len(occurring),)) for where in PLACES),
         ],
         rows if several else [row[1:] for row in rows],
         "Head: layer-head at k = 1, counted from 0. Place: relative to the edge.",

@@ -87,9 +87,9 @@ def report(
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
     with clustered_by(cluster, data):
-        made = replace(make(results, data, tell), format=format)
+        document = replace(make(results, data, tell), format=format)
         tell(f"drawing and writing {output}")
-        return save(made, output)
+        return save(document, output)
 
 
 def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
@@ -113,7 +113,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
-        source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
+        source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
         title=(BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE)
         + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
@@ -133,9 +133,9 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
 
 def _entries(all_findings: Sequence[Findings], masked: Sequence[Path], data: Any) -> dict[str, bytes]:
     """Path in the folder -> the entry of each result that a board takes."""
-    made = [subject.entry for findings in all_findings for subject in findings.subjects]
-    made += [for_boards(partial(of_file, file, data)) for file in masked]
-    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in made if entry is not None}
+    entries = [subject.entry for findings in all_findings for subject in findings.subjects]
+    entries += [for_boards(partial(of_file, file, data)) for file in masked]
+    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry is not None}
 
 
 # ---------------------------------------------------------------------------------------------------------- sections
@@ -268,7 +268,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     if unchosen := sorted(published.keys() - held_out.keys()):
         excluded = ", ".join(f"{name} ({published[name].items:,} edges)" for name in unchosen)
         notes.append(f"These relations have no edges on validation, and therefore no held-out score: {excluded}.")
-    if few := [f"{name} ({found.functions})" for name, found in published.items() if found.few_functions]:
+    if few := [f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions]:
         notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
     key = findings.name
     sections: list[Section] = []

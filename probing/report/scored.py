@@ -41,13 +41,13 @@ class Place(NamedTuple):
         return self.findings.score(name or self.name, protocol or self.protocol, self.rule, self.k, self.group)
 
     def value(self, protocol: str = "", name: str = "") -> float | None:
-        found = self.score(protocol, name)
-        return found.value if found else None
+        entry = self.score(protocol, name)
+        return entry.value if entry else None
 
     def difference(self, protocol: str = "") -> list[float] | None:
         """[difference, low, high, p] to the best baseline; None if it was not compared."""
-        found = self.findings.difference(self.name, protocol or self.protocol, self.rule, self.k, self.group)
-        return found.tested if found else None
+        entry = self.findings.difference(self.name, protocol or self.protocol, self.rule, self.k, self.group)
+        return entry.tested if entry else None
 
     @property
     def config(self) -> str:
@@ -74,16 +74,16 @@ FILTERS = [Column("rule"), Column("k")]
 """The first columns of tables by rule and k."""
 
 CONFIG = Column("config", NAME)
-SCORED = [Column("name", of=lambda place: place.title), Column("kind")]
+SCORED = [Column("name", of=lambda row: row.title), Column("kind")]
 FUNCTIONS = Column("functions", COUNT)
 
 
 def _part(part: str, protocol: str, name: str = "") -> Callable[[Place], Cell]:
     """A part of a score of a row, None if there is none."""
 
-    def cell(place: Place) -> Cell:
-        found = place.score(protocol, name)
-        return None if found is None else getattr(found, part)
+    def cell(row: Place) -> Cell:
+        entry = row.score(protocol, name)
+        return None if entry is None else getattr(entry, part)
 
     return cell
 
@@ -116,12 +116,12 @@ def counted(title: str, protocol: str, part: str) -> Column:
 def difference(protocol: str, title: str = "difference", group: str | None = None) -> Column:
     """The difference to the best baseline."""
     group = protocol if group is None else group
-    return Column(title, DIFFERENCE, group, of=lambda place: place.difference(protocol))
+    return Column(title, DIFFERENCE, group, of=lambda row: row.difference(protocol))
 
 
 def said(protocol: str) -> Column:
     """What the test of the difference says."""
-    return Column("verdict", NAME, protocol, of=lambda place: verdict(place.difference(protocol)))
+    return Column("verdict", NAME, protocol, of=lambda row: verdict(row.difference(protocol)))
 
 
 def mean_columns(mean: str) -> list[Column]:
@@ -144,9 +144,9 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
 def gains(findings: Findings, model: Subject) -> list[str]:
     """The relations that are not in few functions, largest held-out gain over the best baseline first."""
     gained = {}
-    for name, found in findings.relations(model.name, HELD_OUT).items():
+    for name, entry in findings.relations(model.name, HELD_OUT).items():
         difference = findings.difference(model.name, HELD_OUT, group=name)
-        if difference is not None and not found.few_functions:
+        if difference is not None and not entry.few_functions:
             gained[name] = difference.value
     return sorted(gained, key=lambda name: (-gained[name], name))
 
@@ -169,8 +169,8 @@ def with_marks(relation: str, few_functions: bool = False) -> list[str]:
 
 def curve(findings: Findings, name: str, mean: str, rule: str) -> np.ndarray:
     """The scores over k, as of `line`."""
-    found = {str(k): findings.score(name, mean, rule, str(k)) for k in KS}
-    return line({rule: {k: score.cell for k, score in found.items() if score}}, rule)
+    entry = {str(k): findings.score(name, mean, rule, str(k)) for k in KS}
+    return line({rule: {k: score.cell for k, score in entry.items() if score}}, rule)
 
 
 def line(scores: Mapping[str, Mapping[str, Cell]], rule: str) -> np.ndarray:

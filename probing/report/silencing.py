@@ -49,18 +49,18 @@ class SilencedModel(NamedTuple):
     relations: dict[str, SilencingEffect]
 
 
-def verdict(one: SilencingEffect) -> str:
+def verdict(effect: SilencingEffect) -> str:
     """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
     heads on average, as far as the test separates the two, and more than silencing any of them."""
-    if one.few_functions:
+    if effect.few_functions:
         return FEW
-    if not one.difference.significant:
+    if not effect.difference.significant:
         return ALIKE
-    if one.difference.value < 0:
+    if effect.difference.value < 0:
         return LESS
-    if one.cost.low <= 0:
+    if effect.cost.low <= 0:
         return NOTHING
-    return ANOTHER if one.costlier else MOST
+    return ANOTHER if effect.costlier else MOST
 
 
 def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
@@ -74,9 +74,9 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
-    in_order = sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name))
-    made = [result.settings for _, result in in_order]
-    names = file_names(["-".join(["heads", one.config, one.model, *one.instead]) for one in made])
+    in_order = sorted(results.values(), key=lambda model: (model[1].settings.config, model[1].title, model[0].name))
+    settings = [result.settings for _, result in in_order]
+    names = file_names(["-".join(["heads", model.config, model.model, *model.instead]) for model in settings])
     return [
         SilencedModel(name, result.title, result, silencing_effects(result))
         for name, (_, result) in zip(names, in_order)
@@ -91,11 +91,11 @@ def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
     """The number of relations with each verdict, and how many heads are the costliest of their layer."""
     rows: list[list[Any]] = []
-    for one in silenced:
-        counted = {name: effect for name, effect in one.relations.items() if not effect.few_functions}
-        said = Counter(map(verdict, one.relations.values()))
+    for model in silenced:
+        counted = {name: effect for name, effect in model.relations.items() if not effect.few_functions}
+        said = Counter(map(verdict, model.relations.values()))
         heads = by_chance(counted) if counted else (0, None, None)
-        rows.append([one.title, *(said[name] for name in VERDICTS[::-1]), *heads])
+        rows.append([model.title, *(said[name] for name in VERDICTS[::-1]), *heads])
     return Table(
         "heads-verdicts",
         "Relations by what silencing their best head shows",
@@ -118,8 +118,8 @@ def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
     return [Section("heads", TITLE, method("silencing"), [*map(_silenced, silenced)])] if silenced else []
 
 
-def _silenced(one: SilencedModel) -> Section:
-    result = one.result
+def _silenced(model: SilencedModel) -> Section:
+    result = model.result
     units, predicts = language_of(result.settings.config).units, result.run.predicts
     ends = "head tokens" if result.settings.restored == READING_END else "dependents"
     asked = f"all {ends} of a relation masked" if predicts == "masked" else "the first tokens of dependents predicted"
@@ -128,8 +128,8 @@ def _silenced(one: SilencedModel) -> Section:
         f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
         *_left_out(result),
     ]
-    drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
-    return Section(one.name, one.title, [*notes, *drawn, table(one.name, result, one.relations)])
+    drawn = [_figure(model)] if any(not effect.few_functions for effect in model.relations.values()) else []
+    return Section(model.name, model.title, [*notes, *drawn, table(model.name, result, model.relations)])
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
@@ -160,33 +160,43 @@ def _left_out(result: SilencingResult) -> list[str]:
 def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffect]) -> Table:
     """The relations, highest score first."""
     asked = PREDICTED[result.run.predicts, result.settings.restored]
-    numbers = sorted({number for one in relations.values() for number in one.together})
+    numbers = sorted({number for effect in relations.values() for number in effect.together})
 
-    def together(number: int, name: str, head: Any, costs: Any, one: SilencingEffect) -> list[Any] | None:
-        return tested(one.together[number]) if number in one.together else None
+    def together(number: int, name: str, head: Any, costs: Any, effect: SilencingEffect) -> list[Any] | None:
+        return tested(effect.together[number]) if number in effect.together else None
 
     return Table(
         name,
         f"{result.title}: the score of the best head of each relation, and the cost of silencing it, "
         f"{result.functions} functions",
         [
-            Column("relation", NAME, of=lambda name, head, costs, one: name),
-            Column("functions", COUNT, spare=(5,), of=lambda name, head, costs, one: costs.functions),
-            Column("edges", COUNT, spare=(1,), of=lambda name, head, costs, one: costs.edges),
-            Column("% asked", PERCENT, spare=(2,), of=lambda name, head, costs, one: costs.share),
-            Column("head", NAME, of=lambda name, head, costs, one: "-".join(map(str, head.best))),
-            Column("score", PERCENT, "looks", of=lambda name, head, costs, one: head.score),
-            Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, one: head.beyond),
-            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, one: bounded(one.cost)),
-            Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, one: one.matched),
-            Column("difference", EFFECT, "serves", (8, 4, 6), of=lambda name, head, costs, one: tested(one.difference)),
+            Column("relation", NAME, of=lambda name, head, costs, effect: name),
+            Column("functions", COUNT, spare=(5,), of=lambda name, head, costs, effect: costs.functions),
+            Column("edges", COUNT, spare=(1,), of=lambda name, head, costs, effect: costs.edges),
+            Column("% asked", PERCENT, spare=(2,), of=lambda name, head, costs, effect: costs.share),
+            Column("head", NAME, of=lambda name, head, costs, effect: "-".join(map(str, head.best))),
+            Column("score", PERCENT, "looks", of=lambda name, head, costs, effect: head.score),
+            Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, effect: head.beyond),
+            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, effect: bounded(effect.cost)),
+            Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, effect: effect.matched),
             Column(
-                "costlier", NAME, "serves", (7,), of=lambda name, head, costs, one: f"{one.costlier} of {one.rivals}"
+                "difference",
+                EFFECT,
+                "serves",
+                (8, 4, 6),
+                of=lambda name, head, costs, effect: tested(effect.difference),
             ),
-            Column("verdict", NAME, of=lambda name, head, costs, one: verdict(one)),
+            Column(
+                "costlier",
+                NAME,
+                "serves",
+                (7,),
+                of=lambda name, head, costs, effect: f"{effect.costlier} of {effect.rivals}",
+            ),
+            Column("verdict", NAME, of=lambda name, head, costs, effect: verdict(effect)),
             *(Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of)) for of in numbers),
         ],
-        [(name, result.heads[name], result.relations[name], one) for name, one in relations.items()],
+        [(name, result.heads[name], result.relations[name], effect) for name, effect in relations.items()],
         f"Highest score first. Of each relation {asked}. % asked: sub-tokens of a function "
         "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
         "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
@@ -197,10 +207,10 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
     )
 
 
-def _figure(one: SilencedModel) -> Figure:
-    shown = {name: found for name, found in one.relations.items() if not found.few_functions}
-    names, found = list(shown), list(shown.values())
-    heads = [one.result.heads[name] for name in names]
+def _figure(model: SilencedModel) -> Figure:
+    shown = {name: effect for name, effect in model.relations.items() if not effect.few_functions}
+    names, effects = list(shown), list(shown.values())
+    heads = [model.result.heads[name] for name in names]
 
     panels = {
         "top-1 UAS, %": [
@@ -208,15 +218,15 @@ def _figure(one: SilencedModel) -> Figure:
             Points("best head, beyond the best offset", [head.beyond for head in heads], COLOURS[0], CIRCLE),
         ],
         "cost, nats per sub-token": [
-            Points("best head", [one.cost.value for one in found], COLOURS[0]),
-            Points("matched heads", [one.matched for one in found], FAINT, TICK),
+            Points("best head", [effect.cost.value for effect in effects], COLOURS[0]),
+            Points("matched heads", [effect.matched for effect in effects], FAINT, TICK),
         ],
     }
     return Figure(
-        one.name,
-        f"{one.title}: how often the best head of a relation finds the dependent, and the cost of silencing it, "
+        model.name,
+        f"{model.title}: how often the best head of a relation finds the dependent, and the cost of silencing it, "
         "beside other heads of its layer.",
         f"Points for {', '.join(names)}. The table has the numbers.",
-        one.name,
+        model.name,
         lambda: figures.rows(names, panels),
     )

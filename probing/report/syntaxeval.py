@@ -94,13 +94,13 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
     """Of groups, from their first models: what differs from the usual, then what tells groups apart."""
     all_settings = [model.settings for model in firsts]
     titles = []
-    for made in all_settings:
-        parts = [made.config]
-        parts += [made.split] if made.split != "test" else []
-        parts += [f"protocol {made.protocol}"] if made.protocol != "current" else []
-        parts += [f"rate {made.rate:g}"] if made.rate != 1 else []
-        parts += [f"control {made.control}"] if made.control != SUB_TOKENS else []
-        parts += [f"partial, {extent(made.limit)}"] if made.limit is not None else []
+    for settings in all_settings:
+        parts = [settings.config]
+        parts += [settings.split] if settings.split != "test" else []
+        parts += [f"protocol {settings.protocol}"] if settings.protocol != "current" else []
+        parts += [f"rate {settings.rate:g}"] if settings.rate != 1 else []
+        parts += [f"control {settings.control}"] if settings.control != SUB_TOKENS else []
+        parts += [f"partial, {extent(settings.limit)}"] if settings.limit is not None else []
         titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
@@ -142,9 +142,10 @@ def _verdict(model: Masked, kind: str, outcome: str) -> str:
 
 
 def _group(group: MaskedModels) -> Section:
-    made = group.settings
-    ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
-    ran += f"; {made.draws} controls (T0) for each masked copy (T1), each {RANDOM[made.control]}, seed {made.seed}"
+    settings = group.settings
+    ran = f"{settings.data}, config {settings.config}, split {settings.split}, protocol {settings.protocol}, "
+    ran += f"rate {settings.rate:g}; {settings.draws} controls (T0) for each masked copy (T1), each "
+    ran += f"{RANDOM[settings.control]}, seed {settings.seed}"
     notes = [f"Masked functions of {ran}."]
     notes += [
         f"{name}: {without_place(model.without_place)}" for name, model in group.models.items() if model.without_place
@@ -152,13 +153,13 @@ def _group(group: MaskedModels) -> Section:
     types = group.node_types
     if not types:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
-    kept = [name for name in types if group.functions(name) >= FEW_CLUSTERS]
-    drawn = [_effects_figure(group, kept)] if kept else []
+    enough = [name for name in types if group.functions(name) >= FEW_CLUSTERS]
+    drawn = [_effects_figure(group, enough)] if enough else []
     return Section(
         group.name,
         f"{group.title}: masked syntax",
         [*notes, *drawn, _table(group), _floors(group)],
-        [Section(f"{group.name}-functions", "From function to function", [_spread(group, kept)])] if kept else [],
+        [Section(f"{group.name}-functions", "From function to function", [_spread(group, enough)])] if enough else [],
         drawn=[_distribution(group)],
     )
 
