@@ -174,13 +174,14 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
 
 def of_code(data: str, configs: Sequence[str]) -> str:
     """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a folder of code; else
-    `data`."""
+    `data`. Of several processes, each would build it.
+    """
     from codesyntax_dataset import sources
     from codesyntax_dataset.errors import SourceError
     from codesyntax_dataset.metadata import SUMS
 
     folder = Path(data)
-    if not folder.is_dir() or (folder / SUMS).exists():
+    if not folder.is_dir() or (folder / SUMS).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
         return data
     try:
         for config in configs:

@@ -131,18 +131,18 @@ PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "relation", "distance", "dept
 
 
 class Row(TypedDict):
-    """FUNCTION_COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
+    """FUNCTION_COLUMNS of a function, and its `index` in the split; tokens by their offsets."""
 
     id: int
     code: str
     token_start: list[int]
     token_end: list[int]
     relations: list[EdgeCell]
-    place: int
+    index: int
 
 
 class PairRow(TypedDict):
-    """PAIR_COLUMNS of a minimal pair, and its `place` in the split."""
+    """PAIR_COLUMNS of a minimal pair, and its `index` in the split."""
 
     id: int
     good: str
@@ -152,7 +152,7 @@ class PairRow(TypedDict):
     distance: int
     depth: int
     repo: str
-    place: int
+    index: int
 
 
 class Functions(NamedTuple):
@@ -431,7 +431,7 @@ def _places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
 
 
 def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[Row]]:
-    """The rows of a part, some at a time, with the columns that probing needs, and the `place` of each in the split.
+    """The rows of a part, some at a time, with the columns that probing needs, and the `index` of each in the split.
 
     Raises DatasetError for a row that does not fit itself.
     """
@@ -449,7 +449,7 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
 
 
 def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[PairRow]]:
-    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `place` of each in the split.
+    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
@@ -463,4 +463,4 @@ def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterat
 def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[Any]]:
     places = iter(_places(dataset, limit))
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
-        yield [{**dict(zip(batch, values)), "place": next(places)} for values in zip(*batch.values())]
+        yield [{**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())]

@@ -35,7 +35,8 @@ def start(
             signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
             for number, file in ((1, log), (2, errors)):
                 os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if file else 1, number)
-            sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+            sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             prepare()
             os.close(tell)
             work()

@@ -388,7 +388,7 @@ def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
     kinds = {}
     for row in chain.from_iterable(rows(dataset, settings.limit)):
         spans = zip(row["token_start"], row["token_end"])
-        kinds[row["place"]] = np.array([kind_of(row["code"][start:end]) for start, end in spans], np.int64)
+        kinds[row["index"]] = np.array([kind_of(row["code"][start:end]) for start, end in spans], np.int64)
     return kinds
 
 
@@ -466,7 +466,7 @@ def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.
     begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
     for batch in rows(dataset, settings.limit):
         for row in batch:
-            edges = range(begin[row["place"]], ends[row["place"]])
+            edges = range(begin[row["index"]], ends[row["index"]])
             if not edges:
                 continue
             tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)

@@ -178,8 +178,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                         skips["offsets of sub-tokens run backwards"] += 1
                         continue
                     alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
-                    table = EdgeTable.from_rows([(row["place"], row)], relations)
-                    encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
+                    table = EdgeTable.from_rows([(row["index"], row)], relations)
+                    encoded.append(EncodedFunction(row["index"], ids, alignment, table, shuffled_by, pool))
         return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:

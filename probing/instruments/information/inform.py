@@ -124,7 +124,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
         """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
-        return {row["place"]: Surface.of(row, self._classes) for row in _every_row(data) if row["place"] in wanted}
+        return {row["index"]: Surface.of(row, self._classes) for row in _every_row(data) if row["index"] in wanted}
 
     def _learn(self) -> tuple[Axes | None, str, dict[str, Learned]]:
         """The axes of states, the transform of attention or layer of states, and what is learned of each relation."""

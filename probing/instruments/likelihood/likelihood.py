@@ -211,7 +211,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
                 1 + int(np.sign(unmatched(row["bad"]) - unmatched(row["good"]))),
                 by_surface,
             )
-            yield EncodedPair(row["place"], good, bad, changed(good, bad), about)
+            yield EncodedPair(row["index"], good, bad, changed(good, bad), about)
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
         near, cells = NEAR[self.model.dtype], []
@@ -385,7 +385,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             )
             unscored = (~special).sum() - len(positions)  # a first sub-token that nothing predicts
             first, last = found.first - unscored, found.last - unscored
-            yield TokenizedFunction(row["place"], code, Copy(ids, positions), first, last, np.empty((len(first), 3)))
+            yield TokenizedFunction(row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3)))
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
         cells: list[tuple[float, ...]] = []

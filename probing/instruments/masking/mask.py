@@ -181,7 +181,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     skips[f"more than {model.longest} sub-tokens"] += 1
                     continue
                 read += 1
-                copies, without, of_nodes = self.copies(function, row["place"])
+                copies, without, of_nodes = self.copies(function, row["index"])
                 dropped.update(without)
                 placed += of_nodes
                 for copy in copies:
@@ -189,7 +189,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     arm.update(function.ids[copy.positions].tolist())
                 if copies:
                     holes = sum(_holes(copy.positions) for copy in copies)
-                    functions.append(MaskedFunction(row["place"], function.code, function.ids, len(copies), holes))
+                    functions.append(MaskedFunction(row["index"], function.code, function.ids, len(copies), holes))
         return self.prepared(
             model,
             functions,
