@@ -60,7 +60,7 @@ def mask(controls: tuple[str, ...], **arguments: Any) -> None:
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
     if len(set(masked)) > 1:
         raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
-    _run("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **arguments)
+    _run_instrument("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **arguments)
 
 
 _scoring = options.in_order(
@@ -88,7 +88,7 @@ def prefer(**arguments: Any) -> None:
     texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
     phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("prefer", **arguments)
+    _run_instrument("prefer", **arguments)
 
 
 @main.command()
@@ -102,7 +102,7 @@ def surprise(**arguments: Any) -> None:
     compares the surprisal of first, closing and all tokens of the nodes with that of other tokens of the function that
     are as frequent and at a similar place. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("surprise", **arguments)
+    _run_instrument("surprise", **arguments)
 
 
 @main.command()
@@ -122,7 +122,7 @@ def inform(**arguments: Any) -> None:
     split validation; the result says how many bits attention adds. Under `accelerate launch` or `torchrun`, the
     processes share the work.
     """
-    _run("inform", **arguments)
+    _run_instrument("inform", **arguments)
 
 
 @main.command()
@@ -158,10 +158,10 @@ def ablate(**arguments: Any) -> None:
     chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
     the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run("ablate", tell=note, **arguments)
+    _run_instrument("ablate", tell=note, **arguments)
 
 
-def _run(
+def _run_instrument(
     name: str,
     *,
     model: str,
@@ -177,7 +177,7 @@ def _run(
     runs = options.every(configs, splits, as_json, arguments["shard"])
     options.check([model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate"))
     if "node_types" in arguments:
-        arguments["node_types"] = _names(arguments["node_types"], configs)
+        arguments["node_types"] = _node_type_names(arguments["node_types"], configs)
     quiet_libraries()
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], configs, [model])
@@ -194,7 +194,7 @@ def _run(
     note_shard(arguments["shard"], arguments["output"])
 
 
-def _names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:
+def _node_type_names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:
     """The node types that are asked for, which may be several in one text; None for the default. Notes those that are
     a keyword alone, such as `if` where `if_statement` may be meant."""
     from codesyntax_dataset.languages import grammar, language_of

@@ -52,7 +52,7 @@ def private(folder: Path) -> Path:
 
 def key(made_of: Any) -> str:
     """A digest of `made_of` (any JSON), the versions of the libraries, and our code."""
-    text = json.dumps([made_of, versions(), _code()], sort_keys=True)
+    text = json.dumps([made_of, versions(), _code_digest()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -109,6 +109,6 @@ _version = functools.cache(importlib.metadata.version)  # reads files
 
 
 @functools.cache
-def _code() -> str:
+def _code_digest() -> str:
     """A digest of the modules that ranks depend on, because code changes between versions."""
     return sha256(*(file for folder in _CODE_FOLDERS for file in sorted(folder.rglob("*.py"))))

@@ -129,7 +129,7 @@ def _header(data: mmap.mmap) -> Header:
     if (version := read.number("<I")) not in (2, 3):
         raise ValueError(f"its version is {version}, expected 2 or 3 in little-endian")
     tensors = read.size(_MOST_TENSORS, "its number of tensors is")
-    fields = _fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
+    fields = _header_fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
     if (parts := fields.get("split.count", 1)) != 1:
         raise ModelError(f"it is one of {parts} parts of a GGUF file: {JOIN}")
     architecture, alignment = fields.get("general.architecture"), fields.get("general.alignment", 32)
@@ -165,7 +165,7 @@ def _file_type(number: Any) -> str:
     return names.get(number, "").removeprefix("GUESSED").removeprefix("ALL_F32")
 
 
-def _fields(read: _Bytes, number: int) -> dict[str, Any]:
+def _header_fields(read: _Bytes, number: int) -> dict[str, Any]:
     """The fields of a file; arrays of texts, and long ones, are checked, and stand there as None."""
     fields: dict[str, Any] = {}
     values, pieces = 0, 0
@@ -253,7 +253,7 @@ def _convert(file: Path, output: Path) -> None:
     header = read_header(file)
     config = _config_of(header)
     kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
-    with _alone(file) as folder:
+    with _file_alone(file) as folder:
         model, info = kind.from_pretrained(
             folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
         )
@@ -274,7 +274,7 @@ def _convert(file: Path, output: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(file: Path) -> Iterator[str]:
+def _file_alone(file: Path) -> Iterator[str]:
     """A folder with nothing but the file: transformers would read other files beside it, too."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "model.gguf").symlink_to(file.resolve())

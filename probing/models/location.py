@@ -128,7 +128,7 @@ def check_name(model: str) -> None:
 def check_head(model: str) -> None:
     """Raise ModelError for a local model that was saved without a head, before anything is loaded."""
     folder = embedded_folder() if model == EMBEDDED else Path(model)
-    names = _json(folder / "config.json").get("architectures")
+    names = _json_object(folder / "config.json").get("architectures")
     if isinstance(names, list) and names and all(re.fullmatch(r"(?!.*Head)\w+Model", str(name)) for name in names):
         raise ModelError(
             f"{model} has no masked-LM head (its config.json names {', '.join(names)} alone): use a model trained "
@@ -169,7 +169,7 @@ def locate(model: str, revision: str | None = None) -> Location:
             folder /= revision
         ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
         if ggufs and not (folder / "config.json").exists():
-            return Location(str(folder / _only(ggufs)), _only(ggufs), None, is_gguf=True)
+            return Location(str(folder / _only_gguf(ggufs)), _only_gguf(ggufs), None, is_gguf=True)
         _check_has_model(folder)
         files(folder)  # raises at once if some are outside
         return Location(str(folder), name, None)
@@ -205,7 +205,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         there = HfApi().list_repo_files(model, revision=revision)
         if not (ggufs := [name for name in there if is_gguf(name)]):
             raise
-        return _gguf_on_hub(model, _only(ggufs), revision, request)
+        return _gguf_on_hub(model, _only_gguf(ggufs), revision, request)
     return Location(model, name, Path(file).parent.name)
 
 
@@ -247,7 +247,7 @@ class _Bounded(tqdm):
         return super().update(n)
 
 
-def _only(ggufs: Sequence[str]) -> str:
+def _only_gguf(ggufs: Sequence[str]) -> str:
     if len(ggufs) > 1 and all(_SHARD.search(name) for name in ggufs):
         raise ModelError(f"its GGUF file is in {len(ggufs)} parts, such as {ggufs[0]}: {JOIN}")
     if len(ggufs) > 1:
@@ -373,10 +373,10 @@ def files(folder: Path) -> list[str]:
     names = {name for name in _FILES if (folder / name).exists()}
     names |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
     indices = {file.name for file in folder.glob("*.safetensors.index.json")}
-    if (named := _json(folder / "config.json").get("transformers_weights")) is not None:
+    if (named := _json_object(folder / "config.json").get("transformers_weights")) is not None:
         (indices if str(named).endswith(".index.json") else names).add(_inside(named, "config.json"))
     for index in indices:
-        shards = _json(folder / index).get("weight_map", {})
+        shards = _json_object(folder / index).get("weight_map", {})
         names |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
     there = sorted(name for name in names | indices if (folder / name).exists())
     for name in there:
@@ -385,7 +385,7 @@ def files(folder: Path) -> list[str]:
     return there
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _json_object(file: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if it is not readable, because transformers will report that."""
     try:
         content = json.loads(safe_files.read(file, _LARGEST_JSON))
@@ -403,11 +403,11 @@ def _inside(name: Any, source: str) -> str:
 
 def digest_of_files(folder: Path) -> str:
     """SHA-256 over the names, sizes and bytes of a model's files, so that different models differ."""
-    return _digest(folder, tuple((name, _state(folder / name)) for name in files(folder)))
+    return _digest_of_states(folder, tuple((name, _file_state(folder / name)) for name in files(folder)))
 
 
 @functools.lru_cache(maxsize=64)
-def _digest(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
+def _digest_of_states(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     """The digest of files in these states: files that nobody has written to since are read once."""
     digest = hashlib.sha256()
     for name, (size, *_) in states:
@@ -416,7 +416,7 @@ def _digest(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> st
     return digest.hexdigest()
 
 
-def _state(file: Path) -> tuple[int, ...]:
+def _file_state(file: Path) -> tuple[int, ...]:
     """The size of a file, and what changes when it is replaced or written to."""
     status = file.stat()
     return status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns

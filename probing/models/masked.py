@@ -86,7 +86,7 @@ class ScoringModel(LoadedModel):
             hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][rows, columns]
             for start in range(0, len(hidden), self._at_once):
                 part = slice(start, start + self._at_once)
-                yield part, self._of(hidden[part]).float()
+                yield part, self._logits_of(hidden[part]).float()
 
     def everywhere(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """The same logits, float32 (M, vocabulary), of those that the model reports for all positions."""
@@ -128,7 +128,7 @@ class ScoringModel(LoadedModel):
             self.why = f"{meaning} ({check.measured})"
             logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
 
-    def _of(self, hidden: torch.Tensor) -> torch.Tensor:
+    def _logits_of(self, hidden: torch.Tensor) -> torch.Tensor:
         """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
         body = self.model.base_model
         ids = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
@@ -149,7 +149,7 @@ class ScoringModel(LoadedModel):
         of `MaskedModel.scores`."""
         comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         for part, logits in self.logits(inputs, rows, columns):
-            comparisons[part] = _compared(logits, truth[part], NEAR_LOGITS[self.dtype])
+            comparisons[part] = _compared_logits(logits, truth[part], NEAR_LOGITS[self.dtype])
         return comparisons
 
     def examine(self) -> Self:
@@ -258,7 +258,9 @@ def masked(
     return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
 
 
-def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int | None = KS[-1] + 2) -> torch.Tensor:
+def _compared_logits(
+    logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int | None = KS[-1] + 2
+) -> torch.Tensor:
     """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,).
 
     The `largest` logits decide them, None for all, unless more than these are equal.
@@ -284,9 +286,9 @@ def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: i
     least, last = top[:, -1], top[:, KS[-1] - 1]
     beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
     if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
-        return torch.where(beyond[:, None], _compared(logits, truth, near, None), numbers)
+        return torch.where(beyond[:, None], _compared_logits(logits, truth, near, None), numbers)
     if beyond.any():
-        numbers[beyond] = _compared(logits[beyond], truth[beyond], near, None)
+        numbers[beyond] = _compared_logits(logits[beyond], truth[beyond], near, None)
     return numbers
 
 

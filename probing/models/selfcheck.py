@@ -235,7 +235,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
             ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[len(texts) :]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
-        apart = _apart(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
+        apart = _relative_distance(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
         passed, measured = False, error_line(error)
     else:
@@ -289,7 +289,7 @@ def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -
     later = max(largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps)
     causal = later <= 1e-6
     changed = (alone.inputs["input_ids"][0] != alone.inputs["input_ids"][1]).int().argmax()
-    moved = largest(_apart(alone.hidden[1, :changed], alone.hidden[0, :changed]))
+    moved = largest(_relative_distance(alone.hidden[1, :changed], alone.hidden[0, :changed]))
     encoder.require(
         "maps show what sub-tokens see",
         moved <= DRIFT[encoder.dtype] / 10 if causal else moved > 1e-5,
@@ -310,6 +310,6 @@ def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.
     return np.where(np.arange(len(ids)) == np.flatnonzero(~special)[-1], others[0], ids)
 
 
-def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+def _relative_distance(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
     """The distance of hidden states (..., D) relative to their norm."""
     return (ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9)

@@ -45,7 +45,7 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
 
 def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration that asks for far more weights than there are, before they are made."""
-    check_asked(config, sum(_weights(file) for file in _files(source)))
+    check_asked(config, sum(_weight_count(file) for file in _files(source)))
 
 
 def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
@@ -94,7 +94,7 @@ def _files(source: Location) -> Iterable[str]:
     return [file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))]
 
 
-def _weights(file: str) -> int:
+def _weight_count(file: str) -> int:
     """The number of weights in a safetensors file, by its header, which is checked against its size."""
     with safe_open(file, "pt") as tensors:
         names = tensors.keys()  # it has no other way to go through them

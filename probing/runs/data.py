@@ -296,7 +296,7 @@ def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
     whole = info.splits[split].num_examples
     if len(dataset) != whole:
         raise _not_whole(f"has {len(dataset)} functions, and its split {split!r} has {whole}")
-    if not _of_pairs(dataset) and (np.diff(np.asarray(dataset["id"][:], np.int64)) <= 0).any():
+    if not _has_pairs(dataset) and (np.diff(np.asarray(dataset["id"][:], np.int64)) <= 0).any():
         raise _not_whole("has the functions of its split in another order, or some of them twice")
     return f"{info.dataset_name or 'memory'}@{info.version or '0.0.0'}"
 
@@ -363,7 +363,7 @@ def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
     for counts and 4 for labels. Different datasets therefore have different input.
     """
     digest = hashlib.sha256()
-    add = _add_pairs if _of_pairs(dataset) else _add_functions
+    add = _add_pairs if _has_pairs(dataset) else _add_functions
     try:
         for table in _labels(dataset, limit).with_format("arrow").iter(batch_size=1000):
             digest.update(len(table).to_bytes(8, "little"))
@@ -410,12 +410,12 @@ def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | N
     digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
-def _of_pairs(dataset: datasets.Dataset) -> bool:
+def _has_pairs(dataset: datasets.Dataset) -> bool:
     return "good" in dataset.column_names
 
 
 def _label_columns(dataset: datasets.Dataset) -> list[str]:
-    return list(PAIR_COLUMNS if _of_pairs(dataset) else FUNCTION_COLUMNS)
+    return list(PAIR_COLUMNS if _has_pairs(dataset) else FUNCTION_COLUMNS)
 
 
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
@@ -435,7 +435,7 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
 
     Raises DatasetError for a row that does not fit itself.
     """
-    if _of_pairs(dataset):
+    if _has_pairs(dataset):
         raise DatasetError("the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it")
     for chunk in _chunks(dataset, limit, at_once):
         for row in chunk:

@@ -212,7 +212,7 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
     with useful_threads():
         experiment.functions  # noqa: B018 - a model may be refused: before anything is written
         if folder is None:
-            result = _whole(experiment, None)
+            result = _whole_result(experiment, None)
         elif share is not None:
             _run_shard(experiment, share, folder)
         else:
@@ -307,14 +307,14 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)
         if not processes.share(result is not None):
-            result = _whole(experiment, folder)
+            result = _whole_result(experiment, folder)
         if result is not None:
             result.of_model_at(experiment.session.place).save(output)
         processes.wait()
     return result
 
 
-def _whole(experiment: Experiment, folder: Path | None) -> Any:
+def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
     """The result in the main process, of the parts that all processes run, each saved in `folder`."""
     processes, count = experiment.session.processes, len(experiment.parts)
     ledgers = _ledgers(experiment, range(processes.rank, count, processes.count), folder)

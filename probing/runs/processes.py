@@ -67,9 +67,9 @@ def useful_threads() -> Iterator[None]:
     """
     before = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
-        fastest = _seconds(before)
+        fastest = _seconds_of_layers(before)
         while (threads := torch.get_num_threads()) > 1:
-            seconds = _seconds(threads // 2)
+            seconds = _seconds_of_layers(threads // 2)
             if seconds >= fastest:
                 torch.set_num_threads(threads)
                 break
@@ -80,7 +80,7 @@ def useful_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _seconds(threads: int) -> float:
+def _seconds_of_layers(threads: int) -> float:
     """The time for some layers of a small model with this many threads, after a first one that starts them."""
     torch.set_num_threads(threads)
     states, weights = torch.ones(256, 384), torch.full((384, 384), 1 / 384)

@@ -15,7 +15,7 @@ from support.models import device_jobs
 from support.models.pretended_gpu import GPU, PretendedGpu
 
 from probing.instruments.attention.ranking import Plan
-from probing.models.masked import _compared
+from probing.models.masked import _compared_logits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -129,11 +129,11 @@ def test_ties_are_decided_on_a_gpu_as_on_the_cpu():
     logits = torch.arange(120.0).remainder(7).view(3, 40)
     logits[1] = 5.0
     truth = torch.tensor([39, 38, 0])
-    expected = _compared(logits, truth, 1e-4)
+    expected = _compared_logits(logits, truth, 1e-4)
     with PretendedGpu() as gpu:
         on_gpu = [one.to(GPU) for one in (logits, truth)]
         gpu.waits.clear()
-        found = _compared(*on_gpu, 1e-4)
+        found = _compared_logits(*on_gpu, 1e-4)
     assert gpu.waits == []
     assert plain([found])[0].tolist() == expected.tolist()
     assert expected[:, 0].tolist() == [6, 0, 3] and expected[1, 1] == 0

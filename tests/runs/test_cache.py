@@ -135,7 +135,7 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         patch.setattr(cache_dir, "versions", lambda: {"torch": "0.0"})
         keys["versions"] = key()
     with monkeypatch.context() as patch:
-        patch.setattr(cache_dir, "_code", lambda: "changed")
+        patch.setattr(cache_dir, "_code_digest", lambda: "changed")
         keys["code"] = key()
     assert len(set(keys.values())) == len(keys), keys
     assert key() == keys[""]
@@ -159,10 +159,10 @@ def test_code_in_every_room_counts(tmp_path, monkeypatch):
         package.name for package in packages
     ]
     monkeypatch.setattr(cache_dir, "_FOLDERS", packages)
-    digests = [cache_dir._code.__wrapped__()]
+    digests = [cache_dir._code_digest.__wrapped__()]
     for module in modules:
         module.write_text("2\n")
-        digests.append(cache_dir._code.__wrapped__())
+        digests.append(cache_dir._code_digest.__wrapped__())
     assert len(set(digests)) == 4
 
 

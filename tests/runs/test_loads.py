@@ -42,7 +42,7 @@ def counted(monkeypatch):
     counting(location, "_add", "files hashed", lambda _, path: "tiny-code-mlm" in str(path))
     counting(data, "label_digest", "splits read")
     counting(transformers.PreTrainedTokenizerBase, "__call__", "calls", tokenized)
-    location._digest.cache_clear()
+    location._digest_of_states.cache_clear()
     return counts, texts
 
 

@@ -25,7 +25,7 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
         torch.set_num_threads(number)
         return seconds[number]
 
-    monkeypatch.setattr(processes, "_seconds", timed)
+    monkeypatch.setattr(processes, "_seconds_of_layers", timed)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(8)
@@ -42,7 +42,7 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
 
 
 def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
-    monkeypatch.setattr(processes, "_seconds", lambda number: torch.set_num_threads(number) or number)
+    monkeypatch.setattr(processes, "_seconds_of_layers", lambda number: torch.set_num_threads(number) or number)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     real, used = Runner.run, []
     monkeypatch.setattr(Runner, "run", lambda *a: used.append(torch.get_num_threads()) or real(*a))
@@ -56,4 +56,4 @@ def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
 
 
 def test_timing_takes_little():
-    assert 0 < processes._seconds(torch.get_num_threads()) < 5
+    assert 0 < processes._seconds_of_layers(torch.get_num_threads()) < 5

@@ -60,7 +60,7 @@ class TensorBundle:
 
     def __init__(self, path: Path):
         self.prefix = _prefix(path)
-        index = _read(self.prefix.with_name(f"{self.prefix.name}.index"))
+        index = _read_bytes(self.prefix.with_name(f"{self.prefix.name}.index"))
         try:
             self.variables = self._variables(index)
         except _Malformed as error:
@@ -69,28 +69,30 @@ class TensorBundle:
             ) from error
 
     def _variables(self, index: bytes) -> dict[str, Variable]:
-        entries = _entries(index)
+        entries = _table_entries(index)
         first, value = next(entries, (None, b""))
         if first != b"":
             raise _Malformed("it does not begin with a header")
-        header = _fields(value)
-        shards = _number(header, 1)
-        if _number(header, 2):
+        header = _message_fields(value)
+        shards = _field_number(header, 1)
+        if _field_number(header, 2):
             raise _Malformed("it is big-endian")
         variables = {}
         for key, value in entries:
-            fields = _fields(value)
-            shard = _number(fields, 3)
+            fields = _message_fields(value)
+            shard = _field_number(fields, 3)
             if shard >= shards:
                 raise _Malformed(f"file {shard} of {shards}")
-            dimensions = [_fields(dimension) for dimension in _messages(_fields(_message(fields, 2)), 2)]
+            dimensions = [
+                _message_fields(dimension) for dimension in _messages(_message_fields(_merged_message(fields, 2)), 2)
+            ]
             variables[key.decode(errors="backslashreplace")] = Variable(
-                shape=tuple(_number(dimension, 1) for dimension in dimensions),
+                shape=tuple(_field_number(dimension, 1) for dimension in dimensions),
                 file=self.prefix.with_name(f"{self.prefix.name}.data-{shard:05}-of-{shards:05}"),
-                offset=_number(fields, 4),
-                size=_number(fields, 5),
-                checksum=_number(fields, 6),
-                readable=_number(fields, 1) == _FLOAT and 7 not in fields,
+                offset=_field_number(fields, 4),
+                size=_field_number(fields, 5),
+                checksum=_field_number(fields, 6),
+                readable=_field_number(fields, 1) == _FLOAT and 7 not in fields,
             )
         return variables
 
@@ -101,7 +103,7 @@ class TensorBundle:
             raise ModelError(
                 f"{self.prefix}: the variable {name!r} is not float32 in one piece, expected every variable to be"
             )
-        values = _read(variable.file, variable.offset, variable.size)
+        values = _read_bytes(variable.file, variable.offset, variable.size)
         if _checksum(values) != variable.checksum:
             raise ModelError(
                 f"{variable.file}: the variable {name!r} is damaged, its checksum is wrong: download it again"
@@ -123,7 +125,7 @@ def _prefix(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".index" else path
 
 
-def _read(file: Path, offset: int = 0, size: int | None = None) -> bytes:
+def _read_bytes(file: Path, offset: int = 0, size: int | None = None) -> bytes:
     """Some bytes of a data file, or all of an index; raises ModelError if the file does not have them."""
     try:
         with safe_files.opened(file) as stream:
@@ -142,7 +144,7 @@ def _read(file: Path, offset: int = 0, size: int | None = None) -> bytes:
         ) from error
 
 
-def _entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _table_entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The keys and values of a table in LevelDB's format, in order."""
     footer = table[-_FOOTER:]
     if len(footer) < _FOOTER or struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
@@ -201,7 +203,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise _Malformed("a number has no end")
 
 
-def _fields(message: bytes) -> dict[int, list[int | bytes]]:
+def _message_fields(message: bytes) -> dict[int, list[int | bytes]]:
     """The values of a protocol buffer, by the number of their field."""
     fields: dict[int, list[int | bytes]] = {}
     position = 0
@@ -226,7 +228,7 @@ def _fields(message: bytes) -> dict[int, list[int | bytes]]:
     return fields
 
 
-def _number(fields: dict[int, list[int | bytes]], field: int) -> int:
+def _field_number(fields: dict[int, list[int | bytes]], field: int) -> int:
     """The value of a field with one number; 0 if it is not there."""
     value = fields.get(field, [0])[-1]
     if isinstance(value, bytes):
@@ -242,7 +244,7 @@ def _messages(fields: dict[int, list[int | bytes]], field: int) -> list[bytes]:
     return messages
 
 
-def _message(fields: dict[int, list[int | bytes]], field: int) -> bytes:
+def _merged_message(fields: dict[int, list[int | bytes]], field: int) -> bytes:
     return b"".join(_messages(fields, field))  # messages of one field are merged
 
 
