@@ -1,4 +1,5 @@
-"""Check the arguments of public functions against their annotations, with a one-line message for a wrong type."""
+"""Check the arguments of public functions against their annotations, with a one-line message for a
+wrong type."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Re
 
     @functools.cache
     def kinds() -> dict[str, Any]:
-        return get_type_hints(function, include_extras=True)  # at the first call: by then all names are defined
+        return get_type_hints(
+            function, include_extras=True
+        )  # at the first call: by then all names are defined
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
@@ -73,10 +76,16 @@ def _named(kind: Any) -> str:
         return f"a whole number of at least {inner[1]}"
     if origin is Sequence:
         return f"a list in which every item is {_named(inner[0])}"
-    words = {int: "a whole number", str: "text", bool: "True or False", os.PathLike: "a path", type(None): "None"}
-    return words.get(origin or kind) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace(
-        "builtins ", ""
-    )
+    words = {
+        int: "a whole number",
+        str: "text",
+        bool: "True or False",
+        os.PathLike: "a path",
+        type(None): "None",
+    }
+    return words.get(
+        origin or kind
+    ) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace("builtins ", "")
 
 
 def _shown(value: Any) -> str:

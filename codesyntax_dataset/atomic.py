@@ -14,11 +14,13 @@ from codesyntax_dataset.errors import LedgerError
 _PREFIX, _SUFFIX = ".codesyntax-", ".tmp"
 
 TEMPORARY_FOLDERS = f"{_PREFIX}*{_SUFFIX}"
-"""A pattern for the names of folders that `temporary_folder` made; a killed process leaves them behind."""
+"""A pattern for the names of folders that `temporary_folder` made; a killed process leaves them
+behind."""
 
 
 def write(path: str | os.PathLike, content: str | bytes) -> Path:
-    """Write a file, creating its parent folders; return its path. Raises LedgerError if it cannot be written."""
+    """Write a file, creating its parent folders; return its path. Raises LedgerError if it cannot
+    be written."""
     target = Path(path)
     with os_errors_as_ledger_errors(target), atomic_path(target) as temporary:
         temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -27,7 +29,8 @@ def write(path: str | os.PathLike, content: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path for a new file or folder: renamed to `target` on success, removed on failure."""
+    """Yield a temporary path for a new file or folder: renamed to `target` on success, removed on
+    failure."""
     with temporary_folder(target.parent) as work:
         temporary = work / target.name
         yield temporary
@@ -36,10 +39,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder in `folder`, removed in the end: what is made there is renamed when it is complete.
+    """Yield a new folder in `folder`, removed in the end: what is made there is renamed when it is
+    complete.
 
-    Its name is random and only its owner can write to it, so that nobody can place a link there, and two writers of the
-    same file do not meet.
+    Its name is random and only its owner can write to it, so that nobody can place a link there,
+    and two writers of the same file do not meet.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=_PREFIX, suffix=_SUFFIX, dir=folder) as work:
@@ -47,9 +51,11 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
 
 def replace(folder: Path, target: Path) -> None:
-    """Move a complete `folder` to `target`; what was there is then at the place of `folder`, or beside it.
+    """Move a complete `folder` to `target`; what was there is then at the place of `folder`, or
+    beside it.
 
-    Both change places in one step where the system can do so, or else in two, each of which leaves a whole folder.
+    Both change places in one step where the system can do so, or else in two, each of which leaves
+    a whole folder.
     """
     if not target.exists():
         folder.rename(target)
@@ -64,7 +70,8 @@ def replace(folder: Path, target: Path) -> None:
 
 
 def _exchanged(first: Path, second: Path) -> bool:
-    """Exchange two paths by renameat2(2) of Linux; False if the system, or this file system, does not."""
+    """Exchange two paths by renameat2(2) of Linux; False if the system, or this file system, does
+    not."""
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
@@ -79,4 +86,6 @@ def os_errors_as_ledger_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LedgerError(f"cannot write to {path}: {error.strerror or error}; nothing there was changed") from error
+        raise LedgerError(
+            f"cannot write to {path}: {error.strerror or error}; nothing there was changed"
+        ) from error

@@ -1,4 +1,5 @@
-"""Rows of Parquet files in batches: neither a large file nor one that was made to exhaust readers fills the memory."""
+"""Rows of Parquet files in batches: neither a large file nor one that was made to exhaust readers
+fills the memory."""
 
 from __future__ import annotations
 
@@ -18,22 +19,30 @@ _BUFFER = 1 << 18  # bytes that are read ahead, of each column
 
 
 def parquet_file(source: Path | IO[bytes]) -> pq.ParquetFile:
-    """A Parquet file, of which only what is being read is in memory; by default Arrow would keep all that was read."""
+    """A Parquet file, of which only what is being read is in memory; by default Arrow would keep
+    all that was read."""
     return pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER)
 
 
-def batches(parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+def batches(
+    parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Batches of so many rows, the last with fewer; raises what `check_row_groups` does."""
     check_row_groups(parquet, columns)
     yield from parquet.iter_batches(rows, columns=columns)
 
 
 def check_row_groups(parquet: pq.ParquetFile, columns: Collection[str] | None = None) -> None:
-    """Raise pa.ArrowInvalid for a row group whose `columns` unpack to gigabytes, or to far more than code does."""
+    """Raise pa.ArrowInvalid for a row group whose `columns` unpack to gigabytes, or to far more
+    than code does."""
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         chunks = [group.column(column) for column in range(group.num_columns)]
-        chunks = [chunk for chunk in chunks if columns is None or chunk.path_in_schema.split(".")[0] in columns]
+        chunks = [
+            chunk
+            for chunk in chunks
+            if columns is None or chunk.path_in_schema.split(".")[0] in columns
+        ]
         unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
         packed = sum(chunk.total_compressed_size for chunk in chunks)
         if unpacked > LARGEST_ROW_GROUP or explodes(unpacked, packed):

@@ -1,4 +1,5 @@
-"""Build a dataset folder from a source of functions; `load_dataset` reads it, and it can be uploaded unchanged."""
+"""Build a dataset folder from a source of functions; `load_dataset` reads it, and it can be
+uploaded unchanged."""
 
 from __future__ import annotations
 
@@ -43,21 +44,26 @@ def build(
     engine: str = "local",
     num_proc: Positive | None = None,
 ) -> BuildReport:
-    """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to an existing one.
+    """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to
+    an existing one.
 
-    `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `edits` are names in
-    `EDITS`, each of which adds a further config to those that are named like a language, such as `python_layout`,
-    `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` and `column` are as in
-    `codesyntax_dataset.sources`, `engine` is what runs the annotating processes, one of `ENGINES`, and `num_proc` is
-    their number. The same input gives the same rows and versions (and, with the same version of pyarrow, the same
-    bytes), regardless of engine, processes or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the
-    card) and the files of `codesyntax_dataset.metadata`. It is written as a whole or not at all.
+    `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`,
+    `edits` are names in `EDITS`, each of which adds a further config to those that are named like a
+    language, such as `python_layout`, `exclude_repositories` is a file that lists repositories to
+    exclude, `validation_fraction` and `column` are as in `codesyntax_dataset.sources`, `engine` is
+    what runs the annotating processes, one of `ENGINES`, and `num_proc` is their number. The same
+    input gives the same rows and versions (and, with the same version of pyarrow, the same bytes),
+    regardless of engine, processes or builds. The folder holds `{config}/{split}.parquet`,
+    `README.md` (the card) and the files of `codesyntax_dataset.metadata`. It is written as a whole
+    or not at all.
 
-    An existing dataset must come from the same source with the same settings: its configs are rebuilt, too, and must
-    give the same functions. With `overwrite`, an existing dataset is replaced by one of these `configs`.
+    An existing dataset must come from the same source with the same settings: its configs are
+    rebuilt, too, and must give the same functions. With `overwrite`, an existing dataset is
+    replaced by one of these `configs`.
 
-    Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError if
-    `output` is not a dataset, is one from another source, or cannot be written (for example on a full disk).
+    Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and
+    DatasetError if `output` is not a dataset, is one from another source, or cannot be written (for
+    example on a full disk).
     """
     configs = _with_edits(configs, edits)
     if not configs:
@@ -68,7 +74,11 @@ def build(
     output = Path(output).resolve()
     _check_ours(output)
     there = {} if overwrite else _digests(output)
-    with _plain_errors(output), temporary_folder(output.parent) as work, shards.engine(engine, num_proc) as label:
+    with (
+        _plain_errors(output),
+        temporary_folder(output.parent) as work,
+        shards.engine(engine, num_proc) as label,
+    ):
         folder = work / "dataset"
         reports, origins = {}, {}
         for config in [*there, *(config for config in configs if config not in there)]:
@@ -82,17 +92,26 @@ def build(
                     raise
                 raise _other_source(output, config, source, str(error)) from error
             if config in there and reports[config].digest != there[config]:
-                raise _other_source(output, config, source, "its functions or how they are split differ")
+                raise _other_source(
+                    output, config, source, "its functions or how they are split differ"
+                )
         reports = {config: reports[config] for config in CONFIGS if config in reports}
         origins = {config: origins[config] for config in reports}
         text = card.render(reports, origins, sources.shown(source), exclusion)
-        for name, content in {metadata.CARD: text, metadata.EVAL: metadata.eval_yaml(reports)}.items():
+        for name, content in {
+            metadata.CARD: text,
+            metadata.EVAL: metadata.eval_yaml(reports),
+        }.items():
             if content:
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
-        (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
+        (folder / metadata.SUMS).write_text(
+            metadata.sha256sums(folder), encoding="utf-8", newline="\n"
+        )
         _check_ours(output)
         if not overwrite and _digests(output) != there:
-            raise DatasetError(f"another build changed {output} in the meantime: run this build again")
+            raise DatasetError(
+                f"another build changed {output} in the meantime: run this build again"
+            )
         replace(folder, output)
     return BuildReport(output, reports)
 
@@ -106,7 +125,11 @@ def _with_edits(configs: Sequence[str], edits: Sequence[str]) -> list[str]:
         for edit in edits:
             if edit not in EDITS:
                 raise UnknownName("edit", edit, EDITS)
-            of_edit = {variant.edit: name for name, variant in record.configs.items() if config == record.name}
+            of_edit = {
+                variant.edit: name
+                for name, variant in record.configs.items()
+                if config == record.name
+            }
             if edit not in of_edit:
                 editable = [name for name, language in LANGUAGES.items() if language.editing]
                 raise ArgumentError(f"{config} has no edits: only {', '.join(editable)} have")
@@ -115,11 +138,17 @@ def _with_edits(configs: Sequence[str], edits: Sequence[str]) -> list[str]:
 
 
 def _write(
-    functions: Iterator[SourceFunction], config: str, folder: Path, label: shards.Engine, skips: Skips
+    functions: Iterator[SourceFunction],
+    config: str,
+    folder: Path,
+    label: shards.Engine,
+    skips: Skips,
 ) -> ConfigReport:
-    """Label functions, write them to `{split}.parquet` in `folder` as they come, and measure these files.
+    """Label functions, write them to `{split}.parquet` in `folder` as they come, and measure these
+    files.
 
-    `skips` is what is counted while `functions` are read; the reasons why some have no labels are added in the end.
+    `skips` is what is counted while `functions` are read; the reasons why some have no labels are
+    added in the end.
     """
     folder.mkdir(parents=True)
     without_labels = Skips()
@@ -136,7 +165,9 @@ def _write(
         for split, of_split in groupby(functions, attrgetter("partition")):
             with (
                 (folder / f"{split}.parquet").open("xb") as file,
-                pq.ParquetWriter(file, features_of(config).arrow_schema, compression="zstd") as writer,
+                pq.ParquetWriter(
+                    file, features_of(config).arrow_schema, compression="zstd"
+                ) as writer,
             ):
                 for row_group in _row_groups(rows(label(of_split, config))):
                     writer.write_table(row_group)
@@ -145,7 +176,8 @@ def _write(
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of batches, in tables of `ROW_GROUP` rows, fewer if they are long, and one of the rest.
+    """The rows of batches, in tables of `ROW_GROUP` rows, fewer if they are long, and one of the
+    rest.
 
     Each is in one piece: otherwise pages would depend on the batches.
     """
@@ -188,16 +220,21 @@ def _other_source(output: Path, config: str, source: str, reason: str) -> Datase
     )
 
 
-def _exclusion(file: str | os.PathLike[str] | None) -> tuple[Collection[str], card.Exclusion | None]:
+def _exclusion(
+    file: str | os.PathLike[str] | None,
+) -> tuple[Collection[str], card.Exclusion | None]:
     """The repositories that a file lists, and what the card says about it."""
     if file is None:
         return (), None
     names = corpus.read_repositories(file)
-    return names, card.Exclusion(len(names), hashlib.sha256(safe_files.read(file, corpus.LARGEST_LIST)).hexdigest())
+    return names, card.Exclusion(
+        len(names), hashlib.sha256(safe_files.read(file, corpus.LARGEST_LIST)).hexdigest()
+    )
 
 
 def _check_ours(output: Path) -> None:
-    """Raise DatasetError unless `output` does not exist, or holds a dataset that `build` wrote and nothing else."""
+    """Raise DatasetError unless `output` does not exist, or holds a dataset that `build` wrote and
+    nothing else."""
     mark = metadata.CARD, card.MARKER
     check_owned(output, "build", mark, ours=metadata.files().__contains__, error=DatasetError)
 

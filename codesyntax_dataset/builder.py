@@ -1,11 +1,12 @@
-"""CodeSyntax as a `datasets` builder: one config per language and variant, with splits `validation` and `test`.
+"""CodeSyntax as a `datasets` builder: one config per language and variant, with splits `validation`
+and `test`.
 
     builder = CodeSyntax(config_name="python", source="path/to/CodeSearchNet")
     builder.download_and_prepare()
     test = builder.as_dataset(split="test")
 
-`codesyntax_dataset.build` writes the same rows as Parquet files with a card, which `load_dataset` reads without this
-package, and can label in several processes.
+`codesyntax_dataset.build` writes the same rows as Parquet files with a card, which `load_dataset`
+reads without this package, and can label in several processes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
 
 @dataclass
 class CodeSyntaxConfig(datasets.BuilderConfig):
-    """`name` is a name in `CONFIGS`; the other fields are as in `codesyntax_dataset.build.build`."""
+    """`name` is a name in `CONFIGS`; the other fields are as in
+    `codesyntax_dataset.build.build`."""
 
     source: str = "code-search-net/code_search_net"
     exclude_repositories: str | None = None
@@ -33,7 +35,8 @@ class CodeSyntaxConfig(datasets.BuilderConfig):
 
 
 class _Computed:
-    """A class attribute that is computed on each access, because languages may be registered later."""
+    """A class attribute that is computed on each access, because languages may be registered
+    later."""
 
     def __init__(self, make: Callable[[], Any]):
         self._make = make
@@ -43,27 +46,41 @@ class _Computed:
 
 
 class CodeSyntax(datasets.GeneratorBasedBuilder):
-    """Annotates the functions of a source (see `codesyntax_dataset.sources`), which it reads once for each split."""
+    """Annotates the functions of a source (see `codesyntax_dataset.sources`), which it reads once
+    for each split."""
 
     BUILDER_CONFIG_CLASS = CodeSyntaxConfig
-    BUILDER_CONFIGS = _Computed(lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS])
-    builder_configs = _Computed(lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS})
+    BUILDER_CONFIGS = _Computed(
+        lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS]
+    )
+    builder_configs = _Computed(
+        lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS}
+    )
     DEFAULT_CONFIG_NAME = next(iter(CONFIGS))
 
-    def __init__(self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options: Any):
+    def __init__(
+        self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options: Any
+    ):
         super().__init__(cache_dir, dataset_name, **options)
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(features=features_of(self.config.name))
 
-    def download_and_prepare(self, *args: Any, download_mode: str = "force_redownload", **options: Any) -> None:
-        # A cached result could come from an older source or older rules, and its name would not show it.
+    def download_and_prepare(
+        self, *args: Any, download_mode: str = "force_redownload", **options: Any
+    ) -> None:
+        # A cached result could come from an older source or older rules, and its name would not
+        # show it.
         self.info.splits = None
         super().download_and_prepare(*args, download_mode=download_mode, **options)
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def _split_generators(
+        self, dl_manager: datasets.DownloadManager
+    ) -> list[datasets.SplitGenerator]:
         splits = dict.fromkeys(function.partition for function in self._functions())
-        return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits
+        ]
 
     def _generate_examples(self, split: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
         functions = (function for function in self._functions() if function.partition == split)
@@ -74,5 +91,11 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
 
     def _functions(self) -> Iterator[SourceFunction]:
         config = self.config
-        excluded = corpus.read_repositories(config.exclude_repositories) if config.exclude_repositories else ()
-        return corpus.read(config.source, config.name, Skips(), excluded, config.validation_fraction, config.column)
+        excluded = (
+            corpus.read_repositories(config.exclude_repositories)
+            if config.exclude_repositories
+            else ()
+        )
+        return corpus.read(
+            config.source, config.name, Skips(), excluded, config.validation_fraction, config.column
+        )

@@ -25,12 +25,18 @@ MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole
 """A line in every card; `build` may replace a folder whose card has it."""
 
 
-_LOAD, _FOLDER, _HINT = 'load_dataset("', "codesyntax", "  # path of this folder, or owner/codesyntax on the Hub"
+_LOAD, _FOLDER, _HINT = (
+    'load_dataset("',
+    "codesyntax",
+    "  # path of this folder, or owner/codesyntax on the Hub",
+)
 """Of the example in a card that is not on the Hub."""
 
 _USED, _WHOLE = "Training data is not used.", "All of its splits are used."
 
-_BY_RULES = f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
+_BY_RULES = (
+    f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
+)
 
 
 class Exclusion(NamedTuple):
@@ -41,18 +47,27 @@ class Exclusion(NamedTuple):
 
 
 def render(
-    configs: Mapping[str, ConfigReport], origins: Mapping[str, Origin], source: str, exclusion: Exclusion | None
+    configs: Mapping[str, ConfigReport],
+    origins: Mapping[str, Origin],
+    source: str,
+    exclusion: Exclusion | None,
 ) -> str:
-    """The card of a dataset with `configs`, whose functions come from `source`; `origins` says how, by config."""
+    """The card of a dataset with `configs`, whose functions come from `source`; `origins` says how,
+    by config."""
     splits = sorted({split for config in configs.values() for split in config.functions})
     labelled = {name: config for name, config in configs.items() if not config.pairs}
     pairs = {name: config for name, config in configs.items() if config.pairs}
     of_code = [name for name, config in labelled.items() if not config.language.of_treebanks]
     environment = jinja2.Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
     )
     environment.filters["plain"] = _plain
-    template = environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
+    template = environment.from_string(
+        Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
+    )
     return template.render(
         metadata=front_matter(configs),
         marker=MARKER,
@@ -65,7 +80,8 @@ def render(
         labelled=labelled,
         pairs=pairs,
         phenomena=sorted({phenomenon for config in pairs.values() for phenomenon in config.edges}),
-        columns=[(COLUMNS, FEATURES)] * bool(labelled) + [(PAIR_COLUMNS, PAIR_FEATURES)] * bool(pairs),
+        columns=[(COLUMNS, FEATURES)] * bool(labelled)
+        + [(PAIR_COLUMNS, PAIR_FEATURES)] * bool(pairs),
         variants=_variants(configs),
         edits={name: EDITS[edit] for name in configs if (edit := variant_of(name).edit)},
         type_name=_type_name,
@@ -74,7 +90,11 @@ def render(
         of_code=bool(of_code),
         exact=[name for name in of_code if variant_of(name).exact],
         published=[name for name in of_code if not variant_of(name).exact],
-        treebanks={name: config.treebanks for name, config in configs.items() if config.language.of_treebanks},
+        treebanks={
+            name: config.treebanks
+            for name, config in configs.items()
+            if config.language.of_treebanks
+        },
         ours=any(origin.labels is None for origin in origins.values()),
         labels=list(dict.fromkeys(origin.labels or _BY_RULES for origin in origins.values())),
         source=source,
@@ -87,12 +107,16 @@ def render(
 
 def _plain(text: str) -> str:
     """Foreign text within a line of the card: it ends no code, cell or line."""
-    return printable(str(text).replace("`", "'").replace("|", "¦").replace("<", "‹").replace("\n", " "))
+    return printable(
+        str(text).replace("`", "'").replace("|", "¦").replace("<", "‹").replace("\n", " ")
+    )
 
 
 def published(card: bytes, repo: str) -> bytes:
     """The card of a dataset in a repository on the Hub: its example loads that, not a folder."""
-    return card.replace(f"{_LOAD}{_FOLDER}".encode(), f"{_LOAD}{repo}".encode()).replace(_HINT.encode(), b"")
+    return card.replace(f"{_LOAD}{_FOLDER}".encode(), f"{_LOAD}{repo}".encode()).replace(
+        _HINT.encode(), b""
+    )
 
 
 def front_matter(configs: Mapping[str, ConfigReport]) -> str:
@@ -101,7 +125,8 @@ def front_matter(configs: Mapping[str, ConfigReport]) -> str:
 
 
 def left_out(card: str, config: str) -> str | None:
-    """The card's line on functions left out of `config` or kept without labels; None if it has none."""
+    """The card's line on functions left out of `config` or kept without labels; None if it has
+    none."""
     _, _, section = card.partition("### Left out, or kept without labels\n")
     line = re.search(rf"^- `{re.escape(config)}`: (.*)$", section, flags=re.MULTILINE)
     return line and line[1]
@@ -118,7 +143,11 @@ def how_to_add(card: str, config: str, folder: Path) -> str:
     form = origin(card) or ""
     source = "sample" if form.endswith("`sample`") else "SOURCE"
     command = f"`codesyntax build --source {source} --config {config} --output {folder}` adds it"
-    return command if source == "sample" else f"{command}, with the SOURCE that it was built from, {form}"
+    return (
+        command
+        if source == "sample"
+        else f"{command}, with the SOURCE that it was built from, {form}"
+    )
 
 
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
@@ -138,7 +167,9 @@ def _variants(built: Mapping[str, ConfigReport]) -> str:
             if variant.edit or (variant.pairs and config not in built):
                 continue
             configs.setdefault(variant, []).append(f"`{config}`")
-    first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())
+    first, *others = (
+        variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items()
+    )
     text = "; ".join([first, ", and ".join(others)] if others else [first])
     return text[0].upper() + text[1:]
 
@@ -146,7 +177,9 @@ def _variants(built: Mapping[str, ConfigReport]) -> str:
 def _type_name(feature: Any) -> str:
     if isinstance(feature, datasets.List):
         return f"list of {_type_name(feature.feature)}"
-    return ", ".join(f"`{name}`" for name in feature) if isinstance(feature, dict) else feature.dtype
+    return (
+        ", ".join(f"`{name}`" for name in feature) if isinstance(feature, dict) else feature.dtype
+    )
 
 
 def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
@@ -157,16 +190,24 @@ def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
         "license_name": "licences-of-the-source-repositories",
         "language": sorted({tag for config in configs.values() for tag in _tags(config)}),
         "annotations_creators": sorted(
-            {"expert-generated" if config.language.of_treebanks else "machine-generated" for config in configs.values()}
+            {
+                "expert-generated" if config.language.of_treebanks else "machine-generated"
+                for config in configs.values()
+            }
         ),
         "language_creators": ["found"],
         "size_categories": [_size(functions)],
         "task_categories": ["token-classification"],
         "task_ids": ["parsing"],
         "tags": ["code", "syntax", "probing", "attention"],
-        "configs": [_entry(name, config, name == default_config(configs)) for name, config in configs.items()],
+        "configs": [
+            _entry(name, config, name == default_config(configs))
+            for name, config in configs.items()
+        ],
     }
-    DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(metadata)
+    DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(
+        metadata
+    )
     return metadata
 
 
@@ -178,7 +219,8 @@ def _entry(name: str, config: ConfigReport, default: bool) -> dict[str, Any]:
 
 
 def _tags(config: ConfigReport) -> list[str]:
-    """The Hub's codes of the languages of a config; where each treebank has its own, its name begins with it."""
+    """The Hub's codes of the languages of a config; where each treebank has its own, its name
+    begins with it."""
     if config.language.tag:
         return [config.language.tag]
     names = (re.match(r"([a-z]{2,3})_", treebank) for treebank in config.treebanks)
@@ -187,5 +229,10 @@ def _tags(config: ConfigReport) -> list[str]:
 
 def _size(rows: int) -> str:
     """The Hub's size category."""
-    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
+    bounds = [
+        (1_000, "n<1K"),
+        (10_000, "1K<n<10K"),
+        (100_000, "10K<n<100K"),
+        (1_000_000, "100K<n<1M"),
+    ]
     return next((name for bound, name in bounds if rows < bound), "n>1M")

@@ -1,4 +1,5 @@
-"""Check a dataset folder before it is published: is it complete, and do its card and metadata match its data?"""
+"""Check a dataset folder before it is published: is it complete, and do its card and metadata match
+its data?"""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ from codesyntax_dataset.schema import Skips
 
 
 def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
-    """Measure the dataset in `folder` from its Parquet files, and check everything else against them.
+    """Measure the dataset in `folder` from its Parquet files, and check everything else against
+    them.
 
-    Raises DatasetError unless `folder` has exactly the files that `codesyntax build` writes, their checksums match,
-    the columns are those of its configs, ids are unique, and the card and `eval.yaml` agree with the Parquet
-    files.
+    Raises DatasetError unless `folder` has exactly the files that `codesyntax build` writes, their
+    checksums match, the columns are those of its configs, ids are unique, and the card and
+    `eval.yaml` agree with the Parquet files.
     """
     folder = Path(folder)
     names = _files(folder)
@@ -38,11 +40,15 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
             configs[name].append(file)
     parquet = {name for name in names if name.endswith(".parquet")}
     if unnamed := parquet - {file for files in configs.values() for file in files}:
-        raise _not_as_built(folder, f"{min(unnamed)} belongs to a config that the card does not name")
+        raise _not_as_built(
+            folder, f"{min(unnamed)} belongs to a config that the card does not name"
+        )
     reports = {}
     for config, files in configs.items():
         if not files:
-            raise _not_as_built(folder, f"the card names the config {config}, but there is no {config}/*.parquet")
+            raise _not_as_built(
+                folder, f"the card names the config {config}, but there is no {config}/*.parquet"
+            )
         try:
             for file in files:
                 _check_columns(folder, file)
@@ -67,14 +73,18 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
         why = "missing" if expected else "present, but the dataset has no tasks"
         raise _not_as_built(folder, f"{metadata.EVAL} is {why}")
     if expected:
-        _compare(folder, metadata.EVAL, _text(folder, metadata.EVAL).splitlines(), expected.splitlines())
+        _compare(
+            folder, metadata.EVAL, _text(folder, metadata.EVAL).splitlines(), expected.splitlines()
+        )
     return BuildReport(folder, reports)
 
 
 def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
-    """The files of a dataset that `check_folder` accepts: their names, and the very bytes that were checked.
+    """The files of a dataset that `check_folder` accepts: their names, and the very bytes that were
+    checked.
 
-    Raises DatasetError if it does not, or if a file was changed, or replaced by a link, in the meantime.
+    Raises DatasetError if it does not, or if a file was changed, or replaced by a link, in the
+    meantime.
     """
     folder = Path(folder)
     check_folder(folder)
@@ -89,23 +99,30 @@ def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
 
 
 def published_files(folder: str | os.PathLike[str], repo: str) -> dict[str, bytes]:
-    """The files of `checked_files`, of which the card says how to load the dataset from the Hub's repository `repo`."""
+    """The files of `checked_files`, of which the card says how to load the dataset from the Hub's
+    repository `repo`."""
     files = checked_files(folder)
     before, files[metadata.CARD] = files[metadata.CARD], card.published(files[metadata.CARD], repo)
-    old, new = (hashlib.sha256(text).hexdigest().encode() for text in (before, files[metadata.CARD]))
+    old, new = (
+        hashlib.sha256(text).hexdigest().encode() for text in (before, files[metadata.CARD])
+    )
     files[metadata.SUMS] = files[metadata.SUMS].replace(old, new)
     return files
 
 
 def _files(folder: Path) -> set[str]:
     if not folder.is_dir():
-        raise DatasetError(f"{folder} is not a folder: expected a dataset that `codesyntax build` wrote")
+        raise DatasetError(
+            f"{folder} is not a folder: expected a dataset that `codesyntax build` wrote"
+        )
     names = set()
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
             raise _not_as_built(folder, f"{name} is a symbolic link")
-        if name not in (CONFIGS if path.is_dir() else metadata.files()) or not (path.is_dir() or path.is_file()):
+        if name not in (CONFIGS if path.is_dir() else metadata.files()) or not (
+            path.is_dir() or path.is_file()
+        ):
             raise _not_as_built(folder, f"{name} does not belong there")
         if path.is_file():
             names.add(name)
@@ -130,7 +147,9 @@ def _check_sums(folder: Path, names: Iterable[str]) -> None:
         except OSError as error:
             raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
         if checksum != listed[name]:
-            raise _not_as_built(folder, f"{name} does not have the checksum that {metadata.SUMS} lists")
+            raise _not_as_built(
+                folder, f"{name} does not have the checksum that {metadata.SUMS} lists"
+            )
 
 
 def _configs(folder: Path) -> list[str]:
@@ -139,13 +158,18 @@ def _configs(folder: Path) -> list[str]:
     if card.MARKER not in text:
         raise _not_as_built(folder, f"{metadata.CARD} was not made by `codesyntax build`")
     try:
-        names = [config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]]
+        names = [
+            config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]
+        ]
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _not_as_built(
             folder, f"{metadata.CARD} does not begin with the YAML header of a dataset: {error}"
         ) from error
     if unknown := [name for name in names if name not in list(CONFIGS)]:
-        raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}")
+        raise _not_as_built(
+            folder,
+            f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}",
+        )
     if not names or len(set(names)) < len(names):
         raise _not_as_built(folder, f"{metadata.CARD} names no config, or one twice")
     return names
@@ -156,7 +180,8 @@ def _check_columns(folder: Path, file: str) -> None:
     features = features_of(file.partition("/")[0])
     if schema.remove_metadata() != features.arrow_schema.remove_metadata():
         raise _not_as_built(
-            folder, f"{file} has the columns {_shown(schema)}, expected {_shown(features.arrow_schema)}"
+            folder,
+            f"{file} has the columns {_shown(schema)}, expected {_shown(features.arrow_schema)}",
         )
     if datasets.Features.from_arrow_schema(schema) != features:
         raise _not_as_built(folder, f"the metadata of {file} declares columns of other types")
@@ -171,16 +196,23 @@ def _check_ids(folder: Path, config: str, files: Iterable[str]) -> None:
     counts = pc.value_counts(ids["id"])
     repeated = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
     if len(repeated):
-        raise _not_as_built(folder, f"{config} has the id {repeated[0]['values']} {repeated[0]['counts']} times")
+        raise _not_as_built(
+            folder, f"{config} has the id {repeated[0]['values']} {repeated[0]['counts']} times"
+        )
 
 
 def _check_card(folder: Path, reports: dict) -> None:
-    """Compare the rows of the card's tables and its YAML; the rest of a card does not follow from Parquet files."""
+    """Compare the rows of the card's tables and its YAML; the rest of a card does not follow from
+    Parquet files."""
     text = _text(folder, metadata.CARD)
     expected = card.render(reports, {}, source="", exclusion=None)
     _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
-    front_matter = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
-    _compare(folder, metadata.CARD, front_matter.splitlines(), card.front_matter(reports).splitlines())
+    front_matter = yaml.safe_dump(
+        yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True
+    )
+    _compare(
+        folder, metadata.CARD, front_matter.splitlines(), card.front_matter(reports).splitlines()
+    )
 
 
 def _table_rows(text: str) -> list[str]:
@@ -190,7 +222,9 @@ def _table_rows(text: str) -> list[str]:
 def _compare(folder: Path, name: str, lines: list[str], expected: list[str]) -> None:
     for ours, theirs in zip_longest(expected, lines, fillvalue=""):
         if ours != theirs:
-            raise _not_as_built(folder, f"{name} says {_short(theirs)}, but its Parquet files give {_short(ours)}")
+            raise _not_as_built(
+                folder, f"{name} says {_short(theirs)}, but its Parquet files give {_short(ours)}"
+            )
 
 
 def _short(line: str) -> str:
@@ -214,4 +248,6 @@ def _bytes(folder: Path, name: str) -> bytes:
 
 
 def _not_as_built(folder: Path, reason: str) -> DatasetError:
-    return DatasetError(f"{folder} is not as `codesyntax build` writes a dataset: {reason}. Build it again")
+    return DatasetError(
+        f"{folder} is not as `codesyntax build` writes a dataset: {reason}. Build it again"
+    )

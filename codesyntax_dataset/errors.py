@@ -15,7 +15,8 @@ CodeSyntaxError (a ValueError)
 ├── EntryError      a published entry that is malformed or inconsistent
 └── HubError        a Hub that cannot be reached, or that rejects a request
 
-The command line prints the message on one line and exits with status 1; any other exception keeps its traceback.
+The command line prints the message on one line and exits with status 1; any other exception keeps
+its traceback.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from collections.abc import Iterable
 
 
 class CodeSyntaxError(ValueError):
-    """Base class of all errors. The message, one line, says what was given, what was expected and what to try."""
+    """Base class of all errors. The message, one line, says what was given, what was expected and
+    what to try."""
 
     def __init__(self, message: str = ""):
-        lines = (line.strip() for line in re.split("[\r\n]+", message))  # those of libraries may have several
+        lines = (
+            line.strip() for line in re.split("[\r\n]+", message)
+        )  # those of libraries may have several
         super().__init__(" ".join(line for line in lines if line))
 
 
@@ -88,11 +92,13 @@ class SourceError(CodeSyntaxError):
 
 
 class DatasetError(CodeSyntaxError):
-    """A dataset that is not a CodeSyntax dataset, was altered, lacks what was requested, or cannot be written."""
+    """A dataset that is not a CodeSyntax dataset, was altered, lacks what was requested, or cannot
+    be written."""
 
 
 class DataNotFound(DatasetError):
-    """A dataset that does not exist at its location; this says nothing about results that were made with it."""
+    """A dataset that does not exist at its location; this says nothing about results that were made
+    with it."""
 
 
 class ModelError(CodeSyntaxError):
@@ -108,4 +114,5 @@ class EntryError(CodeSyntaxError):
 
 
 class HubError(CodeSyntaxError):
-    """A Hub that cannot be reached or rejects a request; the message says what to do and never contains a token."""
+    """A Hub that cannot be reached or rejects a request; the message says what to do and never
+    contains a token."""

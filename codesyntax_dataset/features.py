@@ -62,7 +62,8 @@ PAIR_FEATURES = datasets.Features(
         "path": datasets.Value("string"),
     }
 )
-"""The columns of minimal pairs, of the configs `LANGUAGE_pairs`; `codesyntax_dataset.pairs` makes them."""
+"""The columns of minimal pairs, of the configs `LANGUAGE_pairs`; `codesyntax_dataset.pairs` makes
+them."""
 
 PAIR_COLUMNS = {
     "id": "id of the function, and a number within it",

@@ -1,8 +1,8 @@
 """Read a dataset folder that `codesyntax build` wrote, directly from disk.
 
-`datasets.load_dataset` caches a folder by its name and card, and would return the cached rows for another folder with
-the same name and card, or after a Parquet file has changed. We therefore read the files ourselves and check them
-against `SHA256SUMS`.
+`datasets.load_dataset` caches a folder by its name and card, and would return the cached rows for
+another folder with the same name and card, or after a Parquet file has changed. We therefore read
+the files ourselves and check them against `SHA256SUMS`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,19 @@ OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionErro
 """The exception of `datasets` for a Parquet file with damaged metadata."""
 
 
-def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) -> tuple[datasets.Dataset, str]:
+def read_split(
+    folder: Path, config: str, split: str, columns: Sequence[str]
+) -> tuple[datasets.Dataset, str]:
     """The given columns of a split, and the version of its config.
 
-    Raises DatasetError if `folder` is not a dataset that `codesyntax build` wrote, or if its card or the split was
-    altered since; UnknownName for a config or split that it does not have.
+    Raises DatasetError if `folder` is not a dataset that `codesyntax build` wrote, or if its card
+    or the split was altered since; UnknownName for a config or split that it does not have.
     """
     text = _read(folder, CARD).decode("utf-8", "replace")
     if MARKER not in text:
-        raise DatasetError(f"{folder} is not a dataset that `codesyntax build` wrote: its {CARD} does not say so")
+        raise DatasetError(
+            f"{folder} is not a dataset that `codesyntax build` wrote: its {CARD} does not say so"
+        )
     sums = _sums(folder)
     _check(folder, CARD, text.encode(), sums)
     try:
@@ -52,18 +56,26 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         raise UnknownName(f"config of {folder}", config, configs, advice)
     version, splits = configs[config]
     if split not in splits:
-        advice = "its source had too few files for it: read another, or build from more" if split in SPLITS else ""
+        advice = (
+            "its source had too few files for it: read another, or build from more"
+            if split in SPLITS
+            else ""
+        )
         raise UnknownName(f"split of {folder}", split, splits, advice)
     if missing := set(columns) - set(features_of(config)):
         rows = "minimal pairs" if variant_of(config).pairs else "functions"
-        raise DatasetError(f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}")
+        raise DatasetError(
+            f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
+        )
     name = f"{config}/{split}.parquet"
     data = _read(folder, name)
     _check(folder, name, data, sums)
     try:
         check_row_groups(pq.ParquetFile(pa.BufferReader(data)), columns)
         table = pq.read_table(pa.BufferReader(data), columns=list(columns))
-        return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
+        return datasets.Dataset(
+            table, fingerprint=sums[name][:16]
+        ), version  # the fingerprint saves hashing the table
     except (OSError, pa.ArrowException, *OF_METADATA) as error:
         raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
 

@@ -32,13 +32,16 @@ def origin_of(config: str) -> list[str]:
 class ConfigReport:
     """The content of one config of a built dataset, counted from its Parquet files.
 
-    `pairs`: whether its rows are minimal pairs. `treebanks`: the names of the treebanks of its sentences, in order.
+    `pairs`: whether its rows are minimal pairs. `treebanks`: the names of the treebanks of its
+    sentences, in order.
     """
 
     language: Language
     pairs: bool
     info: datasets.DatasetInfo
-    edges: dict[str, dict[str, int]]  # relation -> split -> edges; of pairs, phenomenon -> split -> pairs
+    edges: dict[
+        str, dict[str, int]
+    ]  # relation -> split -> edges; of pairs, phenomenon -> split -> pairs
     digest: str  # SHA-256 of the functions, without their labels
     treebanks: list[str]
     skips: Skips
@@ -66,7 +69,11 @@ class ConfigReport:
             "validation": "held-out scores need it to choose attention heads",
             "test": "scores need it",
         }
-        return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
+        return [
+            f"no {split} split: {need}"
+            for split, need in needs.items()
+            if split not in self.functions
+        ]
 
 
 @dataclass(frozen=True)
@@ -87,12 +94,15 @@ class BuildReport:
             lines.append(f"{name} {config.version}: {'; '.join(splits)}")
             lines += [f"  warning: {lack}" for lack in config.lacks()]
             for reason, count in config.skips.counts.items():
-                lines.append(f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})")
+                lines.append(
+                    f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})"
+                )
         return "\n".join(lines)
 
 
 class _Digest:
-    """SHA-256 over the values of `columns`, independent of file format, chunking and version of Arrow.
+    """SHA-256 over the values of `columns`, independent of file format, chunking and version of
+    Arrow.
 
     `begin` is called for each file with its number of rows, `update` for each `ROW_GROUP` of them.
     """
@@ -128,7 +138,8 @@ def _numbers(array: pa.Array) -> bytes:
 
 
 def measure(folder: Path, skips: Skips) -> ConfigReport:
-    """Measure the Parquet files in the folder of a config, of which only some rows are in memory at a time."""
+    """Measure the Parquet files in the folder of a config, of which only some rows are in memory at
+    a time."""
     language = language_of(folder.name)
     features, pairs = features_of(folder.name), variant_of(folder.name).pairs
     functions, rows = _Digest(origin_of(folder.name)), _Digest(features)
@@ -144,7 +155,9 @@ def measure(folder: Path, skips: Skips) -> ConfigReport:
             functions.update(batch)
             rows.update(batch)
             size += batch.nbytes
-            for relation, count in (counts_of(batch["phenomenon"]) if pairs else edges_by_relation(batch)).items():
+            for relation, count in (
+                counts_of(batch["phenomenon"]) if pairs else edges_by_relation(batch)
+            ).items():
                 counts = edges.setdefault(relation, {})
                 counts[split] = counts.get(split, 0) + count
             if language.of_treebanks:
@@ -157,7 +170,9 @@ def measure(folder: Path, skips: Skips) -> ConfigReport:
         download_size=sum(file.stat().st_size for file in _parquet(folder)),
         dataset_size=sum(split.num_bytes for split in splits.values()),
     )
-    return ConfigReport(language, pairs, info, edges, functions.hexdigest(), sorted(treebanks), skips)
+    return ConfigReport(
+        language, pairs, info, edges, functions.hexdigest(), sorted(treebanks), skips
+    )
 
 
 def digest(folder: Path) -> str:

@@ -40,7 +40,11 @@ def eval_yaml(configs: Mapping[str, ConfigReport]) -> str:
     ]
     if not rows:
         return ""
-    benchmark = {"name": "CodeSyntax", "description": " ".join(_EVAL_DESCRIPTION.split()), "tasks": rows}
+    benchmark = {
+        "name": "CodeSyntax",
+        "description": " ".join(_EVAL_DESCRIPTION.split()),
+        "tasks": rows,
+    }
     return yaml.safe_dump(benchmark, sort_keys=False)
 
 
@@ -51,8 +55,11 @@ def files() -> frozenset[str]:
 
 
 def sha256sums(folder: Path) -> str:
-    """The checksums of all files under `folder` except `SHA256SUMS`, one per line, sorted by name."""
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    """The checksums of all files under `folder` except `SHA256SUMS`, one per line, sorted by
+    name."""
+    names = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
     return "".join(f"{sha256(folder / name)}  {name}\n" for name in names if name != SUMS)
 
 

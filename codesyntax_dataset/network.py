@@ -1,4 +1,5 @@
-"""Avoid hopeless requests to the Hub: invalid names, no network, which is detected quickly, and waiting for ever."""
+"""Avoid hopeless requests to the Hub: invalid names, no network, which is detected quickly, and
+waiting for ever."""
 
 from __future__ import annotations
 
@@ -14,18 +15,21 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import get_session, validate_repo_id
 
 SECONDS = 2.5
-"""Timeout for the Hub to answer; `huggingface_hub` and `datasets` would retry for half a minute or more."""
+"""Timeout for the Hub to answer; `huggingface_hub` and `datasets` would retry for half a minute or
+more."""
 
 UNREACHABLE = "the Hub cannot be reached (check the network and HF_ENDPOINT)"
 
 LONGEST_WAIT = 60.0
-"""Seconds to wait for each part of an answer of the Hub; `huggingface_hub` sets no limit to most of its requests."""
+"""Seconds to wait for each part of an answer of the Hub; `huggingface_hub` sets no limit to most of
+its requests."""
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of time.monotonic()
 
 
 def limit_waiting() -> None:
-    """Give each request of `huggingface_hub` in this process a time limit, and let `within` end it."""
+    """Give each request of `huggingface_hub` in this process a time limit, and let `within` end
+    it."""
     hooks = get_session().event_hooks["request"]
     if _limited not in hooks:
         hooks.append(_limited)
@@ -33,8 +37,8 @@ def limit_waiting() -> None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages without end, or a
-    file byte by byte."""
+    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages
+    without end, or a file byte by byte."""
     before = _DEADLINE.set(time.monotonic() + seconds)
     try:
         yield
@@ -43,7 +47,8 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise TimeoutError if the time of `within` is over: called before each request, and while an answer drips."""
+    """Raise TimeoutError if the time of `within` is over: called before each request, and while an
+    answer drips."""
     if time.monotonic() > _DEADLINE.get():
         raise TimeoutError(f"{constants.ENDPOINT} did not complete its answer in time")
 
@@ -56,7 +61,8 @@ def _limited(request: Any) -> None:
 
 
 def is_hub_id(name: str) -> bool:
-    """True if `name` is a valid repository name on the Hub; any other name can only be a local path."""
+    """True if `name` is a valid repository name on the Hub; any other name can only be a local
+    path."""
     try:
         validate_repo_id(name)
     except HFValidationError:
@@ -65,7 +71,8 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """True if the Hub answers within SECONDS, asked anew each time; False if HF_HUB_OFFLINE is set."""
+    """True if the Hub answers within SECONDS, asked anew each time; False if HF_HUB_OFFLINE is
+    set."""
     if constants.is_offline_mode():
         return False
     limit_waiting()

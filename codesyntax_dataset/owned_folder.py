@@ -22,8 +22,9 @@ def check_owned(
 ) -> None:
     """Raise `error` if `command` would replace a file in `folder` that it did not write.
 
-    The command replaces the files `only`, or, without them, the folder as a whole. `ours`: whether it gives a file this
-    name, a path in the folder. `mark`: one of its files, and a text there that nobody else writes.
+    The command replaces the files `only`, or, without them, the folder as a whole. `ours`: whether
+    it gives a file this name, a path in the folder. `mark`: one of its files, and a text there that
+    nobody else writes.
     """
     if folder.exists() and not folder.is_dir():
         raise error(f"{folder} is a file, expected a folder or a new path: choose another output")

@@ -1,8 +1,9 @@
 """The numbers that Shen et al. (2022) published, for reference beside computed ones.
 
-They are percentages on the published dataset, rounded to one decimal, made with the authors' software; none of them is
-computed here. The paper covers the configs `python` and `java`, the rules `first` and `any`, and, with less detail,
-`english` and `german`; for other configs and rules the functions below return nothing.
+They are percentages on the published dataset, rounded to one decimal, made with the authors'
+software; none of them is computed here. The paper covers the configs `python` and `java`, the rules
+`first` and `any`, and, with less detail, `english` and `german`; for other configs and rules the
+functions below return nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MODELS = {
     "Multilingual BERT": "bert-base-multilingual-cased",
     "XLM-RoBERTa-base": "xlm-roberta-base",
 }
-"""The names of models in the paper's tables, and patterns of those under which they are found today."""
+"""The names of models in the paper's tables, and patterns of those under which they are found
+today."""
 
 
 class Comparison(NamedTuple):
@@ -40,10 +42,11 @@ def source() -> str:
 
 
 def scores(config: str, rule: str) -> dict[str, dict[str, float]]:
-    """Top-k UAS of models and baselines: model -> k, "1" to "20" -> percent, the mean over relations.
+    """Top-k UAS of models and baselines: model -> k, "1" to "20" -> percent, the mean over
+    relations.
 
-    Rule `first` is Tables 3 and 4, rule `any` is Table 5; for GraphCodeBERT the paper gives only k = 1 on Python, in
-    its text.
+    Rule `first` is Tables 3 and 4, rule `any` is Table 5; for GraphCodeBERT the paper gives only k
+    = 1 on Python, in its text.
 
     >>> scores("python", "first")["Combined"]["1"]
     49.4
@@ -79,7 +82,9 @@ def name_of(model: str, config: str) -> str | None:
     ('CodeBERT', 'CuBERT', None)
     """
     last = model.rstrip("/").rpartition("/")[2].lower()
-    return next((name for name in scores(config, "first") if fnmatchcase(last, _MODELS.get(name, ""))), None)
+    return next(
+        (name for name in scores(config, "first") if fnmatchcase(last, _MODELS.get(name, ""))), None
+    )
 
 
 @cache

@@ -1,7 +1,8 @@
-"""The benchmark's protocol (Shen et al. 2022, section 4): splits, rules, directions, protocols, k and baselines.
+"""The benchmark's protocol (Shen et al. 2022, section 4): splits, rules, directions, protocols, k
+and baselines.
 
-Only constants and no imports, so that every module can use them. The metric repeats those that it needs, because the
-Hub loads it without this package; a test keeps the two equal.
+Only constants and no imports, so that every module can use them. The metric repeats those that it
+needs, because the Hub loads it without this package; a test keeps the two equal.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ ENGINES = ("local", "ray")
 """Where functions are labelled: on this computer or a cluster."""
 
 SPLITS = ("validation", "test")
-"""The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on `validation`."""
+"""The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on
+`validation`."""
 
 RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 
 DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
-"""Whose row of attention is read: the head token's, to predict the dependent (as published), or the dependent's, to
-predict the head token."""
+"""Whose row of attention is read: the head token's, to predict the dependent (as published), or the
+dependent's, to predict the head token."""
 
 PROTOCOLS = HELD_OUT, PUBLISHED = ("held-out", "published")
-"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data itself."""
+"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the
+scored data itself."""
 
 BEYOND_OFFSET = "beyond-offset"
 """Held-out scores of the edges that do not lie at the best offset of their relation."""
@@ -43,20 +46,24 @@ TABLE_KS = ("1", "3", "10", "20")
 """The k of the published tables, as keys of results."""
 
 BASELINES = ("offset", "keyword", "combined")
-"""Predictors that need no model. `combined` is the better of the other two, for each relation and k."""
+"""Predictors that need no model. `combined` is the better of the other two, for each relation and
+k."""
 
 BEST_BASELINE = BASELINES[-1]
 
 PAPER_LENGTH = 511
-"""A function is used only if it has at most so many sub-tokens, special tokens included (section 4)."""
+"""A function is used only if it has at most so many sub-tokens, special tokens included (section
+4)."""
 
 ATTENTION, NORM = "attention", "norm"
 WEIGHTS = (ATTENTION, NORM)
-"""What heads are ranked by: attention weights, or the norms of what they weigh (Kobayashi et al. 2020)."""
+"""What heads are ranked by: attention weights, or the norms of what they weigh (Kobayashi et al.
+2020)."""
 
 POOLS = SUM, MEAN, MAX, FIRST, LAST = "sum", "mean", "max", "first", "last"
-"""How sub-tokens make a token. The first three say what the weight of a token in a row is, over its sub-tokens; the row
-of a reading token is the mean over its own. Of `first` and `last`, only this sub-token reads and is read."""
+"""How sub-tokens make a token. The first three say what the weight of a token in a row is, over its
+sub-tokens; the row of a reading token is the mean over its own. Of `first` and `last`, only this
+sub-token reads and is read."""
 
 CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK = (
     "random-weights",
@@ -64,4 +71,5 @@ CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK 
     "redrawn-dependents",
     "control-task",
 )
-"""The controls that a probe can be run with, see `probing.runs.data`; random attention needs no model."""
+"""The controls that a probe can be run with, see `probing.runs.data`; random attention needs no
+model."""

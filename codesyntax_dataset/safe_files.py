@@ -1,7 +1,7 @@
 """Files of others: what is read of them, how much, and how their texts are shown.
 
-Only regular files are opened, because reading a pipe or a device may never end, and the size of everything that is read
-has a limit.
+Only regular files are opened, because reading a pipe or a device may never end, and the size of
+everything that is read has a limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ LARGEST_FILE = 1 << 22
 """Bytes of a file of source code: a larger one is left out."""
 
 LARGEST_SOURCE = 1 << 40
-"""Characters of code of all functions of a source: memory does not grow with them, but a source must end."""
+"""Characters of code of all functions of a source: memory does not grow with them, but a source
+must end."""
 
 _PACKED_ALIKE, _LEAST = 200, 1 << 28
 
@@ -31,7 +32,9 @@ def opened(path: str | os.PathLike) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "a pipe or device, expected a regular file", os.fspath(path))
+            raise OSError(
+                errno.EINVAL, "a pipe or device, expected a regular file", os.fspath(path)
+            )
         return open(number, "rb")
     except BaseException:
         os.close(number)
@@ -48,8 +51,8 @@ def read(path: str | os.PathLike, most: int) -> bytes:
 
 
 def explodes(unpacked: int, packed: int) -> bool:
-    """True if data of these sizes in bytes was packed to exhaust who unpacks it: code shrinks to a tenth, not less than
-    a 200th."""
+    """True if data of these sizes in bytes was packed to exhaust who unpacks it: code shrinks to a
+    tenth, not less than a 200th."""
     return unpacked > max(_LEAST, _PACKED_ALIKE * packed)
 
 
@@ -63,9 +66,11 @@ def is_name(text: object) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Foreign text with unprintable characters escaped: some of them move the cursor of a terminal, change its title,
-    or show text in another order."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    """Foreign text with unprintable characters escaped: some of them move the cursor of a terminal,
+    change its title, or show text in another order."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
 
 
 def printable(text: str, most: int = 300) -> str:

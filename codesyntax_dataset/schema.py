@@ -1,8 +1,9 @@
 """The types of an annotated function: tokens, edges and source functions.
 
-A *token* is a code token with its character offsets; an *edge* is one syntactic relation from a head token to a
-dependent, which is a span of tokens (Shen et al. 2022, section 3). Token indices count from 0. Character offsets count
-from 0, end exclusive; `Edge.last`, the last token of the dependent, is inclusive.
+A *token* is a code token with its character offsets; an *edge* is one syntactic relation from a
+head token to a dependent, which is a span of tokens (Shen et al. 2022, section 3). Token indices
+count from 0. Character offsets count from 0, end exclusive; `Edge.last`, the last token of the
+dependent, is inclusive.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ LABELS = "1.5"
 
 
 class Token(NamedTuple):
-    """A code token: `code[start:end] == text`, unless the text is empty or the source spells it with escapes."""
+    """A code token: `code[start:end] == text`, unless the text is empty or the source spells it
+    with escapes."""
 
     text: str
     start: int  # character offset of the first character
@@ -27,7 +29,8 @@ class Token(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A relation from the token `head` to the tokens `first` to `last` (inclusive); all are token indices from 0."""
+    """A relation from the token `head` to the tokens `first` to `last` (inclusive); all are token
+    indices from 0."""
 
     relation: str
     head: int
@@ -55,8 +58,9 @@ class Annotation(NamedTuple):
 class SourceFunction:
     """One function, unchanged from its source.
 
-    Only the published dataset comes with its own ids and labels; for other sources `codesyntax_dataset.corpus` assigns
-    the ids, and labels come from `codesyntax_dataset.languages`.
+    Only the published dataset comes with its own ids and labels; for other sources
+    `codesyntax_dataset.corpus` assigns the ids, and labels come from
+    `codesyntax_dataset.languages`.
     """
 
     language: str
@@ -72,7 +76,8 @@ class SourceFunction:
 
 @dataclass
 class Skips:
-    """Functions left out or kept without labels: reason -> how many, and the names of the first few."""
+    """Functions left out or kept without labels: reason -> how many, and the names of the first
+    few."""
 
     counts: dict[str, int] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -91,7 +96,8 @@ class Skips:
 
 
 def check(annotation: Annotation, code: str) -> Annotation:
-    """Return `annotation` if its tokens are in order inside `code` and its edges refer to its tokens.
+    """Return `annotation` if its tokens are in order inside `code` and its edges refer to its
+    tokens.
 
     Raises CodeSyntaxError naming the first token or edge that violates this.
     """

@@ -1,4 +1,5 @@
-"""Labelling in shards of functions: in this process, in several, or on a cluster, always in the order of the source.
+"""Labelling in shards of functions: in this process, in several, or on a cluster, always in the
+order of the source.
 
 Only some shards are in memory at any time, however large a source is.
 """
@@ -56,21 +57,25 @@ def _pair_of(row: Mapping[str, Any]) -> Pair:
 
 
 class Labelled(NamedTuple):
-    """The rows of a shard, and for each that has no labels, or each pair left out, the reason and where it is."""
+    """The rows of a shard, and for each that has no labels, or each pair left out, the reason and
+    where it is."""
 
     rows: pa.RecordBatch
     reasons: list[tuple[str, str]]
 
 
 Engine = Callable[[Iterable[SourceFunction], str], Iterator[Labelled]]
-"""Labels functions for a config: shard by shard, in order. Raises DatasetError for labels that do not fit the code."""
+"""Labels functions for a config: shard by shard, in order. Raises DatasetError for labels that do
+not fit the code."""
 
 
 @contextmanager
 def engine(name: str, processes: int | None) -> Iterator[Engine]:
-    """The engine of a name in `ENGINES`, with so many processes; by default one, and as many as it can on Ray.
+    """The engine of a name in `ENGINES`, with so many processes; by default one, and as many as it
+    can on Ray.
 
-    Raises UnknownName for another name, and ArgumentError if Ray is not installed, or decides itself how many.
+    Raises UnknownName for another name, and ArgumentError if Ray is not installed, or decides
+    itself how many.
     """
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
@@ -89,7 +94,9 @@ def _local(processes: int) -> Iterator[Engine]:
     if processes == 1:
         yield lambda functions, config: (label_shard(shard, config) for shard in shards(functions))
         return
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)  # it knows registered languages
+    context = multiprocessing.get_context(
+        "fork" if sys.platform == "linux" else None
+    )  # it knows registered languages
     with ProcessPoolExecutor(processes, context, _end_with_parent) as pool:
 
         def label(functions: Iterable[SourceFunction], config: str) -> Iterator[Labelled]:
@@ -107,18 +114,27 @@ def _local(processes: int) -> Iterator[Engine]:
 
 @contextmanager
 def _on_ray(processes: int | None) -> Iterator[Engine]:
-    """An engine on the Ray cluster at RAY_ADDRESS, or else on one that runs here for this build alone.
+    """An engine on the Ray cluster at RAY_ADDRESS, or else on one that runs here for this build
+    alone.
 
     A task whose worker dies is run again by Ray, three times at most.
     """
-    if find_spec("ray") is None:  # no dependency of this package: only those who have a cluster need it
-        raise ArgumentError("the engine ray needs Ray, which is not installed: pip install -e '.[ray]'")
+    if (
+        find_spec("ray") is None
+    ):  # no dependency of this package: only those who have a cluster need it
+        raise ArgumentError(
+            "the engine ray needs Ray, which is not installed: pip install -e '.[ray]'"
+        )
     address = os.environ.get("RAY_ADDRESS")
     if address and processes is not None:
-        raise ArgumentError("the cluster at RAY_ADDRESS sets the number of processes: leave out --num-proc")
+        raise ArgumentError(
+            "the cluster at RAY_ADDRESS sets the number of processes: leave out --num-proc"
+        )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends nothing
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first is raised here
-    if not address:  # it listens on all interfaces, so that without a token anybody could run code here
+    if (
+        not address
+    ):  # it listens on all interfaces, so that without a token anybody could run code here
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ray: Any = import_module("ray")
@@ -126,10 +142,18 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
     try:
         if address:
             host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), _ANSWER).close()  # Ray would try for minutes
+            socket.create_connection(
+                (host, int(port)), _ANSWER
+            ).close()  # Ray would try for minutes
             ray.init(address, **quiet)
         else:
-            ray.init("local", num_cpus=processes, include_dashboard=False, object_store_memory=_STORE, **quiet)
+            ray.init(
+                "local",
+                num_cpus=processes,
+                include_dashboard=False,
+                object_store_memory=_STORE,
+                **quiet,
+            )
     except Exception as error:  # of many types
         where = f" at RAY_ADDRESS={address} (expected HOST:PORT)" if address else ""
         raise DatasetError(f"Ray{where} cannot be used: {' '.join(str(error).split())}") from error
@@ -145,7 +169,9 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
             except ray.exceptions.RayTaskError as error:  # raised by what ran there
                 raise error.cause from error
             except ray.exceptions.RayError as error:
-                raise DatasetError(f"Ray could not annotate: {' '.join(str(error).split())[:300]}") from error
+                raise DatasetError(
+                    f"Ray could not annotate: {' '.join(str(error).split())[:300]}"
+                ) from error
 
         yield label
     finally:
@@ -160,23 +186,29 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
             of_function, left_out = to_rows(function)
             rows += of_function
             reasons += [(reason, f"function {function.id}") for reason in left_out]
-        return Labelled(pa.RecordBatch.from_pylist(rows, schema=PAIR_FEATURES.arrow_schema), reasons)
+        return Labelled(
+            pa.RecordBatch.from_pylist(rows, schema=PAIR_FEATURES.arrow_schema), reasons
+        )
     for function in shard:
         labelled, annotation, reason = corpus.label(function, variant)
         rows.append(corpus.to_row(labelled, annotation))
         if reason:
-            reasons.append((reason.reason, f"function {function.id}{reason.where and f' at {reason.where}'}"))
+            reasons.append(
+                (reason.reason, f"function {function.id}{reason.where and f' at {reason.where}'}")
+            )
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
 
 
 def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
     """The certified pairs on which rivals are at chance, in order.
 
-    Pairs wait on disk, as only all of them together tell which these are. Parsers are asked of those that would be
-    kept, and where they refuse some, of those that take their places.
+    Pairs wait on disk, as only all of them together tell which these are. Parsers are asked of
+    those that would be kept, and where they refuse some, of those that take their places.
     """
     rivals, repositories = Rivals(), set()
-    nothing = pa.RecordBatch.from_pylist([], schema=PAIR_FEATURES.arrow_schema)  # a slice would keep all rows in memory
+    nothing = pa.RecordBatch.from_pylist(
+        [], schema=PAIR_FEATURES.arrow_schema
+    )  # a slice would keep all rows in memory
     with tempfile.TemporaryFile() as file:
         with pa.ipc.new_stream(file, PAIR_FEATURES.arrow_schema) as writer:
             for rows, reasons in labelled:
@@ -195,14 +227,21 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
             for (from_, good), _ in groupby(rows, itemgetter(origin, "good")):
                 rivals.train(from_, good)
         for _, rows in waiting():
-            rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
-        certified: dict[str, tuple[str, bool] | str] = {}  # without the texts, which take kilobytes a pair
+            rivals.score(
+                (row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows
+            )
+        certified: dict[
+            str, tuple[str, bool] | str
+        ] = {}  # without the texts, which take kilobytes a pair
         refused: set[str] = set()
         while new := (balanced_ids := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
                 verdicts = certify([_pair_of(row) for row in asked], language)
-                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in verdicts)
+                said = (
+                    pair if isinstance(pair, str) else (pair.certified, pair.prefix)
+                    for pair in verdicts
+                )
                 certified |= zip((row["id"] for row in asked), said)
             refused |= {id_ for id_ in new if isinstance(certified[id_], str)}
         for _, rows in waiting():
@@ -212,10 +251,14 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
                 if isinstance(said_of, str):
                     left_out.append((said_of, id_))
                 elif said_of is None or id_ not in balanced_ids:
-                    left_out.append((f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_))
+                    left_out.append(
+                        (f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_)
+                    )
                 else:
                     pairs.append(row | dict(zip(("certified", "prefix"), said_of)))
-            yield Labelled(pa.RecordBatch.from_pylist(pairs, schema=PAIR_FEATURES.arrow_schema), left_out)
+            yield Labelled(
+                pa.RecordBatch.from_pylist(pairs, schema=PAIR_FEATURES.arrow_schema), left_out
+            )
 
 
 def shards(functions: Iterable[SourceFunction]) -> Iterator[list[SourceFunction]]:
@@ -241,7 +284,8 @@ def ahead(begun: Iterable[Any], most: int) -> Iterator[Any]:
 
 
 def _end_with_parent() -> None:
-    """Let a process that annotates end by a signal without a word, and when the one that began it was killed."""
+    """Let a process that annotates end by a signal without a word, and when the one that began it
+    was killed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

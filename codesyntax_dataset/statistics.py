@@ -1,7 +1,7 @@
 """Statistics of a split: edges by relation, offsets from head to dependent, lengths of functions.
 
-These are Table 8 and Figure 3 of Shen et al. (2022), for any dataset with our columns. The *offset* of an edge is
-`first - head`, in tokens.
+These are Table 8 and Figure 3 of Shen et al. (2022), for any dataset with our columns. The *offset*
+of an edge is `first - head`, in tokens.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ class Distribution(NamedTuple):
 
 @dataclass(frozen=True)
 class RelationStatistics:
-    """The edges of one relation: their number, the number of functions with them, offsets and lengths of dependents.
+    """The edges of one relation: their number, the number of functions with them, offsets and
+    lengths of dependents.
 
-    `offsets`: {offset: edges}, ascending. `mode`: the most frequent offset, of equals the lowest; `mode_share`: the
-    percentage of edges that have it.
+    `offsets`: {offset: edges}, ascending. `mode`: the most frequent offset, of equals the lowest;
+    `mode_share`: the percentage of edges that have it.
     """
 
     edges: int
@@ -52,10 +53,11 @@ class RelationStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of some functions; distributions are over functions, that of `dependent` is over edges.
+    """Statistics of some functions; distributions are over functions, that of `dependent` is over
+    edges.
 
-    `without_relations` functions take no part in any score; of these, `without_tokens` could not even be tokenized.
-    `relations` are sorted by name. The distribution of no numbers is None.
+    `without_relations` functions take no part in any score; of these, `without_tokens` could not
+    even be tokenized. `relations` are sorted by name. The distribution of no numbers is None.
     """
 
     functions: int
@@ -73,13 +75,18 @@ class Statistics:
         def plain(value: Any) -> Any:
             if isinstance(value, Distribution):
                 return value._asdict()
-            return {str(key): plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+            return (
+                {str(key): plain(item) for key, item in value.items()}
+                if isinstance(value, dict)
+                else value
+            )
 
         return {name: plain(value) for name, value in asdict(self).items()}
 
 
 def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statistics:
-    """Count one split, or several together, as loaded by `load_dataset`. Raises DatasetError if columns are missing.
+    """Count one split, or several together, as loaded by `load_dataset`. Raises DatasetError if
+    columns are missing.
 
     Only the counts of equal numbers are in memory, whatever the number of functions.
     """
@@ -88,7 +95,10 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
     tokens, characters, edges, dependent = (_Histogram() for _ in range(4))
     relations: dict[str, _Relation] = {}
     for rows in chain.from_iterable(map(_rows, splits)):
-        lengths = {name: _to_numpy(pc.list_value_length(rows[name])) for name in ("token_start", "relations")}
+        lengths = {
+            name: _to_numpy(pc.list_value_length(rows[name]))
+            for name in ("token_start", "relations")
+        }
         functions += len(rows)
         without_relations += int((lengths["relations"] == 0).sum())
         without_tokens += int((lengths["token_start"] == 0).sum())
@@ -98,10 +108,14 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
         flat = pc.list_flatten(rows["relations"]).combine_chunks()
         names = pc.struct_field(flat, "relation").dictionary_encode()
         head, first, last = (
-            _to_numpy(pc.struct_field(flat, name)).astype(np.int64) for name in ("head", "first", "last")
+            _to_numpy(pc.struct_field(flat, name)).astype(np.int64)
+            for name in ("head", "first", "last")
         )
         dependent.add(last - first + 1)
-        function, relation = np.repeat(np.arange(len(rows)), lengths["relations"]), _to_numpy(names.indices)
+        function, relation = (
+            np.repeat(np.arange(len(rows)), lengths["relations"]),
+            _to_numpy(names.indices),
+        )
         for number, name in enumerate(names.dictionary.to_pylist()):
             index = relation == number
             counts = relations.setdefault(name, _Relation())
@@ -134,7 +148,9 @@ def counts_of(names: pa.Array) -> dict[str, int]:
 def _rows(split: datasets.Dataset) -> Iterator[pa.Table]:
     """The rows of a split, some at a time."""
     needed = ["code", "token_start", "relations"]
-    if missing := [name for name in needed if name not in (getattr(split, "column_names", None) or ())]:
+    if missing := [
+        name for name in needed if name not in (getattr(split, "column_names", None) or ())
+    ]:
         raise DatasetError(
             f"the dataset lacks the columns {', '.join(missing)}: expected one that `codesyntax build` wrote"
         )
@@ -142,7 +158,11 @@ def _rows(split: datasets.Dataset) -> Iterator[pa.Table]:
 
 
 def _to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    return array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
+    return (
+        array.to_numpy()
+        if isinstance(array, pa.ChunkedArray)
+        else array.to_numpy(zero_copy_only=False)
+    )
 
 
 class _Histogram(Counter[int]):
@@ -164,12 +184,15 @@ class _Histogram(Counter[int]):
             """Between the two numbers around its place, as `numpy.quantile`."""
             rank, beyond = divmod((number - 1) * share, 1)
             low, high = (
-                values[int(np.searchsorted(counts, min(index, number - 1), side="right"))] for index in (rank, rank + 1)
+                values[int(np.searchsorted(counts, min(index, number - 1), side="right"))]
+                for index in (rank, rank + 1)
             )
             return low + (high - low) * beyond
 
         mean = sum(value * count for value, count in self.items()) / number
-        return Distribution(mean, values[0], quantile(0.25), quantile(0.5), quantile(0.75), values[-1])
+        return Distribution(
+            mean, values[0], quantile(0.25), quantile(0.5), quantile(0.75), values[-1]
+        )
 
 
 @dataclass
@@ -182,7 +205,9 @@ class _Relation:
 
     def statistics(self) -> RelationStatistics:
         edges, offsets = self.offset.total(), dict(sorted(self.offset.items()))
-        mode = max(offsets, key=lambda offset: offsets[offset])  # the lowest of equals, because they are sorted
+        mode = max(
+            offsets, key=lambda offset: offsets[offset]
+        )  # the lowest of equals, because they are sorted
         return RelationStatistics(
             edges=edges,
             functions=self.functions,

@@ -1,7 +1,7 @@
 """The numbers that Velasco et al. (2024) published, for reference beside computed ones.
 
-They are similarities of syntax trees from 0 to 1, made with the authors' software on 7,501 Python functions; none of
-them is computed here. The causal effects are those of the study's own estimator
+They are similarities of syntax trees from 0 to 1, made with the authors' software on 7,501 Python
+functions; none of them is computed here. The causal effects are those of the study's own estimator
 (`probing.paper.masking_study.published`).
 """
 
@@ -33,8 +33,14 @@ class Performance(NamedTuple):
 
 _PERFORMANCE = {  # of M1 and M2
     "jaccard": (Performance((0.78, 0.21), (0.88, 0.17)), Performance((0.76, 0.21), (0.84, 0.16))),
-    "levenshtein": (Performance((0.78, 0.22), (0.87, 0.16)), Performance((0.76, 0.21), (0.83, 0.17))),
-    "sorensen_dice": (Performance((0.85, 0.17), (0.92, 0.10)), Performance((0.84, 0.17), (0.89, 0.12))),
+    "levenshtein": (
+        Performance((0.78, 0.22), (0.87, 0.16)),
+        Performance((0.76, 0.21), (0.83, 0.17)),
+    ),
+    "sorensen_dice": (
+        Performance((0.85, 0.17), (0.92, 0.10)),
+        Performance((0.84, 0.17), (0.89, 0.12)),
+    ),
 }
 
 _EFFECTS = {  # of M1 and M2 by each of SIMILARITIES
@@ -68,4 +74,6 @@ def effects(similarity: str) -> dict[str, dict[str, float]]:
     -0.168
     """
     first = 2 * SIMILARITIES.index(similarity)
-    return {name: dict(zip(MODELS, numbers[first : first + 2])) for name, numbers in _EFFECTS.items()}
+    return {
+        name: dict(zip(MODELS, numbers[first : first + 2])) for name, numbers in _EFFECTS.items()
+    }

@@ -1,15 +1,21 @@
-"""The tasks of the benchmark: the few headline numbers of a model that the Hub shows as leaderboards.
+"""The tasks of the benchmark: the few headline numbers of a model that the Hub shows as
+leaderboards.
 
-Each is a number in percent, of a model on the split `test` of Python or Java, functions with at most 511 sub-tokens:
+Each is a number in percent, of a model on the split `test` of Python or Java, functions with at
+most 511 sub-tokens:
 
-- `beyond-offset`: the top-1 UAS of attention heads that are chosen on validation, rule `first`, mean over relations, on
+- `beyond-offset`: the top-1 UAS of attention heads that are chosen on validation, rule `first`,
+mean over relations, on
   the edges that the best offset of their relation misses;
 - `held-out`: the same on all edges;
-- `mask-restored`: the share of masked sub-tokens that a masked language model predicts exactly where the nodes of a
-  type are masked (T1 in section 3 of Velasco et al. 2024), mean over functions, then over the language's node types.
+- `mask-restored`: the share of masked sub-tokens that a masked language model predicts exactly
+where the nodes of a
+  type are masked (T1 in section 3 of Velasco et al. 2024), mean over functions, then over the
+  language's node types.
 
-Heads are read from dependent to head, the direction that decoders allow, so that all models compare. All other numbers,
-of other protocols, directions and languages, are in entries and on boards.
+Heads are read from dependent to head, the direction that decoders allow, so that all models
+compare. All other numbers, of other protocols, directions and languages, are in entries and on
+boards.
 """
 
 from __future__ import annotations
@@ -39,7 +45,8 @@ RULE, K = "first", "1"
 """The rule and k of the top-k UAS that a task takes."""
 
 RESTORED = "restored"
-"""The outcome of masked language models that is a task: similarity of trees is high where nothing is restored."""
+"""The outcome of masked language models that is a task: similarity of trees is high where nothing
+is restored."""
 
 MASK_SETTINGS = {
     "protocol": "current",
@@ -49,12 +56,14 @@ MASK_SETTINGS = {
     "seed": 0,
     "max_length": PAPER_LENGTH,
 }
-"""The settings of a masking run whose numbers are those of tasks; its node types are the language's own."""
+"""The settings of a masking run whose numbers are those of tasks; its node types are the language's
+own."""
 
 
 class Task(NamedTuple):
-    """A headline number: its `id` in `eval.yaml` and in result files, such as `python-held-out-dependent-to-head`, its
-    dataset config, and the `splits` needed to compute it."""
+    """A headline number: its `id` in `eval.yaml` and in result files, such as
+    `python-held-out-dependent-to-head`, its dataset config, and the `splits` needed to compute
+    it."""
 
     id: str
     config: str
@@ -73,7 +82,8 @@ def tasks(configs: Iterable[str]) -> list[Task]:
 
 
 def task_id(config: str, protocol: str, direction: str) -> str:
-    """The name of a headline number of attention heads, be it a task or not, such as `java-beyond-offset`.
+    """The name of a headline number of attention heads, be it a task or not, such as
+    `java-beyond-offset`.
 
     Raises UnknownName for a config, protocol or direction that does not exist.
     """
@@ -84,11 +94,16 @@ def task_id(config: str, protocol: str, direction: str) -> str:
     ):
         if name not in known:
             raise UnknownName(kind, name, known)
-    return f"{config}-{protocol}" if direction == HEAD_TO_DEPENDENT else f"{config}-{protocol}-{direction}"
+    return (
+        f"{config}-{protocol}"
+        if direction == HEAD_TO_DEPENDENT
+        else f"{config}-{protocol}-{direction}"
+    )
 
 
 def mask_task_id(config: str) -> str:
-    """The name of the headline number of masked language models, be it a task or not, such as `python-mask-restored`.
+    """The name of the headline number of masked language models, be it a task or not, such as
+    `python-mask-restored`.
 
     Raises UnknownName for a config that does not exist.
     """

@@ -1,4 +1,5 @@
-"""The metrics: top-k UAS of attention heads (`load`), and the similarity of syntax trees (`ast_similarity.load`)."""
+"""The metrics: top-k UAS of attention heads (`load`), and the similarity of syntax trees
+(`ast_similarity.load`)."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ __all__ = ["ast_similarity", "load"]
 
 
 def load(**kwargs: Any) -> CodesyntaxMetric:
-    """The metric from the installed package, as from `evaluate.load("codesyntax_metric")`, without copying its script.
+    """The metric from the installed package, as from `evaluate.load("codesyntax_metric")`, without
+    copying its script.
 
-    `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and `experiment_id`.
+    `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and
+    `experiment_id`.
     """
-    from codesyntax_metric.codesyntax_metric import CodesyntaxMetric  # evaluate takes seconds to import
+    from codesyntax_metric.codesyntax_metric import (
+        CodesyntaxMetric,
+    )  # evaluate takes seconds to import
 
     return CodesyntaxMetric(**kwargs)

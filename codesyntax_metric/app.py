@@ -1,7 +1,7 @@
 """The page of the metric's Space: its card, and a form that scores the attention of one function.
 
-`evaluate.load` uses the scripts beside this file and never runs it. The Space runs it as a script, so it imports its
-siblings by their plain names.
+`evaluate.load` uses the scripts beside this file and never runs it. The Space runs it as a script,
+so it imports its siblings by their plain names.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LIMIT = 1_000_000  # characters
 def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
     """The scores of one function, as a sentence and the rows of a table with the columns COLUMNS.
 
-    `text` is JSON as described in HELP, `rule` one of RULES. If either is invalid, the sentence says so and the table
-    has no rows.
+    `text` is JSON as described in HELP, `rule` one of RULES. If either is invalid, the sentence
+    says so and the table has no rows.
     """
     try:
         attention, edges = _parse(text)
@@ -50,20 +50,29 @@ def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
     rows: list[list[object]] = []
     for relation, entry in result["relations"].items():
         scores = [entry[str(k)]["score"] for k in KS]
-        rows.append([relation, entry["edges"], *scores, "layer {layer}, head {head}".format(**entry["1"])])
-    means = ["none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}" for k in KS]
+        rows.append(
+            [relation, entry["edges"], *scores, "layer {layer}, head {head}".format(**entry["1"])]
+        )
+    means = [
+        "none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}"
+        for k in KS
+    ]
     return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
 
 
 def _parse(text: str) -> tuple[object, list[object]]:
     if len(text) > LIMIT:
-        raise CodeSyntaxError(f"the example has {len(text):,} characters, expected at most {LIMIT:,}")
+        raise CodeSyntaxError(
+            f"the example has {len(text):,} characters, expected at most {LIMIT:,}"
+        )
     try:
         example = json.loads(text)
     except RecursionError:
         raise CodeSyntaxError("the JSON is nested too deeply") from None
     if not isinstance(example, dict) or set(example) != {"attention", "edges"}:
-        raise CodeSyntaxError('expected a JSON object with "attention" and "edges" and nothing else')
+        raise CodeSyntaxError(
+            'expected a JSON object with "attention" and "edges" and nothing else'
+        )
     if not isinstance(example["edges"], list):
         raise CodeSyntaxError('"edges" is not a list')
     return example["attention"], example["edges"]

@@ -1,4 +1,5 @@
-"""CodeSyntax as an `evaluate` metric: top-k UAS of attention heads (Shen et al., Findings of EMNLP 2022, section 4)."""
+"""CodeSyntax as an `evaluate` metric: top-k UAS of attention heads (Shen et al., Findings of EMNLP
+2022, section 4)."""
 
 from __future__ import annotations
 
@@ -76,11 +77,14 @@ _CITATION = """
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class CodesyntaxMetric(evaluate.Metric):
-    """Counts ranks as functions are added; only the table of counts passes through Arrow, once per process."""
+    """Counts ranks as functions are added; only the table of counts passes through Arrow, once per
+    process."""
 
     def _info(self) -> evaluate.MetricInfo:
         # What processes exchange, not what users add: a JSON header and the counts, see `_to_rows`.
-        features = datasets.Features({"predictions": datasets.Value("binary"), "references": datasets.Value("string")})
+        features = datasets.Features(
+            {"predictions": datasets.Value("binary"), "references": datasets.Value("string")}
+        )
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation=_CITATION,
@@ -103,7 +107,8 @@ class CodesyntaxMetric(evaluate.Metric):
     ) -> None:
         """Add one function: its attention, or the ranks of its edges, and its edges.
 
-        `predictions`, `references`: the same, under the names by which `evaluate.combine` gives them.
+        `predictions`, `references`: the same, under the names by which `evaluate.combine` gives
+        them.
         """
         prediction = prediction if predictions is None else predictions
         reference = reference if references is None else references
@@ -116,14 +121,31 @@ class CodesyntaxMetric(evaluate.Metric):
         references: Sequence[Any] | None = None,
         hard: Mapping[str, Iterable[int]] | None = None,
     ) -> None:
-        """Add several functions: a list of attentions, or of ranks, and a list of their edges; all of them or none."""
+        """Add several functions: a list of attentions, or of ranks, and a list of their edges; all
+        of them or none."""
         offsets = _offsets(hard)
-        digest = hashlib.sha256(json.dumps(offsets, sort_keys=True).encode()).hexdigest()[:12] if offsets else ""
+        digest = (
+            hashlib.sha256(json.dumps(offsets, sort_keys=True).encode()).hexdigest()[:12]
+            if offsets
+            else ""
+        )
         if self._counts is not None and digest != self._hard:
-            raise CodeSyntaxError("these functions use other offsets in `hard` than the functions added before")
-        sizes = [len(part) if isinstance(part, Sized) else type(part).__name__ for part in (predictions, references)]
-        if predictions is None or references is None or sizes[0] != sizes[1] or not isinstance(sizes[0], int):
-            raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
+            raise CodeSyntaxError(
+                "these functions use other offsets in `hard` than the functions added before"
+            )
+        sizes = [
+            len(part) if isinstance(part, Sized) else type(part).__name__
+            for part in (predictions, references)
+        ]
+        if (
+            predictions is None
+            or references is None
+            or sizes[0] != sizes[1]
+            or not isinstance(sizes[0], int)
+        ):
+            raise CodeSyntaxError(
+                f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}"
+            )
         batch = None
         for prediction, reference in zip(predictions, references):
             relations, ranks = _ranked(prediction, reference, offsets)
@@ -144,13 +166,16 @@ class CodesyntaxMetric(evaluate.Metric):
         k: int | Iterable[int] = (1, 3, 10, 20),
         rule: str = "first",
     ) -> dict[str, Any] | None:
-        """The scores of everything added by all processes; None on every process except the first."""
+        """The scores of everything added by all processes; None on every process except the
+        first."""
         k = check_k(k)
         check_rule(rule)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references, hard=hard)
         elif hard is not None:
-            raise CodeSyntaxError("`hard` selects edges when they are added: give it to add or add_batch")
+            raise CodeSyntaxError(
+                "`hard` selects edges when they are added: give it to add or add_batch"
+            )
         if self._counts is None and self.num_process == 1:
             raise CodeSyntaxError("nothing to score: call add or add_batch before compute")
         super().add_batch(**_to_rows(self._counts, self._hard))
@@ -177,7 +202,9 @@ def _offsets(hard: Any) -> dict[str, list[int]]:
     if hard is None:
         return {}
     try:
-        return {str(name): sorted({*map(operator.index, offsets)}) for name, offsets in hard.items()}
+        return {
+            str(name): sorted({*map(operator.index, offsets)}) for name, offsets in hard.items()
+        }
     except (AttributeError, TypeError):
         raise CodeSyntaxError(
             f"hard is {hard!r}, expected relation -> offsets, such as {{'If:if->test': [1]}}: whole numbers from head "
@@ -185,7 +212,9 @@ def _offsets(hard: Any) -> dict[str, list[int]]:
         ) from None
 
 
-def _ranked(prediction: Any, reference: Any, offsets: Mapping[str, list[int]]) -> tuple[list[str], np.ndarray]:
+def _ranked(
+    prediction: Any, reference: Any, offsets: Mapping[str, list[int]]
+) -> tuple[list[str], np.ndarray]:
     """The relations and ranks of one function's edges that are not at these offsets."""
     if prediction is None or not isinstance(reference, Iterable):
         raise CodeSyntaxError(
@@ -193,44 +222,65 @@ def _ranked(prediction: Any, reference: Any, offsets: Mapping[str, list[int]]) -
             f"{type(prediction).__name__} and {type(reference).__name__}"
         )
     edges = list(reference)
-    ranks = _ranks(prediction) if isinstance(prediction, Mapping) else rank_attention(prediction, edges)
+    ranks = (
+        _ranks(prediction) if isinstance(prediction, Mapping) else rank_attention(prediction, edges)
+    )
     relations, heads, firsts, _ = edge_columns(edges)
     if not offsets or ranks.shape[1] != len(edges):  # the latter is refused when they are counted
         return relations, ranks
-    counted = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
-    return [name for name, keep in zip(relations, counted) if keep], ranks[:, np.array(counted, bool)]
+    counted = [
+        first - head not in offsets.get(name, ())
+        for name, head, first in zip(relations, heads, firsts)
+    ]
+    return [name for name, keep in zip(relations, counted) if keep], ranks[
+        :, np.array(counted, bool)
+    ]
 
 
 def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:
     """The compact form as uint8 (rules, edges, layers, heads)."""
     if set(prediction) != set(RULES):
-        raise CodeSyntaxError(f"ranks have the keys {list(prediction)}, expected {', '.join(RULES)}")
+        raise CodeSyntaxError(
+            f"ranks have the keys {list(prediction)}, expected {', '.join(RULES)}"
+        )
     try:
         ranks = np.stack([np.asarray(prediction[rule]) for rule in RULES])
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CodeSyntaxError(f"ranks are not arrays of one shape, (edges, layers, heads): {error}") from None
+        raise CodeSyntaxError(
+            f"ranks are not arrays of one shape, (edges, layers, heads): {error}"
+        ) from None
     if ranks.ndim != 4 or 0 in ranks.shape[2:] or ranks.dtype.kind not in "iu":
         raise CodeSyntaxError(
             f"ranks have the shape {ranks.shape[1:]} and the type {ranks.dtype}, expected (edges, layers, heads) and "
             "whole numbers for each rule"
         )
     if ((ranks < 0) | (ranks > WORST_RANK)).any():
-        raise CodeSyntaxError(f"ranks go from {ranks.min()} to {ranks.max()}, expected 0 to {WORST_RANK}")
+        raise CodeSyntaxError(
+            f"ranks go from {ranks.min()} to {ranks.max()}, expected 0 to {WORST_RANK}"
+        )
     return ranks.astype(np.uint8)
 
 
 def _to_rows(counts: RankCounts | None, hard: str) -> dict[str, list[Any]]:
-    """One process's counts as rows for Arrow: a header and, per relation, the bytes of its counts."""
+    """One process's counts as rows for Arrow: a header and, per relation, the bytes of its
+    counts."""
     if counts is None:
         return {"predictions": [b""], "references": ["null"]}
-    header = {"layers": counts.layers, "heads": counts.heads, "functions": counts.functions, "hard": hard}
+    header = {
+        "layers": counts.layers,
+        "heads": counts.heads,
+        "functions": counts.functions,
+        "hard": hard,
+    }
     return {
         "predictions": [b"", *(table.astype("<i8").tobytes() for table in counts.counts.values())],
         "references": [json.dumps(header), *(json.dumps(relation) for relation in counts.counts)],
     }
 
 
-def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> tuple[RankCounts | None, str]:
+def _from_rows(
+    predictions: Iterable[bytes], references: Iterable[str]
+) -> tuple[RankCounts | None, str]:
     """The inverse of `_to_rows`, over the rows of all processes."""
     total: RankCounts | None = None
     hard = ""
@@ -247,7 +297,9 @@ def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> tuple
             part = RankCounts(item["layers"], item["heads"])
             part.functions = item["functions"]
             if total is not None and item["hard"] != hard:
-                raise CodeSyntaxError("the processes added functions with different offsets in `hard`")
+                raise CodeSyntaxError(
+                    "the processes added functions with different offsets in `hard`"
+                )
             total, hard = total or RankCounts(item["layers"], item["heads"]), item["hard"]
             total.merge(part)
     return total, hard

@@ -1,17 +1,22 @@
-"""Top-k UAS of attention heads: from attention to ranks, from ranks to counts, from counts to scores.
+"""Top-k UAS of attention heads: from attention to ranks, from ranks to counts, from counts to
+scores.
 
-The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an attention head hits within
-k if the dependent is among the k tokens with the largest weights in the head token's row of word-level attention. Edge
-cases are defined here:
+The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an
+attention head hits within k if the dependent is among the k tokens with the largest weights in the
+head token's row of word-level attention. Edge cases are defined here:
 
 - A token's attention to itself counts as 0. Equal weights go by lower token index.
-- A token without sub-tokens never predicts and is never predicted: an edge that needs one is a miss, and is counted.
-- `first`: the dependent's first token must be hit; `last`: its last; `any`: any token from first to last.
-- In the direction `dependent-to-head`, for models that cannot see later tokens, the rows of these tokens of the
-dependent
+- A token without sub-tokens never predicts and is never predicted: an edge that needs one is a
+miss, and is counted.
+- `first`: the dependent's first token must be hit; `last`: its last; `any`: any token from first to
+last.
+- In the direction `dependent-to-head`, for models that cannot see later tokens, the rows of these
+tokens of the dependent
   are read instead, and the head token must be hit.
-- Each relation, rule and k chooses its own best head; ties go to the lower layer, then to the lower head.
-- The mean is over the relations that have edges, except those in NOT_IN_MEAN; it is None if none are left.
+- Each relation, rule and k chooses its own best head; ties go to the lower layer, then to the lower
+head.
+- The mean is over the relations that have edges, except those in NOT_IN_MEAN; it is None if none
+are left.
 
 This file imports only numpy and none of its siblings, because the Hub loads the metric alone.
 """
@@ -30,7 +35,9 @@ try:
     from codesyntax_dataset import errors
 
     CodeSyntaxError = errors.CodeSyntaxError
-except ImportError:  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+except (
+    ImportError
+):  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
     CodeSyntaxError = ValueError
 
 SCORING_VERSION = 2
@@ -40,10 +47,12 @@ RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 
 DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
-"""Whose row is read: the head token's, to find the dependent (as published), or the dependent's, to find the head."""
+"""Whose row is read: the head token's, to find the dependent (as published), or the dependent's, to
+find the head."""
 
 WORST_RANK = 255
-"""Ranks count from 0, the best, up to this value, which means: not among the first 255, or never predicted."""
+"""Ranks count from 0, the best, up to this value, which means: not among the first 255, or never
+predicted."""
 
 NOT_IN_MEAN = frozenset(
     {
@@ -73,23 +82,28 @@ NOT_IN_MEAN = frozenset(
         "comprehension:target->iter",
     }
 )
-"""Relations that are scored but left out of the means: of the published ones, 34 of Python's 44 and 38 of Java's 39 are
-in; constructs that the paper does not have stay outside, so that means keep their meaning."""
+"""Relations that are scored but left out of the means: of the published ones, 34 of Python's 44 and
+38 of Java's 39 are in; constructs that the paper does not have stay outside, so that means keep
+their meaning."""
 
 
-def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
+def rank_attention(
+    attention: Any, edges: Sequence, direction: str = HEAD_TO_DEPENDENT
+) -> np.ndarray:
     """Ranks of the dependents, or of the head tokens, of one function's edges.
 
-    Returns uint8 (rules, edges, layers, heads), rules in the order of RULES.
-    `attention` is word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or
+    Returns uint8 (rules, edges, layers, heads), rules in the order of RULES. `attention` is
+    word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or
     nested lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are
     `(relation, head, first, last)`, as tuples or as mappings with these keys.
 
-    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges outside the tokens,
-    and for an unknown direction.
+    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges
+    outside the tokens, and for an unknown direction.
     """
     if direction not in DIRECTIONS:
-        raise CodeSyntaxError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
+        raise CodeSyntaxError(
+            f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}"
+        )
     if hasattr(attention, "detach"):  # a torch tensor; numpy has no bfloat16
         attention = attention.detach().cpu()
         attention = attention.float() if attention.element_size() < 4 else attention
@@ -104,7 +118,11 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
             f"attention has the shape {attention.shape}, expected (layers, heads, tokens, tokens) of code tokens: "
             "pool sub-tokens to tokens first"
         )
-    if attention.dtype.kind not in "fiu" or not np.isfinite(attention).all() or (attention < 0).any():
+    if (
+        attention.dtype.kind not in "fiu"
+        or not np.isfinite(attention).all()
+        or (attention < 0).any()
+    ):
         raise CodeSyntaxError(
             f"attention has weights that are not finite numbers of at least 0 (type {attention.dtype}): pass the "
             "probabilities, not scores or masked values"
@@ -117,7 +135,8 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
     ranks = np.empty((len(RULES), len(head), layers, heads), np.uint8)
     if not len(head):
         return ranks
-    # for each token of each dependent, edge by edge: a pair of a reading token and a token to be found
+    # for each token of each dependent, edge by edge: a pair of a reading token and a token to be
+    # found
     span = last - first + 1
     begin = span.cumsum() - span
     token = np.arange(span.sum()) + np.repeat(first - begin, span)
@@ -125,22 +144,31 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
     reading, target = (head, token) if direction == HEAD_TO_DEPENDENT else (token, head)
     readers, row = np.unique(reading, return_inverse=True)
     for layer in range(layers):  # one layer at a time bounds the memory
-        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[:, row, target]  # (H, pairs)
-        by_rule = pairs[:, begin], np.minimum.reduceat(pairs, begin, axis=-1), pairs[:, begin + span - 1]
+        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[
+            :, row, target
+        ]  # (H, pairs)
+        by_rule = (
+            pairs[:, begin],
+            np.minimum.reduceat(pairs, begin, axis=-1),
+            pairs[:, begin + span - 1],
+        )
         ranks[:, :, layer] = np.stack(by_rule).swapaxes(1, 2)
     return ranks
 
 
 def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.ndarray:
-    """The rank of every token in rows of weights, uint8 (heads, readers, tokens). Overwrites `rows`, of the same shape.
+    """The rank of every token in rows of weights, uint8 (heads, readers, tokens). Overwrites
+    `rows`, of the same shape.
 
-    `readers` (readers,): the tokens whose rows these are; `mapped` (tokens,): whether a token has sub-tokens.
-    `Plan.rank` in `probing/instruments/attention/ranking.py` gives the same ranks on a device: a tie rule changes in
-    both.
+    `readers` (readers,): the tokens whose rows these are; `mapped` (tokens,): whether a token has
+    sub-tokens. `Plan.rank` in `probing/instruments/attention/ranking.py` gives the same ranks on a
+    device: a tie rule changes in both.
     """
     rows[:, np.arange(len(readers)), readers] = 0
     rows[:, :, ~mapped] = -1  # below every weight, so that such a token ranks below every other
-    order = np.argsort(-rows, axis=-1, kind="stable")  # equal weights stay in the order of the tokens
+    order = np.argsort(
+        -rows, axis=-1, kind="stable"
+    )  # equal weights stay in the order of the tokens
     rank = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
     ranks = np.empty(rows.shape, np.uint8)
     np.put_along_axis(ranks, order, np.broadcast_to(rank, rows.shape), axis=-1)
@@ -148,15 +176,20 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
     return ranks
 
 
-def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens if it is given."""
+def edge_columns(
+    edges: Iterable, tokens: int | None = None
+) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens if it is
+    given."""
     relations, columns = [], []
     for index, edge in enumerate(edges):
         try:
             if isinstance(edge, Mapping):
                 edge = (edge["relation"], edge["head"], edge["first"], edge["last"])
             relation, *positions = edge
-            head, first, last = map(operator.index, positions)  # no fractions, no digits in a string
+            head, first, last = map(
+                operator.index, positions
+            )  # no fractions, no digits in a string
             if not isinstance(relation, str):
                 raise TypeError
         except (KeyError, TypeError, ValueError):
@@ -164,7 +197,9 @@ def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str],
                 f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys: the "
                 "relation's name and three whole numbers"
             ) from None
-        if not (0 <= head and 0 <= first <= last) or (tokens is not None and max(head, last) >= tokens):
+        if not (0 <= head and 0 <= first <= last) or (
+            tokens is not None and max(head, last) >= tokens
+        ):
             below = "" if tokens is None else f" and tokens below {tokens}, which the attention has"
             raise CodeSyntaxError(
                 f"edge {index} ({relation}) is {head} -> {first}..{last}, expected 0 <= head and 0 <= first <= last"
@@ -176,10 +211,11 @@ def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str],
 
 
 class RankCounts:
-    """The number of times that each rank occurs: per relation an int64 array (rules, layers, heads, WORST_RANK + 1).
+    """The number of times that each rank occurs: per relation an int64 array (rules, layers, heads,
+    WORST_RANK + 1).
 
-    Counts of batches, shards and processes add up (`merge`), and every score is computed from them. Their size depends
-    on the model and the relations, not on the number of functions.
+    Counts of batches, shards and processes add up (`merge`), and every score is computed from them.
+    Their size depends on the model and the relations, not on the number of functions.
     """
 
     def __init__(self, layers: int, heads: int):
@@ -188,7 +224,8 @@ class RankCounts:
         self.counts: dict[str, np.ndarray] = {}
 
     def add(self, relations: Sequence[str], ranks: np.ndarray) -> None:
-        """Count the ranks of one or more functions' edges: `ranks` uint8 (rules, edges, layers, heads)."""
+        """Count the ranks of one or more functions' edges: `ranks` uint8 (rules, edges, layers,
+        heads)."""
         if ranks.shape != (len(RULES), len(relations), self.layers, self.heads):
             raise CodeSyntaxError(
                 f"ranks have the shape {ranks.shape}, expected {(len(RULES), len(relations), self.layers, self.heads)}:"
@@ -200,9 +237,15 @@ class RankCounts:
         cells = len(RULES) * self.layers * self.heads
         width = WORST_RANK + 1
         for index, name in enumerate(names):
-            chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)
-            in_order = np.ascontiguousarray(chosen)  # bytes are faster put in order than the wider numbers made of them
-            flat = np.bincount((in_order + np.arange(cells)[:, None] * width).ravel(), minlength=cells * width)
+            chosen = (
+                ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)
+            )  # (cells, edges)
+            in_order = np.ascontiguousarray(
+                chosen
+            )  # bytes are faster put in order than the wider numbers made of them
+            flat = np.bincount(
+                (in_order + np.arange(cells)[:, None] * width).ravel(), minlength=cells * width
+            )
             self._of(name)[...] += flat.reshape(len(RULES), self.layers, self.heads, width)
 
     def merge(self, other: RankCounts) -> None:
@@ -229,10 +272,12 @@ class RankCounts:
 
 
 def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, Any]:
-    """Top-k UAS in percent by the published protocol: the best head of each relation and k, chosen on the scored data.
+    """Top-k UAS in percent by the published protocol: the best head of each relation and k, chosen
+    on the scored data.
 
-    Returns `{"scores": {k: mean}, "relations": {relation: {"edges": n, "in_mean": bool, k: {"score", "layer",
-    "head"}}}}`, k as a string, layers and heads counted from 0, relations by name.
+    Returns `{"scores": {k: mean}, "relations": {relation: {"edges": n, "in_mean": bool, k:
+    {"score", "layer", "head"}}}}`, k as a string, layers and heads counted from 0, relations by
+    name.
 
     >>> counts = RankCounts(layers=1, heads=2)
     >>> ranks = np.array([[0, 4], [2, 1]], np.uint8)  # of two edges, by two heads
@@ -245,18 +290,28 @@ def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, An
     relations: dict[str, Any] = {}
     for name in sorted(counts.counts):
         edges = counts.edges(name)
-        hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[:, [value - 1 for value in ks]]  # (P, k)
+        hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[
+            :, [value - 1 for value in ks]
+        ]  # (P, k)
         relations[name] = {"edges": edges, "in_mean": name not in NOT_IN_MEAN}
         for value, best, pair in zip(ks, hits.max(axis=0).tolist(), hits.argmax(axis=0).tolist()):
             layer, head = divmod(pair, counts.heads)  # the first of equals
-            relations[name][str(value)] = {"score": 100 * best / edges, "layer": layer, "head": head}
-    return {"scores": {str(value): mean_score(relations, str(value)) for value in ks}, "relations": relations}
+            relations[name][str(value)] = {
+                "score": 100 * best / edges,
+                "layer": layer,
+                "head": head,
+            }
+    return {
+        "scores": {str(value): mean_score(relations, str(value)) for value in ks},
+        "relations": relations,
+    }
 
 
 def mean_score(relations: Mapping[str, Any], k: str) -> float | None:
     """The mean over relations at `k`, or None without a relation that counts."""
     values = [entry[k]["score"] for entry in relations.values() if entry["in_mean"]]
-    # one addition after the other: since Python 3.12 sum() rounds otherwise, and results must not depend on the version
+    # one addition after the other: since Python 3.12 sum() rounds otherwise, and results must not
+    # depend on the version
     return functools.reduce(operator.add, values, 0.0) / len(values) if values else None
 
 
@@ -269,7 +324,10 @@ def check_k(k: int | Iterable[int]) -> list[int]:
     """The values of `k`, a number or several, in order, each once."""
     values = list(k) if isinstance(k, Iterable) else [k]
     if not values or not all(
-        isinstance(value, (int, np.integer)) and value is not True and 1 <= value <= WORST_RANK for value in values
+        isinstance(value, (int, np.integer)) and value is not True and 1 <= value <= WORST_RANK
+        for value in values
     ):
-        raise CodeSyntaxError(f"k is {k!r}, expected a whole number from 1 to {WORST_RANK}, or a list of them")
+        raise CodeSyntaxError(
+            f"k is {k!r}, expected a whole number from 1 to {WORST_RANK}, or a list of them"
+        )
     return sorted({int(value) for value in values})

@@ -1,4 +1,5 @@
-"""Probes, evidence, reports and boards: which syntactic relations have a model's attention heads learned?"""
+"""Probes, evidence, reports and boards: which syntactic relations have a model's attention heads
+learned?"""
 
 from __future__ import annotations
 

@@ -28,8 +28,12 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes run the tests, and their models are small
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait leave the cores to the others
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # two processes run the tests, and their models are small
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "PASSIVE"
+)  # threads that wait leave the cores to the others
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,12 +77,17 @@ def page(browser):
     complaints: list[str] = []
 
     def requested(request) -> None:
-        if request.url.startswith(("http:", "https:")) and not request.url.startswith("http://127.0.0.1"):
+        if request.url.startswith(("http:", "https:")) and not request.url.startswith(
+            "http://127.0.0.1"
+        ):
             complaints.append(f"request to {request.url}")
 
     page = browser.new_page()
     page.on("request", requested)
-    page.on("console", lambda message: message.type == "error" and complaints.append(f"console: {message.text}"))
+    page.on(
+        "console",
+        lambda message: message.type == "error" and complaints.append(f"console: {message.text}"),
+    )
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     yield page
     page.close()
@@ -117,7 +126,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from probing.models.location import embedded_model
 
     torch.manual_seed(0)
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}
+    sizes = {
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "hidden_size": 48,
+        "intermediate_size": 96,
+    }
     model = BertModel(BertConfig(**sizes, initializer_range=0.3))
     folder = tmp_path_factory.mktemp("models") / "tiny"
     model.save_pretrained(folder)
@@ -146,7 +160,9 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
 @pytest.fixture(scope="session")
 def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded sample cut to 40 functions of test and 30 of validation."""
-    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30)
+    return cut(
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30
+    )
 
 
 @pytest.fixture(scope="session")
@@ -175,18 +191,36 @@ def figures_unrendered() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "lay_out", lambda figure: figure)
-        patch.setattr(figures, "to_svg", lambda figure: f"<svg><desc>{html.escape(sketch(figure))}</desc></svg>")
+        patch.setattr(
+            figures,
+            "to_svg",
+            lambda figure: f"<svg><desc>{html.escape(sketch(figure))}</desc></svg>",
+        )
         yield
 
 
 def sketch(figure) -> str:
     """The texts in a matplotlib figure, and a digest of its numbers."""
-    texts = [text.get_text() for axis in figure.axes for text in (axis.title, axis.xaxis.label, *axis.texts)]
+    texts = [
+        text.get_text()
+        for axis in figure.axes
+        for text in (axis.title, axis.xaxis.label, *axis.texts)
+    ]
     numbers = [
         *(line.get_xydata().tolist() for axis in figure.axes for line in axis.lines),
         *(points.get_offsets().tolist() for axis in figure.axes for points in axis.collections),
-        *(path.vertices.tolist() for axis in figure.axes for of in axis.collections for path in of.get_paths()),
-        *(bar.get_bbox().extents.tolist() for axis in figure.axes for bar in axis.patches if hasattr(bar, "get_bbox")),
+        *(
+            path.vertices.tolist()
+            for axis in figure.axes
+            for of in axis.collections
+            for path in of.get_paths()
+        ),
+        *(
+            bar.get_bbox().extents.tolist()
+            for axis in figure.axes
+            for bar in axis.patches
+            if hasattr(bar, "get_bbox")
+        ),
         *(image.get_array().tolist() for axis in figure.axes for image in axis.images),
     ]
     return f"{texts} {hashlib.sha256(repr(numbers).encode()).hexdigest()}"

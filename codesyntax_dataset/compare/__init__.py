@@ -16,15 +16,15 @@ from codesyntax_dataset.languages import Language, annotate, language_of, unedit
 from codesyntax_dataset.schema import LABELS, Annotation
 
 CHANGES = ("kept", "moved", "new", "gone")
-"""What becomes of edges: both variants have it in the same place; both have it, with another head or span; only the
-second has it; only the first has it."""
+"""What becomes of edges: both variants have it in the same place; both have it, with another head
+or span; only the second has it; only the first has it."""
 
 
 class Change(NamedTuple):
     """The fate of an edge, one of CHANGES.
 
-    `before` and `after`, `edges`: its place and its index in the first and in the second annotation; None where that
-    does not have it.
+    `before` and `after`, `edges`: its place and its index in the first and in the second
+    annotation; None where that does not have it.
     """
 
     kind: str
@@ -41,20 +41,30 @@ class Change(NamedTuple):
 
 
 def changes(first: Annotation, second: Annotation) -> list[Change]:
-    """The fate of every edge of two annotations of the same code: first what both have, then what one has."""
+    """The fate of every edge of two annotations of the same code: first what both have, then what
+    one has."""
     left, right = Side(first, second), Side(second, first)
     fates = []
     for edges in pairs(left, right):
         before = None if edges[0] is None else left.places[edges[0]]
         after = None if edges[1] is None else right.places[edges[1]]
-        kind = "new" if before is None else "gone" if after is None else "kept" if before == after else "moved"
+        kind = (
+            "new"
+            if before is None
+            else "gone"
+            if after is None
+            else "kept"
+            if before == after
+            else "moved"
+        )
         fates.append(Change(kind, before, after, edges))
     return fates
 
 
 @dataclass(frozen=True)
 class Example:
-    """A change in some `code`: head and dependent in the first config, `before`, and the second, `after`, if any."""
+    """A change in some `code`: head and dependent in the first config, `before`, and the second,
+    `after`, if any."""
 
     code: str
     before: tuple[str, str] | None
@@ -71,16 +81,19 @@ class Counted:
 
 @dataclass
 class Comparison:
-    """Two configs of a language, or two versions of the labels of one, compared on the same functions.
+    """Two configs of a language, or two versions of the labels of one, compared on the same
+    functions.
 
-    `functions`: how many have labels in `both` configs, in the `first` alone, in the `second` alone, and in `neither`;
-    only those in both are compared. `relations`: relation -> what becomes of its edges, each of `CHANGES` -> how many,
-    relations sorted by name.
+    `functions`: how many have labels in `both` configs, in the `first` alone, in the `second`
+    alone, and in `neither`; only those in both are compared. `relations`: relation -> what becomes
+    of its edges, each of `CHANGES` -> how many, relations sorted by name.
     """
 
     language: str
     configs: tuple[str, str]
-    functions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("both", "first", "second", "neither"), 0))
+    functions: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("both", "first", "second", "neither"), 0)
+    )
     relations: dict[str, dict[str, Counted]] = field(default_factory=dict)
 
     @property
@@ -99,8 +112,8 @@ class Comparison:
 def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     """Label each of these functions in both configs, and count what becomes of their edges.
 
-    Raises UnknownName for an unknown config, and ArgumentError unless there are two of one language whose labels follow
-    from the code.
+    Raises UnknownName for an unknown config, and ArgumentError unless there are two of one language
+    whose labels follow from the code.
     """
     first, second = two_of_one_language(configs)
     language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
@@ -108,11 +121,14 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     return _compared(Comparison(language, (first, second)), one_by_one)
 
 
-def compare_versions(labelled: Iterable[tuple[str, Annotation]], config: str, version: str) -> Comparison:
-    """Label each of these functions again, whose labels are of an earlier `version`, and count what becomes of these.
+def compare_versions(
+    labelled: Iterable[tuple[str, Annotation]], config: str, version: str
+) -> Comparison:
+    """Label each of these functions again, whose labels are of an earlier `version`, and count what
+    becomes of these.
 
-    A function without edges had no labels, unless it has no edges now either. Raises UnknownName for an unknown config,
-    and ArgumentError for one of treebanks or edited functions.
+    A function without edges had no labels, unless it has no edges now either. Raises UnknownName
+    for an unknown config, and ArgumentError for one of treebanks or edited functions.
     """
     language, variant = _followed(config).name, variant_of(config).name
 
@@ -124,8 +140,11 @@ def compare_versions(labelled: Iterable[tuple[str, Annotation]], config: str, ve
     return _compared(comparison, ((code, both(code, before)) for code, before in labelled))
 
 
-def _compared(comparison: Comparison, labelled: Iterable[tuple[str, Sequence[Annotation | None]]]) -> Comparison:
-    """Count what becomes of the edges of each function, which has two labels, or None in place of one."""
+def _compared(
+    comparison: Comparison, labelled: Iterable[tuple[str, Sequence[Annotation | None]]]
+) -> Comparison:
+    """Count what becomes of the edges of each function, which has two labels, or None in place of
+    one."""
     for code, labels in labelled:
         first, second = labels
         comparison.functions[_HAVE[first is not None, second is not None]] += 1
@@ -136,26 +155,39 @@ def _compared(comparison: Comparison, labelled: Iterable[tuple[str, Sequence[Ann
     return comparison
 
 
-_HAVE = {(True, True): "both", (True, False): "first", (False, True): "second", (False, False): "neither"}
+_HAVE = {
+    (True, True): "both",
+    (True, False): "first",
+    (False, True): "second",
+    (False, False): "neither",
+}
 
 
 def two_of_one_language(configs: Sequence[str]) -> tuple[str, str]:
-    """The configs, if they are two ways to label the functions of one language; raises ArgumentError if not."""
+    """The configs, if they are two ways to label the functions of one language; raises
+    ArgumentError if not."""
     chosen = list(dict.fromkeys(configs))
     languages = {language_of(config).name for config in chosen}
     if len(chosen) != 2 or len(languages) != 1:
-        raise ArgumentError(f"configs are {', '.join(configs) or 'none'}, expected two different ones of one language")
+        raise ArgumentError(
+            f"configs are {', '.join(configs) or 'none'}, expected two different ones of one language"
+        )
     for config in chosen:
         _followed(config)
     return chosen[0], chosen[1]
 
 
 def _followed(config: str) -> Language:
-    """The language of a config whose labels follow from the code of the source; raises ArgumentError for others."""
+    """The language of a config whose labels follow from the code of the source; raises
+    ArgumentError for others."""
     if (language := language_of(config)).of_treebanks:
-        raise ArgumentError(f"people label {language.title} in treebanks, so it has no rules to compare")
+        raise ArgumentError(
+            f"people label {language.title} in treebanks, so it has no rules to compare"
+        )
     if config not in unedited():
-        raise ArgumentError(f"{config} is made of changed functions: compare configs with those of the source")
+        raise ArgumentError(
+            f"{config} is made of changed functions: compare configs with those of the source"
+        )
     return language
 
 
@@ -170,9 +202,13 @@ def _labels(code: str, language: str, variant: str) -> Annotation | None:
         return None
 
 
-def _count(comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change) -> None:
+def _count(
+    comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change
+) -> None:
     spans = [span for span in (change.before, change.after) if span]
-    kinds = comparison.relations.setdefault(spans[0].relation, {kind: Counted() for kind in CHANGES})
+    kinds = comparison.relations.setdefault(
+        spans[0].relation, {kind: Counted() for kind in CHANGES}
+    )
     counted = kinds[change.kind]
     counted.edges += 1
     begin, end = min(min(span.head, span.start) for span in spans), max(span.end for span in spans)

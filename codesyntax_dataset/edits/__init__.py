@@ -1,10 +1,13 @@
-"""Edits of functions whose labels are known, because the parser says that they are the same as before.
+"""Edits of functions whose labels are known, because the parser says that they are the same as
+before.
 
-An edit changes words (`words`), layout (`layout`) or distances (`distance`) and leaves the syntax as it is, like
-Jabberwocky. So a difference of scores tells what a model reads: one that reads syntax does not lose by other words, one
-that reads positions loses by other distances. What an edit draws depends on its name and the code alone.
+An edit changes words (`words`), layout (`layout`) or distances (`distance`) and leaves the syntax
+as it is, like Jabberwocky. So a difference of scores tells what a model reads: one that reads
+syntax does not lose by other words, one that reads positions loses by other distances. What an edit
+draws depends on its name and the code alone.
 
-Every edit proves its labels: those of the edited code, computed anew, must be the image of those before (`changes`).
+Every edit proves its labels: those of the edited code, computed anew, must be the image of those
+before (`changes`).
 """
 
 from __future__ import annotations
@@ -34,12 +37,14 @@ _CHANGES: dict[str, Callable[[Function], list[Change]]] = {
 
 @checked
 def edit(code: str, language: str, name: str, variant: str | None = None) -> tuple[str, Annotation]:
-    """The code of a function after the edit `name` of EDITS, and its labels: the image of those before.
+    """The code of a function after the edit `name` of EDITS, and its labels: the image of those
+    before.
 
-    `language` and `variant` are as in `codesyntax_dataset.annotate`. The image has an edge for each one before, in the
-    same order. Raises UnknownName for an unknown edit, language or variant, ArgumentError for a language that has no
-    edits, ParseError for code that does not parse, and EditError if the labels of the edited code, made anew, are not
-    the image, or names run out, which seldom happens.
+    `language` and `variant` are as in `codesyntax_dataset.annotate`. The image has an edge for each
+    one before, in the same order. Raises UnknownName for an unknown edit, language or variant,
+    ArgumentError for a language that has no edits, ParseError for code that does not parse, and
+    EditError if the labels of the edited code, made anew, are not the image, or names run out,
+    which seldom happens.
     """
     if name not in EDITS:
         raise UnknownName("edit", name, EDITS)

@@ -1,7 +1,8 @@
-"""Other distances: what is put between a head and its dependent, so that no fixed offset leads from one to the other.
+"""Other distances: what is put between a head and its dependent, so that no fixed offset leads from
+one to the other.
 
-Brackets alone do most of it. Arguments and statements are put in behind others, where few relations with a usual offset
-reach across them, and a statement in front would be where its block begins.
+Brackets alone do most of it. Arguments and statements are put in behind others, where few relations
+with a usual offset reach across them, and a statement in front would be where its block begins.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ MOST_BRACKETS, MOST_ARGUMENTS, MOST_STATEMENTS = 3, 3, 5
 
 
 def brackets(function: Function) -> list[Change]:
-    """Up to MOST_BRACKETS pairs of redundant brackets around every expression that may have them."""
+    """Up to MOST_BRACKETS pairs of redundant brackets around every expression that may have
+    them."""
     editing = function.editing
     opening, closing = [], []
     bare = {node.start_byte for node in function.nodes if _has_field(node, editing.bare)}
@@ -28,12 +30,17 @@ def brackets(function: Function) -> list[Change]:
                 node.type in editing.expressions
                 and f"{parent.type}.{field}" in editing.bracketed
                 and node.type != parent.type  # brackets in a chain of operators would regroup it
-                and node.start_point.row == node.end_point.row  # line breaks matter outside of brackets alone
+                and node.start_point.row
+                == node.end_point.row  # line breaks matter outside of brackets alone
                 and end < function.end
                 and node.start_byte not in bare
             ):
                 number = function.draws.below(MOST_BRACKETS + 1)
-                if editing.cast and (cast := editing.cast.match(function.code, start)) and cast.end() == end:
+                if (
+                    editing.cast
+                    and (cast := editing.cast.match(function.code, start))
+                    and cast.end() == end
+                ):
                     number = 0
                 closing.append(Change(end, end, ")" * number))
                 opening.append(Change(start, start, "(" * number))
@@ -59,7 +66,11 @@ def distance(function: Function) -> list[Change]:
 
 def _arguments(function: Function) -> list[Change]:
     """One to MOST_ARGUMENTS further arguments behind the first of every call that has one."""
-    calls = [node for node in function.nodes if node.type in function.editing.arguments and node.named_children]
+    calls = [
+        node
+        for node in function.nodes
+        if node.type in function.editing.arguments and node.named_children
+    ]
     # the last token of a call's first argument is the head of some relations
     heads = {node.named_children[0].end_byte for node in calls if len(node.named_children) > 1}
     changes = []
@@ -70,7 +81,9 @@ def _arguments(function: Function) -> list[Change]:
         if (
             argument.type in function.editing.expressions
             and node.end_byte not in heads
-            and not any(other.type in function.editing.keywords for other in node.named_children[1:2])
+            and not any(
+                other.type in function.editing.keywords for other in node.named_children[1:2]
+            )
             and not _ends_empty(text)
             and "\n" not in text
         ):
@@ -80,15 +93,24 @@ def _arguments(function: Function) -> list[Change]:
 
 
 def _statements(function: Function) -> list[Change]:
-    """One to MOST_STATEMENTS statements that do nothing behind every statement of a block that may have them."""
+    """One to MOST_STATEMENTS statements that do nothing behind every statement of a block that may
+    have them."""
     editing = function.editing
     changes = []
     for block in function.nodes:
         if block.type in editing.blocks:
             for node in block.named_children:
                 start, end = function.span(node)
-                if node.type not in editing.alone and end < function.end and not _ends_empty(function.code[start:end]):
-                    changes.append(Change(end, end, editing.no_op * (1 + function.draws.below(MOST_STATEMENTS))))
+                if (
+                    node.type not in editing.alone
+                    and end < function.end
+                    and not _ends_empty(function.code[start:end])
+                ):
+                    changes.append(
+                        Change(
+                            end, end, editing.no_op * (1 + function.draws.below(MOST_STATEMENTS))
+                        )
+                    )
     return changes
 
 

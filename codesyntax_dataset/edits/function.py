@@ -59,7 +59,8 @@ def covered(spans: Iterable[tuple[int, int]]) -> set[int]:
 
 
 class Function:
-    """The code of a function with what edits ask of it; `edit` is the name of the edit that draws are for."""
+    """The code of a function with what edits ask of it; `edit` is the name of the edit that draws
+    are for."""
 
     def __init__(self, code: str, language: Language, variant: str, edit: str):
         assert language.editing is not None and language.tokenize is not None
@@ -73,20 +74,36 @@ class Function:
     def identifiers(self) -> list[Token]:
         """The names in tokens: of variables, functions, attributes, types, keyword arguments."""
         left = self.verbatim | self._signs
-        return list(self._names((token.start, token.end) for token in self.tokens if token.start not in left))
+        return list(
+            self._names(
+                (token.start, token.end) for token in self.tokens if token.start not in left
+            )
+        )
 
     @cached_property
     def interpolated(self) -> list[Token]:
-        """The names in the code inside of strings that are one token, or of a field in a string that is filled."""
+        """The names in the code inside of strings that are one token, or of a field in a string
+        that is filled."""
         whole = (token for token in self.tokens if not _WORD.fullmatch(self._text(token)))
-        strings = covered((token.start + 1, token.end) for token in whole if token.end - token.start > 1)
+        strings = covered(
+            (token.start + 1, token.end) for token in whole if token.end - token.start > 1
+        )
         spans, inside = [], 0
         for node in self.nodes if strings else ():
-            if node.type in _NAMES and (span := self.span(node))[0] in strings and span[0] >= inside:
+            if (
+                node.type in _NAMES
+                and (span := self.span(node))[0] in strings
+                and span[0] >= inside
+            ):
                 spans.append(span)
                 inside = span[1]
         known = {token.text for token in self.identifiers}
-        fields = (field for index in range(len(self.tokens)) for field in self.fields(index) if field.text in known)
+        fields = (
+            field
+            for index in range(len(self.tokens))
+            for field in self.fields(index)
+            if field.text in known
+        )
         named = (*self._names(spans), *fields)  # one place is both in f"{name}".format
         return [*{token.start: token for token in named}.values()]
 
@@ -100,7 +117,9 @@ class Function:
         if text[-1:] not in ("'", '"', "#"):
             return []
         spans = (match.span(match.lastindex or 0) for match in editing.field.finditer(text))
-        return [Token(text[start:end], token.start + start, token.start + end) for start, end in spans]
+        return [
+            Token(text[start:end], token.start + start, token.start + end) for start, end in spans
+        ]
 
     def _names(self, spans: Iterable[tuple[int, int]]) -> Iterator[Token]:
         for begin, end in spans:
@@ -127,7 +146,11 @@ class Function:
     def verbatim(self) -> set[int]:
         """The characters that are text, not code, and stand as they are."""
         kinds = self.editing.verbatim
-        return covered(self.span(node) for node in self.nodes if node.type in kinds) if kinds else set()
+        return (
+            covered(self.span(node) for node in self.nodes if node.type in kinds)
+            if kinds
+            else set()
+        )
 
     @cached_property
     def _taken(self) -> set[str]:
@@ -136,12 +159,14 @@ class Function:
         return {word.lower() for word in words}
 
     def is_taken(self, name: str) -> bool:
-        """True if something in the function, or in the language, already has the name, in any case."""
+        """True if something in the function, or in the language, already has the name, in any
+        case."""
         return name.lower() in self._taken
 
     @cached_property
     def nodes(self) -> list[tree_sitter.Node]:
-        """The nodes of its tree, each before those inside; none if it parses in no frame of its language."""
+        """The nodes of its tree, each before those inside; none if it parses in no frame of its
+        language."""
         root, before = self._tree
         end = before + len(self.code.encode())
         nodes, waiting = [], [] if root.has_error else [root]
@@ -154,13 +179,15 @@ class Function:
 
     @cached_property
     def _tree(self) -> tuple[tree_sitter.Node, int]:
-        """The tree in the first frame in which it parses, or in the last one, and how many bytes stand before it."""
+        """The tree in the first frame in which it parses, or in the last one, and how many bytes
+        stand before it."""
         tree, before = parse_framed(self.code, self.language.name)
         return tree.root_node, before
 
     @property
     def end(self) -> int:
-        """Where its text ends; labels of Python say more of what ends there than of what ends before."""
+        """Where its text ends; labels of Python say more of what ends there than of what ends
+        before."""
         return len(self.code.rstrip())
 
     @cached_property

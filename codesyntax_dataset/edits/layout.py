@@ -12,7 +12,8 @@ _LINE = re.compile(r"(?<!\\)\n(?P<blanks>[ \t]*)(?=[^\s]|\r?\n)")
 
 
 def layout(function: Function) -> list[Change]:
-    """Twice the indentation; behind a third of the line breaks a blank line, behind another third a comment.
+    """Twice the indentation; behind a third of the line breaks a blank line, behind another third a
+    comment.
 
     Equal indentations stay equal, and none stays none: labels of Python depend on that.
     """
@@ -38,7 +39,9 @@ def layout(function: Function) -> list[Change]:
                 changes.append(Change(start, start, "\n"))
             case 1:
                 words = " ".join(some_words(function, 1 + function.draws.below(5)))
-                changes.append(Change(start, start, f"{indentation}{function.editing.comment} {words}\n"))
+                changes.append(
+                    Change(start, start, f"{indentation}{function.editing.comment} {words}\n")
+                )
         if start < end:
             changes.append(Change(start, end, indentation))
     return changes

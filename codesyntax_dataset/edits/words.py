@@ -1,4 +1,5 @@
-"""Other words: the edits of identifiers and literals. No token is added, so that every distance stays."""
+"""Other words: the edits of identifiers and literals. No token is added, so that every distance
+stays."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _VOWELS, _CONSONANTS = "aeiou", "bdfgklmnprstvz"
 
 
 def rename_words(function: Function) -> list[Change]:
-    """Each word of an identifier becomes another of the same length, from functions that are not this one."""
+    """Each word of an identifier becomes another of the same length, from functions that are not
+    this one."""
     return _renamed(function, _by_words(function, _others))
 
 
@@ -48,7 +50,8 @@ def rename_letters(function: Function) -> list[Change]:
 
 
 def literals(function: Function) -> list[Change]:
-    """The words in strings become others of the same length, and so do the digits of plain numbers."""
+    """The words in strings become others of the same length, and so do the digits of plain
+    numbers."""
     other, digits = _one_to_one(function, _others), _other_digits(function)
     changes = []
     for index, token in enumerate(function.tokens):
@@ -58,13 +61,17 @@ def literals(function: Function) -> list[Change]:
             fields = {field.start for field in function.fields(index)}
             changes += [
                 Change(
-                    start + word.start("word"), start + word.end("word"), _cased_as(word["word"], other(word["word"]))
+                    start + word.start("word"),
+                    start + word.end("word"),
+                    _cased_as(word["word"], other(word["word"])),
                 )
                 for word in _WORD_OF_TEXT.finditer(match["text"])
                 if word["word"] and start + word.start("word") not in fields
             ]
         elif number := _NUMBER.fullmatch(text):
-            changes.append(Change(token.start, token.start + number.end("digits"), digits(number["digits"])))
+            changes.append(
+                Change(token.start, token.start + number.end("digits"), digits(number["digits"]))
+            )
     return changes
 
 
@@ -74,13 +81,16 @@ def _drawn_digits(function: Function, length: int) -> str:
 
 
 def _other_digits(function: Function) -> Callable[[str], str]:
-    """Digits -> as many others, always the same; two numbers never become one, as labels of cases must differ."""
+    """Digits -> as many others, always the same; two numbers never become one, as labels of cases
+    must differ."""
     used: set[str] = set()
 
     @functools.cache
     def other(digits: str) -> str:
         drawn = (_drawn_digits(function, len(digits)) for _ in range(1000))
-        every = map(str, range(10 ** (len(digits) - 1), 10 ** len(digits)))  # itself, where all others are taken
+        every = map(
+            str, range(10 ** (len(digits) - 1), 10 ** len(digits))
+        )  # itself, where all others are taken
         free = (number for numbers in (drawn, every) for number in numbers if number not in used)
         chosen = next((number for number in free if number != digits), digits)
         used.add(chosen)
@@ -114,13 +124,18 @@ def _renamed(function: Function, rename: Callable[[str], str]) -> list[Change]:
     return changes
 
 
-def _by_words(function: Function, candidates: Callable[[Function, int], Iterator[str]]) -> Callable[[str], str]:
+def _by_words(
+    function: Function, candidates: Callable[[Function, int], Iterator[str]]
+) -> Callable[[str], str]:
     other = _one_to_one(function, candidates)
     return lambda identifier: _PART.sub(lambda part: _cased_as(part[0], other(part[0])), identifier)
 
 
-def _one_to_one(function: Function, candidates: Callable[[Function, int], Iterator[str]]) -> Callable[[str], str]:
-    """Word -> another, always the same, which the function does not have and no other word becomes."""
+def _one_to_one(
+    function: Function, candidates: Callable[[Function, int], Iterator[str]]
+) -> Callable[[str], str]:
+    """Word -> another, always the same, which the function does not have and no other word
+    becomes."""
     names = (*function.identifiers, *function.interpolated)
     used = {part.lower() for token in names for part in _PART.findall(token.text)}
     streams: dict[int, Iterator[str]] = {}
@@ -128,7 +143,11 @@ def _one_to_one(function: Function, candidates: Callable[[Function, int], Iterat
     @functools.cache
     def other(word: str) -> str:
         stream = streams.setdefault(len(word), candidates(function, len(word)))
-        chosen = next(candidate for candidate in stream if candidate not in used and not function.is_taken(candidate))
+        chosen = next(
+            candidate
+            for candidate in stream
+            if candidate not in used and not function.is_taken(candidate)
+        )
         used.add(chosen)
         return chosen
 
@@ -142,7 +161,8 @@ def _cased_as(word: str, other: str) -> str:
 
 
 def _others(function: Function, length: int) -> Iterator[str]:
-    """Words of the functions that come with this package: those of `length`, then those of nearest length."""
+    """Words of the functions that come with this package: those of `length`, then those of nearest
+    length."""
     by_length = _vocabulary()
     for near in sorted(by_length, key=lambda other: (abs(other - length), other)):
         yield from function.draws.shuffled(by_length[near])
@@ -154,7 +174,9 @@ def _nonsense(function: Function, length: int) -> Iterator[str]:
         for _ in range(100):
             begins = function.draws.one((_VOWELS, _CONSONANTS))
             yield "".join(
-                function.draws.one(_VOWELS if (begins == _VOWELS) == (index % 2 == 0) else _CONSONANTS)
+                function.draws.one(
+                    _VOWELS if (begins == _VOWELS) == (index % 2 == 0) else _CONSONANTS
+                )
                 for index in range(length)
             )
         length += 1  # few words are so short
@@ -170,8 +192,14 @@ def _vocabulary() -> dict[int, list[str]]:
             continue
         for suffix in language.suffixes:
             for file in sample.rglob(f"*{suffix}"):
-                function = Function(file.read_text(encoding="utf-8"), language, language.variant_names[0], "")
-                words |= {part.lower() for token in function.identifiers for part in _PART.findall(token.text)}
+                function = Function(
+                    file.read_text(encoding="utf-8"), language, language.variant_names[0], ""
+                )
+                words |= {
+                    part.lower()
+                    for token in function.identifiers
+                    for part in _PART.findall(token.text)
+                }
     by_length: dict[int, list[str]] = {}
     for word in sorted(words):
         by_length.setdefault(len(word), []).append(word)

@@ -1,7 +1,8 @@
-"""The languages whose syntax is labelled: `LANGUAGES` holds one record per language, `CONFIGS` their configs.
+"""The languages whose syntax is labelled: `LANGUAGES` holds one record per language, `CONFIGS`
+their configs.
 
-A record (`language.Language`) holds every fact about a language; no other module depends on a particular language. To
-add a language, `register` another record.
+A record (`language.Language`) holds every fact about a language; no other module depends on a
+particular language. To add a language, `register` another record.
 """
 
 from __future__ import annotations
@@ -53,9 +54,13 @@ def register(language: Language) -> None:
     """
     for name in (language.name, *language.configs):
         if name in LANGUAGES or name in CONFIGS:
-            raise ArgumentError(f"the language {language.name} needs the name {name}, which is taken: choose another")
+            raise ArgumentError(
+                f"the language {language.name} needs the name {name}, which is taken: choose another"
+            )
     LANGUAGES[language.name] = language
-    CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
+    CONFIGS.update(
+        {config: (language.name, variant.name) for config, variant in language.configs.items()}
+    )
 
 
 for _language in (PYTHON, JAVA, JAVASCRIPT, TYPESCRIPT, GO, PHP, RUBY, RUST, ENGLISH, GERMAN, UD):
@@ -76,7 +81,11 @@ def variant_of(config: str) -> Variant:
 
 def unedited() -> list[str]:
     """The configs whose rows are functions as in their source."""
-    return [config for config in CONFIGS if variant_of(config).edit is None and not variant_of(config).pairs]
+    return [
+        config
+        for config in CONFIGS
+        if variant_of(config).edit is None and not variant_of(config).pairs
+    ]
 
 
 def in_order(relations: Iterable[str]) -> list[str]:
@@ -92,13 +101,13 @@ def in_order(relations: Iterable[str]) -> list[str]:
 def annotate(code: str, language: str, variant: str | None = None) -> Annotation:
     """The labels of one function, as in the published CodeSyntax (Shen et al. 2022, section 3).
 
-    `language` is `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`; `variant` is one of
-    its variants, by default the first: `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon`
-    (Java: no dependent ends in `;`).
-    Labels depend only on the code, not on the interpreter.
+    `language` is `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`;
+    `variant` is one of its variants, by default the first: `paper`, `with_new_lines` (line breaks
+    are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`). Labels depend only on the
+    code, not on the interpreter.
 
-    Raises ParseError, with line and column, if the code does not parse, ArgumentError for a language whose labels come
-    with treebanks, and UnknownName for an unknown language or variant.
+    Raises ParseError, with line and column, if the code does not parse, ArgumentError for a
+    language whose labels come with treebanks, and UnknownName for an unknown language or variant.
 
     >>> tokens, edges = annotate("def f(x):\\n    return x.y\\n", "python")
     >>> [token.text for token in tokens][8:12]
@@ -115,7 +124,8 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
 
 @checked
 def tokenize(code: str, language: str, variant: str | None = None) -> list[Token]:
-    """Only the tokens, also of code that does not parse; raises ParseError if it cannot be tokenized."""
+    """Only the tokens, also of code that does not parse; raises ParseError if it cannot be
+    tokenized."""
     record, variant = _known(language, variant)
     if record.tokenize is None:
         raise _of_treebanks(record)

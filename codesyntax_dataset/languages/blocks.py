@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from codesyntax_dataset.schema import Token
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
-_CONTINUED = re.compile(r"([ \t\f]*\\\r?\n)+[ \t\f]*")  # what separates two tokens of one logical line
+_CONTINUED = re.compile(
+    r"([ \t\f]*\\\r?\n)+[ \t\f]*"
+)  # what separates two tokens of one logical line
 
 
 def in_curly_brackets(code: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """For each token, the first and last token of the innermost curly brackets around it, or of all tokens."""
+    """For each token, the first and last token of the innermost curly brackets around it, or of all
+    tokens."""
     opened, inside, closed_at = [-1], [], {-1: len(tokens) - 1}
     for index, token in enumerate(tokens):
         if token.text == "}" and len(opened) > 1:
@@ -25,14 +28,20 @@ def in_curly_brackets(code: str, tokens: Sequence[Token]) -> list[tuple[int, int
 
 
 def by_indentation(code: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """For each token, the first and last token of the surrounding logical lines with at least its line's indentation.
+    """For each token, the first and last token of the surrounding logical lines with at least its
+    line's indentation.
 
     Brackets and backslashes join lines; a token that begins with `#` is a comment.
     """
-    lines, indents = [], []  # of each logical line, its first token and the width of its indentation
+    lines, indents = (
+        [],
+        [],
+    )  # of each logical line, its first token and the width of its indentation
     depth, before = 0, None
     for index, (text, start, end) in enumerate(tokens):
-        if not text.strip() or text.startswith("#"):  # line breaks and comments, whose column means nothing
+        if not text.strip() or text.startswith(
+            "#"
+        ):  # line breaks and comments, whose column means nothing
             continue
         between = "\n" if before is None else code[before:start]
         if depth == 0 and "\n" in between and not _CONTINUED.fullmatch(between):

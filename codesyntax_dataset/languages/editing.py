@@ -31,7 +31,9 @@ GO = Editing(
     identifier=re.compile(rf"(?!(?:{_GO})\b)[^\W\d]\w*"),
 )
 
-_JAVASCRIPT = "accessor|arguments|constructor|get|meta|set|target|using"  # names that are none in some places
+_JAVASCRIPT = (
+    "accessor|arguments|constructor|get|meta|set|target|using"  # names that are none in some places
+)
 _TYPESCRIPT = (
     "any|asserts|bigint|boolean|global|infer|is|never|number|object|out|override|require|satisfies|string|symbol|unique|"
     "unknown"
@@ -60,8 +62,11 @@ JAVASCRIPT = Editing(
 
 TYPESCRIPT = replace(
     JAVASCRIPT,
-    bracketed=JAVASCRIPT.bracketed - {"binary_expression.right"},  # `a < b | c > (d)` is a call of `a<b | c>`
-    bare=frozenset({"non_null_expression.binary_expression"}),  # of `a && b!.c`, the grammar reads `(a && b)!.c`
+    bracketed=JAVASCRIPT.bracketed
+    - {"binary_expression.right"},  # `a < b | c > (d)` is a call of `a<b | c>`
+    bare=frozenset(
+        {"non_null_expression.binary_expression"}
+    ),  # of `a && b!.c`, the grammar reads `(a && b)!.c`
     contextual=JAVASCRIPT.contextual.union(_TYPESCRIPT.split("|")),
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )
@@ -72,7 +77,9 @@ _PHP = (  # names with syntax of their own
 )
 
 PHP = Editing(
-    string=re.compile(r"(?P<quotes>['\"])(?P<text>[^$]*)(?P=quotes)"),  # names behind a dollar sign are code
+    string=re.compile(
+        r"(?P<quotes>['\"])(?P<text>[^$]*)(?P=quotes)"
+    ),  # names behind a dollar sign are code
     comment="//",
     expressions=frozenset(
         "array_creation_expression boolean class_constant_access_expression encapsed_string float "
@@ -98,7 +105,9 @@ PHP = Editing(
 )
 
 RUBY = Editing(
-    string=re.compile(r"(?P<quotes>[\"'])(?P<text>[^#]*)(?P=quotes)"),  # names behind a number sign are code
+    string=re.compile(
+        r"(?P<quotes>[\"'])(?P<text>[^#]*)(?P=quotes)"
+    ),  # names behind a number sign are code
     comment="#",
     expressions=frozenset(
         "array call constant element_reference false float hash identifier instance_variable integer nil "
@@ -122,7 +131,9 @@ RUBY = Editing(
 )
 
 RUST = Editing(
-    string=re.compile(r"[bc]?r?(?P<signs>#*)\"(?P<text>[^{}]*)\"(?P=signs)"),  # names in curly brackets are code
+    string=re.compile(
+        r"[bc]?r?(?P<signs>#*)\"(?P<text>[^{}]*)\"(?P=signs)"
+    ),  # names in curly brackets are code
     comment="//",
     expressions=frozenset(
         "await_expression boolean_literal call_expression char_literal field_expression float_literal identifier "
@@ -143,5 +154,7 @@ RUST = Editing(
         "abstract auto become box default do final gen macro macro_rules override priv raw safe try typeof union "
         "unsized virtual yield".split()
     ),
-    identifier=re.compile(r"(?!(?:[iu](?:8|16|32|64|128|size)|f32|f64|bool|char|default|gen|str|union)\b)[^\W\d]\w*"),
+    identifier=re.compile(
+        r"(?!(?:[iu](?:8|16|32|64|128|size)|f32|f64|bool|char|default|gen|str|union)\b)[^\W\d]\w*"
+    ),
 )

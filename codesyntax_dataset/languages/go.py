@@ -8,13 +8,21 @@ from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_WHILE = "*[0]<!for_clause|range_clause>"  # a loop without such a clause has a condition, or nothing
+_WHILE = (
+    "*[0]<!for_clause|range_clause>"  # a loop without such a clause has a condition, or nothing
+)
 _OPERATORS = "'+= -= *= /= %= &= |= ^= <<= >>= &^='"
 _CASES = "*<expression_case|type_case|communication_case|default_case>"
 _BODY = "*<statement_list>/*"
 _TYPE = "receiver/*/type"  # of a method: `T` of `*T[K]`
 _RECEIVER = " | ".join(
-    f"{_TYPE}{end}" for end in ("<pointer_type>/*<generic_type>/type", "<pointer_type>/*", "<generic_type>/type", "")
+    f"{_TYPE}{end}"
+    for end in (
+        "<pointer_type>/*<generic_type>/type",
+        "<pointer_type>/*",
+        "<generic_type>/type",
+        "",
+    )
 )
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")
@@ -36,7 +44,9 @@ TABLE = Table(
         "statement_list type_arguments type_elem type_parameter_list var_spec_list".split()
     ),
     rules=(
-        Rule("assignment_statement", "Assign", {"target": "'='/^/left/*", "value": "'='/^/right/*"}),
+        Rule(
+            "assignment_statement", "Assign", {"target": "'='/^/left/*", "value": "'='/^/right/*"}
+        ),
         Rule("const_spec", "Assign", {"target": "name", "value": "value/*"}),
         Rule("receive_statement", "Assign", {"target": "left/*", "value": "right"}),
         Rule("short_var_declaration", "Assign", {"target": "left/*", "value": "right/*"}),
@@ -50,7 +60,11 @@ TABLE = Table(
             "AugAssign",
             {"target": f"{_OPERATORS}/^/left/*", "value": f"{_OPERATORS}/^/right/*"},
         ),
-        Rule("call_expression", "Call", {"func": "function .. type_arguments | function", "args": "arguments/*"}),
+        Rule(
+            "call_expression",
+            "Call",
+            {"func": "function .. type_arguments | function", "args": "arguments/*"},
+        ),
         Rule("type_conversion_expression", "Call", {"func": "type", "args": "operand"}),
         Rule("communication_case", "Case", {"test": "communication", "body": _BODY}),
         Rule("expression_case", "Case", {"test": "value/*", "body": _BODY}),
@@ -97,10 +111,22 @@ TABLE = Table(
         Rule("index_expression", "Subscript", {"value": "operand", "slice": "index"}),
         Rule("type_instantiation_expression", "Subscript", {"value": "type", "slice": "*[1:]"}),
         Rule("slice_expression", "Subscript", {"value": "operand", "slice": _SLICE}),
-        Rule("expression_switch_statement", "Switch", {"switch": "'switch'", "expr": "value", "statement": _CASES}),
+        Rule(
+            "expression_switch_statement",
+            "Switch",
+            {"switch": "'switch'", "expr": "value", "statement": _CASES},
+        ),
         Rule("select_statement", "Switch", {"switch": "'select'", "statement": _CASES}),
-        Rule("type_switch_statement", "Switch", {"switch": "'switch'", "expr": "value .. ')'", "statement": _CASES}),
-        Rule("unary_expression", "UnaryOp", {"op": "'+ - ! ^ & <-'/^", "operand": "'+ - ! ^ & <-'/^/operand"}),
+        Rule(
+            "type_switch_statement",
+            "Switch",
+            {"switch": "'switch'", "expr": "value .. ')'", "statement": _CASES},
+        ),
+        Rule(
+            "unary_expression",
+            "UnaryOp",
+            {"op": "'+ - ! ^ & <-'/^", "operand": "'+ - ! ^ & <-'/^/operand"},
+        ),
         Rule(
             "for_statement",
             "While",

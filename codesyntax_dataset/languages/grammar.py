@@ -19,24 +19,30 @@ ERROR = "ERROR"
 def grammar_of(language: str) -> tree_sitter.Language:
     """The grammar of a language in LANGUAGES.
 
-    Raises UnknownName for an unknown language, ArgumentError if it has no grammar, or one that is not installed.
+    Raises UnknownName for an unknown language, ArgumentError if it has no grammar, or one that is
+    not installed.
     """
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     name = LANGUAGES[language].grammar
     if name is None:
         others = ", ".join(name for name, record in LANGUAGES.items() if record.grammar)
-        raise ArgumentError(f"{language} has no grammar, so its code has no nodes; these languages have one: {others}")
+        raise ArgumentError(
+            f"{language} has no grammar, so its code has no nodes; these languages have one: {others}"
+        )
     try:
         return grammar(name)
     except ImportError as error:
         package = name.partition(".")[0].replace("_", "-")
-        raise ArgumentError(f"the grammar of {language} is not installed: pip install {package}") from error
+        raise ArgumentError(
+            f"the grammar of {language} is not installed: pip install {package}"
+        ) from error
 
 
 @functools.cache
 def node_types(language: str) -> tuple[str, ...]:
-    """The names of all types that a node can have: those with a name, then those of signs and keywords, and ERROR."""
+    """The names of all types that a node can have: those with a name, then those of signs and
+    keywords, and ERROR."""
     kinds = {
         (not known.node_kind_is_named(kind), known.node_kind_for_id(kind))
         for known in (grammar_of(language), *_dialects(language))
@@ -47,7 +53,8 @@ def node_types(language: str) -> tuple[str, ...]:
 
 
 def checked_node_types(language: str, names: Iterable[str] | None = None) -> list[str]:
-    """The node types of these names, by default those that are masked in the language, without repetitions.
+    """The node types of these names, by default those that are masked in the language, without
+    repetitions.
 
     Raises UnknownName, which suggests the nearest, for a name that is not in the grammar.
     """
@@ -55,15 +62,18 @@ def checked_node_types(language: str, names: Iterable[str] | None = None) -> lis
     chosen = list(dict.fromkeys(LANGUAGES[language].node_types if names is None else names))
     for name in chosen:
         if name not in known:
-            raise UnknownName(f"{language} node type", name, (name for name in known if name.isidentifier()))
+            raise UnknownName(
+                f"{language} node type", name, (name for name in known if name.isidentifier())
+            )
     return chosen
 
 
 def parse(code: str, language: str) -> tree_sitter.Tree:
-    """The tree of some code, with ERROR nodes where it does not parse; positions are those of its UTF-8 bytes.
+    """The tree of some code, with ERROR nodes where it does not parse; positions are those of its
+    UTF-8 bytes.
 
-    Code that the grammar cannot read is read by the dialects of the language, if one can. Raises ParseError for a lone
-    surrogate, which has no UTF-8 bytes, and as `bounded.parse`.
+    Code that the grammar cannot read is read by the dialects of the language, if one can. Raises
+    ParseError for a lone surrogate, which has no UTF-8 bytes, and as `bounded.parse`.
     """
     try:
         data = code.encode()
@@ -75,9 +85,12 @@ def parse(code: str, language: str) -> tree_sitter.Tree:
 
 
 def parse_framed(code: str, language: str) -> tuple[tree_sitter.Tree, int]:
-    """The tree of a function in the first frame in which it parses, or the last one, and the bytes before it there."""
+    """The tree of a function in the first frame in which it parses, or the last one, and the bytes
+    before it there."""
     record = LANGUAGES[language]
-    framed = [(dialect.grammar, frame) for dialect in record.dialects for frame in dialect.frames or ()]
+    framed = [
+        (dialect.grammar, frame) for dialect in record.dialects for frame in dialect.frames or ()
+    ]
     for before, after in record.frames:
         tree = parse(before + code + after, language)
         if not tree.root_node.has_error:
@@ -91,4 +104,6 @@ def parse_framed(code: str, language: str) -> tuple[tree_sitter.Tree, int]:
 
 def _dialects(language: str) -> list[tree_sitter.Language]:
     """The grammars that read what has the form of what the language's own reads."""
-    return [grammar(dialect.grammar) for dialect in LANGUAGES[language].dialects if not dialect.frames]
+    return [
+        grammar(dialect.grammar) for dialect in LANGUAGES[language].dialects if not dialect.frames
+    ]

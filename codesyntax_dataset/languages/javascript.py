@@ -1,4 +1,5 @@
-"""JavaScript, as of ECMAScript 2025, with JSX, by the table of its exact labels; the rules are TypeScript's, too."""
+"""JavaScript, as of ECMAScript 2025, with JSX, by the table of its exact labels; the rules are
+TypeScript's, too."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ TABLE = Table(
         _NAME,
     ),
     callbacks=dict.fromkeys(("arrow_function", "function_expression"), _CALLBACK),
-    scopes=dict.fromkeys("abstract_class_declaration class class_declaration internal_module object".split(), _NAME),
+    scopes=dict.fromkeys(
+        "abstract_class_declaration class class_declaration internal_module object".split(), _NAME
+    ),
     rules=(
         Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
         Rule("enum_assignment", "Assign", {"target": "name", "value": "value"}),
@@ -79,7 +82,11 @@ TABLE = Table(
         *(Rule(node, "Default", {"name": "pattern", "value": "value"}) for node in _PARAMETERS),
         Rule("pair", "Dict", {"key": "key", "value": "value"}),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
-        Rule("for_in_statement", "For", {"for": "'for'", "target": "left", "iter": "right", "body": "body"}),
+        Rule(
+            "for_in_statement",
+            "For",
+            {"for": "'for'", "target": "left", "iter": "right", "body": "body"},
+        ),
         Rule(
             "for_statement",
             "For",
@@ -102,9 +109,19 @@ TABLE = Table(
                 "orelse": "alternative/*",
             },
         ),
-        Rule("ternary_expression", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
-        Rule("binary_expression", "InfixExpr", {"left": f"{_INFIX}/left", "right": f"{_INFIX}/right"}),
-        Rule("binary_expression", "InstanceofExpr", {"expr": "'instanceof'/^/left", "type": "'instanceof'/^/right"}),
+        Rule(
+            "ternary_expression",
+            "IfExp",
+            {"test": "condition", "body": "consequence", "orelse": "alternative"},
+        ),
+        Rule(
+            "binary_expression", "InfixExpr", {"left": f"{_INFIX}/left", "right": f"{_INFIX}/right"}
+        ),
+        Rule(
+            "binary_expression",
+            "InstanceofExpr",
+            {"expr": "'instanceof'/^/left", "type": "'instanceof'/^/right"},
+        ),
         Rule("labeled_statement", "LabeledStatement", {"label": "label", "body": "body"}),
         Rule("arrow_function", "Lambda", _LAMBDA),
         Rule("function_expression", "Lambda", _LAMBDA),
@@ -114,8 +131,16 @@ TABLE = Table(
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("spread_element", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("subscript_expression", "Subscript", {"value": "object", "slice": "index"}),
-        Rule("switch_statement", "Switch", {"switch": "'switch'", "expr": "value", "statement": "body/*"}),
-        Rule("try_statement", "Try", {"body": "body", "handler": "handler", "finalbody": "finalizer/body"}),
+        Rule(
+            "switch_statement",
+            "Switch",
+            {"switch": "'switch'", "expr": "value", "statement": "body/*"},
+        ),
+        Rule(
+            "try_statement",
+            "Try",
+            {"body": "body", "handler": "handler", "finalbody": "finalizer/body"},
+        ),
         Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "argument"}),
         Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body"}),
         Rule("yield_expression", "Yield", {"yield": "'yield'", "value": "*"}),

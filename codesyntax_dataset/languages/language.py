@@ -16,9 +16,11 @@ from codesyntax_dataset.schema import Annotation, Token
 
 
 class Relation(NamedTuple):
-    """A syntactic relation: of code, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and 8), or of a treebank.
+    """A syntactic relation: of code, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and
+    8), or of a treebank.
 
-    Whether it counts in the mean over relations is part of the score, and defined in `codesyntax_metric/topk_uas.py`.
+    Whether it counts in the mean over relations is part of the score, and defined in
+    `codesyntax_metric/topk_uas.py`.
     """
 
     name: str
@@ -30,12 +32,13 @@ class Relation(NamedTuple):
 class Variant:
     """One way to label the functions of a language.
 
-    `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
-    `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
-    semicolon ablation of Shen et al. 2022). `edit`: of EDITS, how the functions are edited before they are labelled.
-    `exact`: its labels are what the grammar says, not the published ones.
-    `pairs`: its rows are not functions with labels, but minimal pairs made of them (`codesyntax_dataset.pairs`).
-    `relations`: its own, where they are others than those of the language.
+    `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that
+    have this variant. `never_predicted`: a token that models must not predict in this variant,
+    because its labels exclude it (the semicolon ablation of Shen et al. 2022). `edit`: of EDITS,
+    how the functions are edited before they are labelled. `exact`: its labels are what the grammar
+    says, not the published ones. `pairs`: its rows are not functions with labels, but minimal pairs
+    made of them (`codesyntax_dataset.pairs`). `relations`: its own, where they are others than
+    those of the language.
     """
 
     name: str
@@ -51,9 +54,11 @@ PAIRS = Variant("pairs", "those of `_pairs` are minimal pairs", pairs=True)
 
 
 class Definition(NamedTuple):
-    """One function in a source file: its qualified name, its lines (from 1, last one inclusive), and its code.
+    """One function in a source file: its qualified name, its lines (from 1, last one inclusive),
+    and its code.
 
-    `beyond_published`: the published procedure leaves such functions out, so only configs of exact labels have them.
+    `beyond_published`: the published procedure leaves such functions out, so only configs of exact
+    labels have them.
     """
 
     name: str
@@ -64,7 +69,8 @@ class Definition(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A part of a source file that the grammar cannot read, and the line where it begins (from 1)."""
+    """A part of a source file that the grammar cannot read, and the line where it begins (from
+    1)."""
 
     reason: str
     line: int
@@ -77,7 +83,8 @@ UNREAD_OUTSIDE = "code outside of functions does not parse"
 class Dialect(NamedTuple):
     """A further grammar, for code that the language's own cannot read.
 
-    `refused` and `frames` are as in `tables.Table`; without frames of its own it has those of the language.
+    `refused` and `frames` are as in `tables.Table`; without frames of its own it has those of the
+    language.
     """
 
     grammar: str
@@ -87,20 +94,24 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True)
 class Editing:
-    """The needs of edits (`codesyntax_dataset.edits`) in a language; types of nodes are those of its grammar.
+    """The needs of edits (`codesyntax_dataset.edits`) in a language; types of nodes are those of
+    its grammar.
 
-    `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without
-    the signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of
-    their own. `contextual`: words that mean something in some places only, and are not good names. `string` matches
-    a token that is a string, its `text` without code inside. `filled_by`: tokens behind a string whose fields are
-    filled by name; `field` matches these, with the name as its group. `comment`: what begins a comment that ends
-    with the line. `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins
-    before which no line can be put in. `expressions`: the nodes that may have redundant brackets, and `bracketed`:
-    where, as `parent.field`, with `*` for children without a field. `bare`: nodes, as `type.field` if they have the
-    field, or a child of this type, that cannot begin with brackets. `cast` matches an expression that is read as a cast
-    of what follows if it stands in brackets. `arguments`: the nodes around the arguments of a call, and `keywords`: the
-    arguments that labels hang on the end of those before. `blocks`: those whose children are statements, `no_op`: what
-    behind a statement is one more that does nothing, and `alone`: the children of blocks behind which it cannot stand.
+    `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is
+    the name without the signs of its kind, such as `$`. `capitals`: whether names that begin with a
+    capital letter are of a kind of their own. `contextual`: words that mean something in some
+    places only, and are not good names. `string` matches a token that is a string, its `text`
+    without code inside. `filled_by`: tokens behind a string whose fields are filled by name;
+    `field` matches these, with the name as its group. `comment`: what begins a comment that ends
+    with the line. `verbatim`: the nodes in which everything is text. `continued`: matches where a
+    line begins before which no line can be put in. `expressions`: the nodes that may have redundant
+    brackets, and `bracketed`: where, as `parent.field`, with `*` for children without a field.
+    `bare`: nodes, as `type.field` if they have the field, or a child of this type, that cannot
+    begin with brackets. `cast` matches an expression that is read as a cast of what follows if it
+    stands in brackets. `arguments`: the nodes around the arguments of a call, and `keywords`: the
+    arguments that labels hang on the end of those before. `blocks`: those whose children are
+    statements, `no_op`: what behind a statement is one more that does nothing, and `alone`: the
+    children of blocks behind which it cannot stand.
     """
 
     string: re.Pattern[str]
@@ -115,7 +126,9 @@ class Editing:
     bare: frozenset[str] = frozenset()
     cast: re.Pattern[str] | None = None
     filled_by: tuple[tuple[str, ...], ...] = ()
-    field: re.Pattern[str] = re.compile(r"(?<!\{)\{([^\W\d]\w*)(?=[}!:.\[])|%\(([^\W\d]\w*)\)|([^\W\d]\w*)(?=\$)")
+    field: re.Pattern[str] = re.compile(
+        r"(?<!\{)\{([^\W\d]\w*)(?=[}!:.\[])|%\(([^\W\d]\w*)\)|([^\W\d]\w*)(?=\$)"
+    )
     keywords: frozenset[str] = frozenset()
     verbatim: frozenset[str] = frozenset()
     continued: re.Pattern[str] | None = None
@@ -124,7 +137,8 @@ class Editing:
 
 
 def with_line_breaks(text: str) -> str:
-    """The text with a line feed for each carriage return alone, which ended lines once; its length is the same."""
+    """The text with a line feed for each carriage return alone, which ended lines once; its length
+    is the same."""
     return re.sub(r"\r(?!\n)", "\n", text) if "\r" in text else text
 
 
@@ -136,28 +150,31 @@ def _decode(data: bytes) -> str:
 class Language:
     """A language: how its files are read, its functions annotated, and its results analysed.
 
-    `title`: its name in texts. `variants`: the config of the first is named like the language, that of any other
-    variant `v` is `{name}_{v}`, and that of an edit `e` of the first is `{name}_{e}`. `unit`: what a row of its
-    datasets is, in words. `tag`: its code on the Hub (ISO 639); None if the name of each treebank begins with one.
-    `direction`: in which its configs are probed by default. `offsets`: what the offset baseline may predict, in tokens
-    from head to dependent. `relations`: those with a name of their own; `further_relations` matches the names of
-    others, which only treebanks have.
+    `title`: its name in texts. `variants`: the config of the first is named like the language, that
+    of any other variant `v` is `{name}_{v}`, and that of an edit `e` of the first is `{name}_{e}`.
+    `unit`: what a row of its datasets is, in words. `tag`: its code on the Hub (ISO 639); None if
+    the name of each treebank begins with one. `direction`: in which its configs are probed by
+    default. `offsets`: what the offset baseline may predict, in tokens from head to dependent.
+    `relations`: those with a name of their own; `further_relations` matches the names of others,
+    which only treebanks have.
 
-    Labels come with a treebank, and then the rest has its default, or they follow from the code by rules:
-    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code
-    that does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the dataset card.
-    `decode(data)`: the text of a source file by its encoding; `definitions(text)`: the functions in it, in order, and
-    what cannot be read. Both raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions.
-    `keywords`: the predictors of the keyword baseline; of equally good ones the first is preferred.
-    `blocks(code, tokens)`: for each token, the first and last token of the block around it. `between_tokens`:
-    matches everything that may separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et
-    al. 2019), or None.
-    `first_validation_id`: the first id of the validation partition of the published labels; None without such
-    labels. `grammar`: the package of its tree-sitter grammar, or None; `dialects`: further grammars for code that
-    this one cannot read, tried in turn; `frames`: texts before and after a function, tried in turn, with which a
-    grammar reads it as a whole program. `node_types`: the types of nodes that are masked by default. `same_syntax`:
-    node types, each with patterns of the names of relations that are of the same syntax, such as `If:*`; none for a
-    relation whose syntax has several types. `editing`: without it, functions are not edited.
+    Labels come with a treebank, and then the rest has its default, or they follow from the code by
+    rules: `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only
+    its tokens, also of code that does not parse. Both raise ParseError on failure; `unparsed` is
+    its meaning, for the dataset card. `decode(data)`: the text of a source file by its encoding;
+    `definitions(text)`: the functions in it, in order, and what cannot be read. Both raise
+    SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the
+    predictors of the keyword baseline; of equally good ones the first is preferred. `blocks(code,
+    tokens)`: for each token, the first and last token of the block around it. `between_tokens`:
+    matches everything that may separate two tokens. `codesearchnet`: the language's name in
+    CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the
+    validation partition of the published labels; None without such labels. `grammar`: the package
+    of its tree-sitter grammar, or None; `dialects`: further grammars for code that this one cannot
+    read, tried in turn; `frames`: texts before and after a function, tried in turn, with which a
+    grammar reads it as a whole program. `node_types`: the types of nodes that are masked by
+    default. `same_syntax`: node types, each with patterns of the names of relations that are of the
+    same syntax, such as `If:*`; none for a relation whose syntax has several types. `editing`:
+    without it, functions are not edited.
     """
 
     name: str
@@ -188,7 +205,8 @@ class Language:
     editing: Editing | None = None
 
     def text_of(self, data: bytes) -> str:
-        """The text of a source file, whatever its encoding and line ends; raises SyntaxError or ValueError."""
+        """The text of a source file, whatever its encoding and line ends; raises SyntaxError or
+        ValueError."""
         return with_line_breaks(self.decode(data))
 
     @property
@@ -215,14 +233,17 @@ class Language:
         """True if the variant, by default any, has the relation."""
         chosen = self.variants if variant is None else [variant]
         further = self.further_relations
-        return any(relation.name == name for variant in chosen for relation in self.relations_of(variant)) or (
-            further is not None and further.fullmatch(name) is not None
-        )
+        return any(
+            relation.name == name for variant in chosen for relation in self.relations_of(variant)
+        ) or (further is not None and further.fullmatch(name) is not None)
 
     @property
     def syntax(self) -> dict[str, list[str]]:
         """Node type -> the relations of the same syntax, where there are any."""
-        return {node_type: self._relations_like(patterns.split()) for node_type, patterns in self.same_syntax}
+        return {
+            node_type: self._relations_like(patterns.split())
+            for node_type, patterns in self.same_syntax
+        }
 
     def _relations_like(self, patterns: Sequence[str]) -> list[str]:
         expression = re.compile("|".join(map(translate, patterns)))
@@ -230,7 +251,8 @@ class Language:
 
     @property
     def configs(self) -> dict[str, Variant]:
-        """Dataset config name -> its variant; the first one also edited in every way, and minimal pairs."""
+        """Dataset config name -> its variant; the first one also edited in every way, and minimal
+        pairs."""
         first, *others = self.variants
         edited = [replace(first, edit=edit) for edit in EDITS] if self.editing else []
         pairs = [PAIRS] if self.editing else []
@@ -242,7 +264,8 @@ class Language:
 
 
 def deferred(path: str) -> Callable[..., Any]:
-    """The function at `path` (`package.module.function`), imported on its first call because parsers load slowly."""
+    """The function at `path` (`package.module.function`), imported on its first call because
+    parsers load slowly."""
     module, _, name = path.rpartition(".")
 
     @functools.cache

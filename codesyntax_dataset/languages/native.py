@@ -1,4 +1,5 @@
-"""The languages' own parsers, which certify minimal pairs (`codesyntax_dataset.pairs`) where a computer has them."""
+"""The languages' own parsers, which certify minimal pairs (`codesyntax_dataset.pairs`) where a
+computer has them."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from typing import NamedTuple
 
 
 class Native(NamedTuple):
-    """`parser`: its name in certificates. `frames`: what makes a whole program of a function for it, tried in turn."""
+    """`parser`: its name in certificates. `frames`: what makes a whole program of a function for
+    it, tried in turn."""
 
     parser: str
     frames: tuple[tuple[str, str], ...] = (("", ""),)

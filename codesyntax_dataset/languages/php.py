@@ -23,7 +23,9 @@ _COLON = "{0}<!colon_block> | {0}/* .. {1} | {0}/* | {1}"
 _BODY = _COLON.format("body", f"body/{_HTML}")
 _IF = {"if": "'if elseif'", "test": "condition", "body": _BODY}
 _CLAUSES = "else_if_clause|else_clause|text_interpolation"
-_ELSE = "{0}<else_if_clause>[0] .. {1} | " + _COLON.format("{0}/body", f"{{0}}<else_clause>/{_HTML}")
+_ELSE = "{0}<else_if_clause>[0] .. {1} | " + _COLON.format(
+    "{0}/body", f"{{0}}<else_clause>/{_HTML}"
+)
 _ARGUMENTS = "arguments/*<argument>"
 
 _MISREAD = "(if_statement body: (if_statement !alternative) @refused alternative: (_))"  # `else` is of the inner `if`
@@ -32,7 +34,10 @@ _BINARY = "binary_expression"
 _LEVELS = (  # of `zend_language_parser.y`
     Level("prefix", "throw_expression"),
     Level("prefix", "arrow_function"),
-    Level("prefix", "include_expression include_once_expression require_expression require_once_expression"),
+    Level(
+        "prefix",
+        "include_expression include_once_expression require_expression require_once_expression",
+    ),
     Level("left", _BINARY, "or"),
     Level("left", _BINARY, "xor"),
     Level("left", _BINARY, "and"),
@@ -83,9 +88,13 @@ TABLE = Table(
     scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
     operators=Operators(_LEVELS, wrappers={"array_element_initializer"}),
     brackets=frozenset({"parenthesized_expression"}),
-    whole=frozenset({*_STRINGS, "qualified_name", "relative_name", "variable_name"}),  # as in PHP's own tokens
+    whole=frozenset(
+        {*_STRINGS, "qualified_name", "relative_name", "variable_name"}
+    ),  # as in PHP's own tokens
     interpolated=frozenset("encapsed_string heredoc heredoc_body shell_command_expression".split()),
-    literal=frozenset('" ` { } <<< string_content escape_sequence heredoc_start heredoc_end'.split()),
+    literal=frozenset(
+        '" ` { } <<< string_content escape_sequence heredoc_start heredoc_end'.split()
+    ),
     flat=_LISTS,
     backward=BACKWARD - {"For:iter->target"} | {"For:target->iter"},
     rules=(
@@ -95,13 +104,20 @@ TABLE = Table(
         Rule("property_element", "Assign", {"target": "name", "value": "default_value"}),
         Rule("static_variable_declaration", "Assign", {"target": "name", "value": "value"}),
         Rule("class_constant_access_expression", "Attribute", {"value": "*[0]", "attr": "*[1]"}),
-        *(Rule(node, "Attribute", {"value": "object | scope", "attr": "name"}) for node in _ACCESS + _CALLS),
+        *(
+            Rule(node, "Attribute", {"value": "object | scope", "attr": "name"})
+            for node in _ACCESS + _CALLS
+        ),
         Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
         *(
             Rule(
                 node,
                 "Call",
-                {"func": "function | name", "args": f"{_ARGUMENTS}[!name]/*", "keywords": f"{_ARGUMENTS}[name]"},
+                {
+                    "func": "function | name",
+                    "args": f"{_ARGUMENTS}[!name]/*",
+                    "keywords": f"{_ARGUMENTS}[name]",
+                },
             )
             for node in ("function_call_expression", *_CALLS)
         ),
@@ -115,12 +131,21 @@ TABLE = Table(
         ),
         Rule("property_promotion_parameter", "Default", {"name": "name", "value": "default_value"}),
         Rule("simple_parameter", "Default", {"name": "name", "value": "default_value"}),
-        Rule("array_creation_expression/array_element_initializer", "Dict", {"key": "'=>'/^/*[0]", "value": "'=>'/~"}),
+        Rule(
+            "array_creation_expression/array_element_initializer",
+            "Dict",
+            {"key": "'=>'/^/*[0]", "value": "'=>'/~"},
+        ),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
         Rule(
             "foreach_statement",
             "For",
-            {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": f"{_BODY} | ';' unless body"},
+            {
+                "for": "'foreach'",
+                "iter": "*[0]",
+                "target": "*[1]",
+                "body": f"{_BODY} | ';' unless body",
+            },
         ),
         Rule(
             "for_statement",
@@ -136,7 +161,11 @@ TABLE = Table(
         Rule(
             "if_statement",
             "If",
-            _IF | {"else": "alternative[0]/'else elseif'", "orelse": _ELSE.format("alternative", f"*<{_CLAUSES}>[-1]")},
+            _IF
+            | {
+                "else": "alternative[0]/'else elseif'",
+                "orelse": _ELSE.format("alternative", f"*<{_CLAUSES}>[-1]"),
+            },
         ),
         Rule(
             "else_if_clause",
@@ -148,18 +177,32 @@ TABLE = Table(
                 "orelse": _ELSE.format("~", "~[-1]"),
             },
         ),
-        Rule("conditional_expression", "IfExp", {"test": "condition", "body": "body", "orelse": "alternative"}),
+        Rule(
+            "conditional_expression",
+            "IfExp",
+            {"test": "condition", "body": "body", "orelse": "alternative"},
+        ),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": f"{_OPERATORS}/^/right"}),
-        Rule("binary_expression", "InstanceofExpr", {"expr": "left", "type": "'instanceof'/^/right"}),
+        Rule(
+            "binary_expression", "InstanceofExpr", {"expr": "left", "type": "'instanceof'/^/right"}
+        ),
         Rule("anonymous_function", "Lambda", {"params": "parameters/*", "body": "body"}),
         Rule("arrow_function", "Lambda", {"params": "parameters/*", "body": "body"}),
-        Rule("object_creation_expression", "New", {"class": "*<!arguments>[0]", "args": "*<arguments>/*/*"}),
+        Rule(
+            "object_creation_expression",
+            "New",
+            {"class": "*<!arguments>[0]", "args": "*<arguments>/*/*"},
+        ),
         Rule("anonymous_class", "New", {"class": "'class'", "args": "*<arguments>/*/*"}),
         Rule("throw_expression", "Raise", {"raise": "'throw'", "value": "*"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("variadic_unpacking", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("subscript_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
-        Rule("match_expression", "Switch", {"switch": "'match'", "expr": "condition", "statement": "body/*"}),
+        Rule(
+            "match_expression",
+            "Switch",
+            {"switch": "'match'", "expr": "condition", "statement": "body/*"},
+        ),
         Rule(
             "switch_statement",
             "Switch",
@@ -172,7 +215,11 @@ TABLE = Table(
         ),
         Rule("unary_op_expression", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": _BODY}),
-        Rule("yield_expression", "Yield", {"yield": "*/^", "value": "*<array_element_initializer>/* | *"}),
+        Rule(
+            "yield_expression",
+            "Yield",
+            {"yield": "*/^", "value": "*<array_element_initializer>/* | *"},
+        ),
     ),
     sketch="public function f() { ... }",
     examples={

@@ -10,7 +10,9 @@ from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_CONTINUED = re.compile(rb"[ \t]*(?P<break>\n)(?!\s*(?:[])}]|(?:do|else|elsif|end|ensure|in|rescue|then|when)\b))")
+_CONTINUED = re.compile(
+    rb"[ \t]*(?P<break>\n)(?!\s*(?:[])}]|(?:do|else|elsif|end|ensure|in|rescue|then|when)\b))"
+)
 _STATEMENTS = "*<!empty_statement>"
 _IF = {
     "if": "'if elsif unless'",
@@ -20,7 +22,9 @@ _IF = {
     "orelse": f"alternative<elsif> | alternative/{_STATEMENTS}",
 }
 _LOOP = {"while": "'while until'", "test": "condition"}
-_LOOP_BEHIND = {part: f"{path} unless body<begin>" for part, path in (_LOOP | {"body": "body"}).items()}
+_LOOP_BEHIND = {
+    part: f"{path} unless body<begin>" for part, path in (_LOOP | {"body": "body"}).items()
+}
 _TRY = {
     "body": "*<!rescue|else|ensure|empty_statement>",
     "handler": "*<rescue>",
@@ -30,7 +34,9 @@ _TRY = {
 _AFTER_BEGIN = "body<begin>/^/condition"
 _ARGUMENTS = "arguments/*"
 _KEYWORDS = "pair|hash_splat_argument"
-_STRINGS = frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split())
+_STRINGS = frozenset(
+    "bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split()
+)
 
 _LEVELS = (  # of `parse.y`; `rescue` has two orders, which the grammar knows
     Level("left", "if_modifier unless_modifier until_modifier while_modifier"),
@@ -64,7 +70,9 @@ TABLE = Table(
     brackets=frozenset({"parenthesized_statements"}),
     whole=_STRINGS,
     interpolated=_STRINGS | {"interpolation"},
-    literal=frozenset('" ` / :" #{ } string_content escape_sequence heredoc_content heredoc_end'.split()),
+    literal=frozenset(
+        '" ` / :" #{ } string_content escape_sequence heredoc_content heredoc_end'.split()
+    ),
     text=frozenset({"heredoc_body"}),
     flat=frozenset(
         "argument_list block_body block_parameters body_statement do empty_statement in lambda_parameters "
@@ -108,31 +116,57 @@ TABLE = Table(
         Rule("optional_parameter", "Default", {"name": "name", "value": "value"}),
         Rule("hash/pair", "Dict", {"key": "key", "value": "value"}),
         *(
-            Rule(node, "Do", {"do": "body/'begin'", "body": f"body<begin>/{_STATEMENTS}", "test": _AFTER_BEGIN})
+            Rule(
+                node,
+                "Do",
+                {"do": "body/'begin'", "body": f"body<begin>/{_STATEMENTS}", "test": _AFTER_BEGIN},
+            )
             for node in ("while_modifier", "until_modifier")
         ),
-        Rule("for", "For", {"for": "'for'", "target": "pattern", "iter": "value/*", "body": f"body/{_STATEMENTS}"}),
+        Rule(
+            "for",
+            "For",
+            {"for": "'for'", "target": "pattern", "iter": "value/*", "body": f"body/{_STATEMENTS}"},
+        ),
         *(Rule(node, "If", _IF) for node in ("if", "unless", "elsif")),
         *(
             Rule(node, "If", {"if": "'if unless'", "test": "condition", "body": "body"})
             for node in ("if_modifier", "unless_modifier")
         ),
-        Rule("conditional", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
+        Rule(
+            "conditional",
+            "IfExp",
+            {"test": "condition", "body": "consequence", "orelse": "alternative"},
+        ),
         Rule("binary", "InfixExpr", {"left": "left", "right": "right"}),
         Rule("block", "Lambda", {"params": "parameters/*", "body": f"body/{_STATEMENTS}"}),
         Rule("do_block", "Lambda", {"params": "parameters/*", "body": f"body/{_STATEMENTS}"}),
         Rule("lambda", "Lambda", {"params": "parameters/*", "body": f"body/body/{_STATEMENTS}"}),
         Rule("range", "Range", {"lower": "begin", "upper": "end"}),
         Rule("return", "Return", {"return": "'return'", "value": "*/*"}),
-        *(Rule(node, "Spread", {"spread": "*/^", "value": "*"}) for node in ("hash_splat_argument", "splat_argument")),
-        Rule("element_reference", "Subscript", {"value": "object", "slice": "*[1:]<!block|do_block>"}),
+        *(
+            Rule(node, "Spread", {"spread": "*/^", "value": "*"})
+            for node in ("hash_splat_argument", "splat_argument")
+        ),
+        Rule(
+            "element_reference", "Subscript", {"value": "object", "slice": "*[1:]<!block|do_block>"}
+        ),
         Rule("case", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<when|else>"}),
-        Rule("case_match", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<in_clause|else>"}),
+        Rule(
+            "case_match",
+            "Switch",
+            {"switch": "'case'", "expr": "value", "statement": "*<in_clause|else>"},
+        ),
         Rule("begin", "Try", _TRY),
         Rule("body_statement", "Try", _TRY),
         Rule("rescue_modifier", "Try", {"body": "body", "handler": "'rescue' .. handler"}),
-        Rule("unary", "UnaryOp", {"op": "*/^", "operand": "operand<!integer|float|rational|complex>"}),
-        *(Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"}) for node in ("while", "until")),
+        Rule(
+            "unary", "UnaryOp", {"op": "*/^", "operand": "operand<!integer|float|rational|complex>"}
+        ),
+        *(
+            Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"})
+            for node in ("while", "until")
+        ),
         Rule("while_modifier", "While", _LOOP_BEHIND),
         Rule("until_modifier", "While", _LOOP_BEHIND),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*/*"}),

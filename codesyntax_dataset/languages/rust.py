@@ -1,4 +1,5 @@
-"""Rust, up to its edition of 2024, by the table of its exact labels. What is in macros has tokens, but no labels."""
+"""Rust, up to its edition of 2024, by the table of its exact labels. What is in macros has tokens,
+but no labels."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_FUNCTION = "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
+_FUNCTION = (
+    "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
+)
 
 _BINARY = "binary_expression"
 _LEVELS = (  # of the Rust Reference
@@ -44,7 +47,10 @@ TABLE = Table(
         Rule(
             "assignment_expression",
             "Assign",
-            {"target": "left<!range_expression>", "value": "right"},  # `..=n` is `.. = n` to the grammar
+            {
+                "target": "left<!range_expression>",
+                "value": "right",
+            },  # `..=n` is `.. = n` to the grammar
         ),
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
         Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),
@@ -56,10 +62,16 @@ TABLE = Table(
         Rule("scoped_type_identifier", "Attribute", {"value": "path", "attr": "name"}),
         Rule("compound_assignment_expr", "AugAssign", {"target": "left", "value": "right"}),
         Rule("await_expression", "Await", {"value": "*", "await": "'await'"}),
-        Rule("call_expression", "Call", {"func": _FUNCTION, "args": "arguments/*<!attribute_item>"}),
+        Rule(
+            "call_expression", "Call", {"func": _FUNCTION, "args": "arguments/*<!attribute_item>"}
+        ),
         Rule("match_arm", "Case", {"test": "pattern", "body": "value"}),
         Rule("field_initializer", "Dict", {"key": "field", "value": "value"}),
-        Rule("for_expression", "For", {"for": "'for'", "target": "pattern", "iter": "value", "body": "body"}),
+        Rule(
+            "for_expression",
+            "For",
+            {"for": "'for'", "target": "pattern", "iter": "value", "body": "body"},
+        ),
         Rule(
             "if_expression",
             "If",
@@ -72,11 +84,18 @@ TABLE = Table(
             },
         ),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
-        *(Rule("let_chain", "InfixExpr", {"left": "*[0]", "right": f"*[{index}]"}) for index in range(1, 10)),
+        *(
+            Rule("let_chain", "InfixExpr", {"left": "*[0]", "right": f"*[{index}]"})
+            for index in range(1, 10)
+        ),
         Rule("block", "LabeledStatement", {"label": "*<label>", "body": "'{' .. '}'"}),
         Rule("for_expression", "LabeledStatement", {"label": "*<label>", "body": "'for' .. body"}),
-        Rule("loop_expression", "LabeledStatement", {"label": "*<label>", "body": "'loop' .. body"}),
-        Rule("while_expression", "LabeledStatement", {"label": "*<label>", "body": "'while' .. body"}),
+        Rule(
+            "loop_expression", "LabeledStatement", {"label": "*<label>", "body": "'loop' .. body"}
+        ),
+        Rule(
+            "while_expression", "LabeledStatement", {"label": "*<label>", "body": "'while' .. body"}
+        ),
         Rule("closure_expression", "Lambda", {"params": "parameters/*", "body": "body"}),
         Rule("range_expression", "Range", {"lower": "*[0]", "upper": "*[1]"}),
         Rule("return_expression", "Return", {"return": "'return'", "value": "*"}),
@@ -91,7 +110,9 @@ TABLE = Table(
         Rule("negative_literal", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("loop_expression", "While", {"while": "'loop'", "body": "body"}),
-        Rule("while_expression", "While", {"while": "'while'", "test": "condition", "body": "body"}),
+        Rule(
+            "while_expression", "While", {"while": "'while'", "test": "condition", "body": "body"}
+        ),
     ),
     functions={"function_item": "name"},
     scopes={"impl_item": "type/type | type", "mod_item": "name", "trait_item": "name"},

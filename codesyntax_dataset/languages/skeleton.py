@@ -1,4 +1,5 @@
-"""The skeleton of a further language: a module with an empty table, and a golden pair that fails, with what to do."""
+"""The skeleton of a further language: a module with an empty table, and a golden pair that fails,
+with what to do."""
 
 from __future__ import annotations
 
@@ -55,26 +56,34 @@ none
 def new_language(
     name: str, grammar: str, suffix: str, *, title: str | None = None, checkout: str | Path = "."
 ) -> tuple[Path, Path]:
-    """Write a module of `codesyntax_dataset/languages` and a golden pair for a language into a checkout; return both.
+    """Write a module of `codesyntax_dataset/languages` and a golden pair for a language into a
+    checkout; return both.
 
-    `grammar` is the installed package of its tree-sitter grammar, or `package.function` for one of several; `suffix`
-    ends the names of its files, such as `.rs`; `title` is its name in texts, by default `name` with a capital letter.
+    `grammar` is the installed package of its tree-sitter grammar, or `package.function` for one of
+    several; `suffix` ends the names of its files, such as `.rs`; `title` is its name in texts, by
+    default `name` with a capital letter.
 
-    Raises ArgumentError for a name that is taken or not a lowercase word, a suffix without a full stop, a grammar that
-    is not installed, or a folder that is not a checkout of the repository.
+    Raises ArgumentError for a name that is taken or not a lowercase word, a suffix without a full
+    stop, a grammar that is not installed, or a folder that is not a checkout of the repository.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*", name):
-        raise ArgumentError(f"the name {name!r} is not a word of lowercase letters and digits, such as rust")
+        raise ArgumentError(
+            f"the name {name!r} is not a word of lowercase letters and digits, such as rust"
+        )
     if not re.fullmatch(r"\.\w+", suffix):
         raise ArgumentError(f"the suffix {suffix!r} is not what file names end in, such as .rs")
     root = Path(checkout)
     languages, golden = root / "codesyntax_dataset" / "languages", root / "tests" / "golden" / name
     if not (languages / "tables" / "table.py").is_file():
-        raise ArgumentError(f"{root} is not a checkout of the repository: go to its root, or give it with --checkout")
+        raise ArgumentError(
+            f"{root} is not a checkout of the repository: go to its root, or give it with --checkout"
+        )
     module, pair = languages / f"{name}.py", golden / "next.txt"
     taken = [str(path) for path in (module, languages / name, golden) if path.exists()]
     if taken or name in LANGUAGES or name in CONFIGS:
-        raise ArgumentError(f"the name {name} is taken{' by ' if taken else ''}{', '.join(taken)}: choose another")
+        raise ArgumentError(
+            f"the name {name} is taken{' by ' if taken else ''}{', '.join(taken)}: choose another"
+        )
     _check_grammar(grammar)
     facts = {"name": name, "constant": name.upper(), "title": title or name.capitalize()}
     write(module, _MODULE.format(grammar=grammar, suffix=suffix, **facts))
@@ -87,10 +96,20 @@ def _check_grammar(grammar: str) -> None:
     try:
         module = importlib.import_module(package)
     except ImportError as error:
-        raise ArgumentError(f"no package {package}: pip install {package.replace('_', '-')}") from error
+        raise ArgumentError(
+            f"no package {package}: pip install {package.replace('_', '-')}"
+        ) from error
     try:
         tree_sitter.Language(getattr(module, function or "language")())
     except (AttributeError, TypeError, ValueError) as error:
-        several = [f"{package}.{attribute}" for attribute in dir(module) if attribute.startswith("language_")]
-        hint = f"give one of {', '.join(several)}" if several else "its package has none that this tree-sitter reads"
+        several = [
+            f"{package}.{attribute}"
+            for attribute in dir(module)
+            if attribute.startswith("language_")
+        ]
+        hint = (
+            f"give one of {', '.join(several)}"
+            if several
+            else "its package has none that this tree-sitter reads"
+        )
         raise ArgumentError(f"no tree-sitter grammar at {grammar}: {hint}") from error

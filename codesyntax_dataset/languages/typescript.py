@@ -1,8 +1,9 @@
 """TypeScript: the rules of JavaScript with a grammar that reads types.
 
-Types give no edges but those of names with dots, aliases, and children. Where the grammar (0.23.2) groups operators
-otherwise than the compiler, such as `a || b!`, `a ?? b as C` or `await f<T>(x).y`, they are regrouped. It reads
-`a < (b) || (c) > (d)` as a call with types: functions with such nodes are refused.
+Types give no edges but those of names with dots, aliases, and children. Where the grammar (0.23.2)
+groups operators otherwise than the compiler, such as `a || b!`, `a ?? b as C` or `await f<T>(x).y`,
+they are regrouped. It reads `a < (b) || (c) > (d)` as a call with types: functions with such nodes
+are refused.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 
-_WORDS = "await case delete do else in instanceof new of return throw typeof void yield".replace(" ", "|")
+_WORDS = "await case delete do else in instanceof new of return throw typeof void yield".replace(
+    " ", "|"
+)
 _NAME = rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*"
 _CLOSED = r"(?<=\])|(?<=\))(?=![\s.,;:?)\]}<>=&|*%]|!\Z)"  # not that of `if (a)!b()`
 _ASSERTED = re.compile(rf"(?:{_NAME}|{_CLOSED})(?P<sign>!)(?!=[^=>]|==)".encode())
 _TAGGED = re.compile(  # sql<T>`...`, which is read with brackets around the template
-    rb"[\w$.\])]<(?:[^<>`]|<[^<>`]*>)*>(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)", re.DOTALL
+    rb"[\w$.\])]<(?:[^<>`]|<[^<>`]*>)*>(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)",
+    re.DOTALL,
 )
 _MISREAD = """
     (call_expression function: (non_null_expression (new_expression) @refused))
@@ -88,7 +92,9 @@ TYPESCRIPT = language_by(
     editing=editing.TYPESCRIPT,
     suffixes=(".ts", ".tsx", ".mts", ".cts"),
     keywords=JAVASCRIPT.keywords
-    + tuple("abstract as declare implements interface keyof namespace private protected public readonly type".split()),
+    + tuple(
+        "abstract as declare implements interface keyof namespace private protected public readonly type".split()
+    ),
     node_types=JAVASCRIPT.node_types,
     same_syntax=JAVASCRIPT.same_syntax,
 )

@@ -1,12 +1,14 @@
 """Minimal pairs of code: two texts that differ in one place, of which only one is valid.
 
-The valid text is a function as it is. The other one exchanges a word, a bracket or the like (`phenomena`), such that
-something far away has no licence any more: a `break` that is in no loop, since its `while` became `if`. What stands
-beside a change must not tell: the licensor is at least `FAR` tokens away, and of all pairs only those are kept on which
-an n-gram model and a bag of tokens are at chance (`rivals`).
+The valid text is a function as it is. The other one exchanges a word, a bracket or the like
+(`phenomena`), such that something far away has no licence any more: a `break` that is in no loop,
+since its `while` became `if`. What stands beside a change must not tell: the licensor is at least
+`FAR` tokens away, and of all pairs only those are kept on which an n-gram model and a bag of tokens
+are at chance (`rivals`).
 
-Two parsers certify a pair where the computer has them: that of tree-sitter, or, for what its grammar does not know, the
-condition of the phenomenon on its tree, and the language's own (`programs`). What is drawn depends on the code alone.
+Two parsers certify a pair where the computer has them: that of tree-sitter, or, for what its
+grammar does not know, the condition of the phenomenon on its tree, and the language's own
+(`programs`). What is drawn depends on the code alone.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ MOST = 3
 class Pair:
     """A pair; its fields are columns of the dataset (`codesyntax_dataset.features.PAIR_COLUMNS`).
 
-    Before it is certified, `certified` is `rule`, where a condition on the tree says that `bad` is invalid, or empty.
+    Before it is certified, `certified` is `rule`, where a condition on the tree says that `bad` is
+    invalid, or empty.
     """
 
     good: str
@@ -78,7 +81,9 @@ def candidates(code: str, language: str) -> tuple[list[Pair], list[str]]:
     reasons: list[str] = []
     for phenomenon in PHENOMENA:
         if language in phenomenon.languages:
-            far = [site for site in phenomenon.sites(read) if abs(site.critical - site.licensor) >= FAR]
+            far = [
+                site for site in phenomenon.sites(read) if abs(site.critical - site.licensor) >= FAR
+            ]
             pairs += [_pair(read, phenomenon.name, site) for site in _drawn(read, far)]
     return pairs, reasons
 
@@ -110,7 +115,8 @@ def _pair(code: Code, phenomenon: str, site: Site) -> Pair:
 
 
 def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
-    """Each pair with what certifies it and whether a prefix decides, or the reason why it is none."""
+    """Each pair with what certifies it and whether a prefix decides, or the reason why it is
+    none."""
     parser = native(language)
     if parser is None:
         for pair in pairs:
@@ -148,7 +154,8 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
 
 
 def _by_tree(pair: Pair, language: str) -> str:
-    """What tells without the language's own parser that the changed text is invalid; empty if nothing does."""
+    """What tells without the language's own parser that the changed text is invalid; empty if
+    nothing does."""
     tree, length = parse_framed(pair.good, language)
     text = tree.root_node.text or b""
     before, behind = text[:length], text[length + len(pair.good.encode()) :]
@@ -163,10 +170,16 @@ def _by_tree(pair: Pair, language: str) -> str:
 
 
 def to_rows(function: SourceFunction) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of the pairs of a function that wait to be certified, and the reasons why others are none."""
+    """The rows of the pairs of a function that wait to be certified, and the reasons why others are
+    none."""
     pairs, reasons = candidates(function.code, function.language)
     rows = [
-        {"id": f"{function.id}-{number}", **asdict(pair), "repo": function.repo, "path": function.path}
+        {
+            "id": f"{function.id}-{number}",
+            **asdict(pair),
+            "repo": function.repo,
+            "path": function.path,
+        }
         for number, pair in enumerate(pairs)
     ]
     return rows, reasons

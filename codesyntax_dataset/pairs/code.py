@@ -1,4 +1,5 @@
-"""The code of a function as phenomena read it: its tokens, those of the grammar's tree, and the nodes around them."""
+"""The code of a function as phenomena read it: its tokens, those of the grammar's tree, and the
+nodes around them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from codesyntax_dataset.languages.grammar import parse_framed
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree: `start` and `end` are characters, `first` and `last` the places of its tokens."""
+    """A node of the tree: `start` and `end` are characters, `first` and `last` the places of its
+    tokens."""
 
     type: str
     parent: Node | None
@@ -32,7 +34,8 @@ class Node:
             node = node.parent
 
     def descendants(self, outside: Callable[[Node], bool] = lambda node: False) -> Iterator[Node]:
-        """The nodes inside, in the order of the text, but for what is in nodes that are `outside`."""
+        """The nodes inside, in the order of the text, but for what is in nodes that are
+        `outside`."""
         waiting = self.children[::-1]
         while waiting:
             node = waiting.pop()
@@ -86,6 +89,9 @@ class Code:
         return self.of(self.tokens[index]) if 0 <= index < len(self.tokens) else ""
 
     def depth(self, start: int, end: int) -> int:
-        """How many levels the deepest token from one place to another lies below the first of them."""
+        """How many levels the deepest token from one place to another lies below the first of
+        them."""
         first, last = sorted((start, end))
-        return max(token.level for token in self.tokens[first : last + 1]) - self.tokens[first].level
+        return (
+            max(token.level for token in self.tokens[first : last + 1]) - self.tokens[first].level
+        )

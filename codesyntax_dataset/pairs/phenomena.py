@@ -1,7 +1,9 @@
-"""The phenomena: for each, when code is invalid, where its grammar says so, and how a function is changed to be so.
+"""The phenomena: for each, when code is invalid, where its grammar says so, and how a function is
+changed to be so.
 
-Each holds an exchange with its reverse, such as `while` for `if` above a `break`, and `if` for `while` above an `else`:
-so neither the words of a text nor what usually stands beside them tell which of a pair is invalid.
+Each holds an exchange with its reverse, such as `while` for `if` above a `break`, and `if` for
+`while` above an `else`: so neither the words of a text nor what usually stands beside them tell
+which of a pair is invalid.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ ALL = ("python", "java", "javascript", "typescript", "go", "php", "ruby", "rust"
 
 @dataclass(frozen=True)
 class Phenomenon:
-    """`invalid`: the condition, in words; `source`: where the grammars of languages say so; `sites`: the changes."""
+    """`invalid`: the condition, in words; `source`: where the grammars of languages say so;
+    `sites`: the changes."""
 
     name: str
     languages: tuple[str, ...]

@@ -14,7 +14,11 @@ _OPENING = {")": ("(", "?.("), "]": ("[", "?.["), "}": ("{", "{|"), ">": ("<", "
 def _opening(code: Code, token: Node) -> int | None:
     """The place of the bracket that a token closes."""
     assert token.parent is not None
-    before = [child for child in token.parent.children if child.first == child.last and child.last < token.first]
+    before = [
+        child
+        for child in token.parent.children
+        if child.first == child.last and child.last < token.first
+    ]
     for child in reversed(before):
         if code.of(child) in _OPENING[code.of(token)]:
             return child.first
@@ -22,11 +26,16 @@ def _opening(code: Code, token: Node) -> int | None:
 
 
 def closers(code: Code) -> Iterator[Site]:
-    """A closing bracket becomes one of another kind; in Ruby, `end` and `}` become each other, too."""
+    """A closing bracket becomes one of another kind; in Ruby, `end` and `}` become each other,
+    too."""
     has_end = any(token.type == "end" for token in code.tokens)
     for token in code.tokens:
         text = code.of(token)
-        if text in (")", "]", "}") and token.type == text and (opening := _opening(code, token)) is not None:
+        if (
+            text in (")", "]", "}")
+            and token.type == text
+            and (opening := _opening(code, token)) is not None
+        ):
             others = [other for other in (")", "]", "}") if other != text]
             if has_end and text == "}":
                 others.append("end")
@@ -43,7 +52,9 @@ def type_brackets(code: Code) -> Iterator[Site]:
         if token.parent is None or text not in _OPENING or token.type != text:
             continue
         types = token.parent.type in ("type_arguments", "type_parameters")
-        if (types if text == ">" else text != "}") and (opening := _opening(code, token)) is not None:
+        if (types if text == ">" else text != "}") and (
+            opening := _opening(code, token)
+        ) is not None:
             for other in (")", "]") if text == ">" else (">",):
                 yield Site(token.start, token.end, other, opening, token.first)
 
@@ -56,7 +67,9 @@ def closer_order(code: Code) -> Iterator[Site]:
             inner = _opening(code, first) if first.type == texts[0] else None
             if inner is not None and second.type == texts[1]:
                 between = code.text[first.end : second.start]
-                yield Site(first.start, second.end, texts[1] + between + texts[0], inner, first.first)
+                yield Site(
+                    first.start, second.end, texts[1] + between + texts[0], inner, first.first
+                )
 
 
 _LISTS = frozenset(
@@ -66,7 +79,8 @@ _LISTS = frozenset(
 
 
 def separators(code: Code) -> Iterator[Site]:
-    """A comma of a list becomes a semicolon, or a semicolon between statements or in the header of a loop a comma."""
+    """A comma of a list becomes a semicolon, or a semicolon between statements or in the header of
+    a loop a comma."""
     for token in code.tokens:
         text = code.of(token)
         if text not in (",", ";") or token.parent is None:
@@ -85,7 +99,8 @@ def separators(code: Code) -> Iterator[Site]:
 
 
 def conditional_expressions(code: Code) -> Iterator[Site]:
-    """The `else` or `:` of a conditional expression becomes `or` or `,`, or one of these becomes it."""
+    """The `else` or `:` of a conditional expression becomes `or` or `,`, or one of these becomes
+    it."""
     for token in code.tokens:
         text, parent = code.of(token), token.parent
         if parent is None:
@@ -94,9 +109,13 @@ def conditional_expressions(code: Code) -> Iterator[Site]:
         if parent.type in ("conditional_expression", "ternary_expression", "conditional") and asks:
             others = {"else": ("or", "and"), ":": (",",)}.get(text, ())
             for other in others:
-                yield Site(token.start, token.end, other, asks[0].first, token.first, "IfExp:body->orelse")
+                yield Site(
+                    token.start, token.end, other, asks[0].first, token.first, "IfExp:body->orelse"
+                )
         elif parent.type == "boolean_operator" and text in ("or", "and"):
-            yield Site(token.start, token.end, "else", parent.first, token.first, "IfExp:body->orelse")
+            yield Site(
+                token.start, token.end, "else", parent.first, token.first, "IfExp:body->orelse"
+            )
         elif parent.type in _LISTS and text == ",":
             yield Site(token.start, token.end, ":", parent.first, token.first, "IfExp:body->orelse")
 
@@ -115,7 +134,8 @@ def _is_async(code: Code, function: Node) -> bool:
 
 
 def async_functions(code: Code) -> Iterator[Site]:
-    """`async` is taken from a function that awaits, or given to one that must not be asynchronous."""
+    """`async` is taken from a function that awaits, or given to one that must not be
+    asynchronous."""
     for function in code.nodes:
         if function.type != "function_definition":
             continue
@@ -125,15 +145,29 @@ def async_functions(code: Code) -> Iterator[Site]:
             if waits:
                 licensed = waits[0].first
                 behind = function.children[1].start
-                yield Site(first.start, behind, "", first.first, licensed, "Await:await->value", True)
+                yield Site(
+                    first.start, behind, "", first.first, licensed, "Await:await->value", True
+                )
         else:
-            delegates = [node for node in _own(function, "yield") if code.token(node.first + 1) == "from"]
-            returns = [node for node in _own(function, "return_statement") if len(node.children) > 1]
+            delegates = [
+                node for node in _own(function, "yield") if code.token(node.first + 1) == "from"
+            ]
+            returns = [
+                node for node in _own(function, "return_statement") if len(node.children) > 1
+            ]
             if not delegates and any(_own(function, "yield")):
                 delegates = returns
             if delegates:
                 critical = delegates[0].first
-                yield Site(first.start, first.start, "async ", first.first, critical, "Yield:yield->value", True)
+                yield Site(
+                    first.start,
+                    first.start,
+                    "async ",
+                    first.first,
+                    critical,
+                    "Yield:yield->value",
+                    True,
+                )
 
 
 def await_or_yield(code: Code) -> Iterator[Site]:
@@ -153,12 +187,28 @@ def await_or_yield(code: Code) -> Iterator[Site]:
         generates = any(child.type == "*" for child in function.children) or python
         if text == "await" and waits and (python or not generates):
             other = "yield from" if python else "yield"
-            yield Site(token.start, token.end, other, function.first, token.first, "Await:await->value", rule)
+            yield Site(
+                token.start,
+                token.end,
+                other,
+                function.first,
+                token.first,
+                "Await:await->value",
+                rule,
+            )
         elif text == "yield" and not waits:
             delegates = code.token(token.first + 1) in ("from", "*")
             if delegates == python:
                 end = code.tokens[token.first + 1].end if python else token.end
-                yield Site(token.start, end, "await", function.first, token.first, "Yield:yield->value", rule)
+                yield Site(
+                    token.start,
+                    end,
+                    "await",
+                    function.first,
+                    token.first,
+                    "Yield:yield->value",
+                    rule,
+                )
 
 
 def argument_order(code: Code) -> Iterator[Site]:
@@ -168,7 +218,10 @@ def argument_order(code: Code) -> Iterator[Site]:
             continue
         parts = [child for child in node.children if child.type not in ("(", ")", ",")]
         named = ("keyword_argument", "default_parameter", "typed_default_parameter")
-        if any(part.type.endswith(("splat", "splat_pattern", "separator", "for_in_clause")) for part in parts):
+        if any(
+            part.type.endswith(("splat", "splat_pattern", "separator", "for_in_clause"))
+            for part in parts
+        ):
             continue
         places = [index for index, part in enumerate(parts) if part.type in named]
         if places and 0 < places[0] and places == [*range(places[0], len(parts))]:
@@ -177,7 +230,9 @@ def argument_order(code: Code) -> Iterator[Site]:
                 continue
             between = code.text[positional.end : first.start]
             text = code.text[first.start : last.end] + between + code.of(positional)
-            relation = "Call:args->keywords" if node.type == "argument_list" else "Default:name->value"
+            relation = (
+                "Call:args->keywords" if node.type == "argument_list" else "Default:name->value"
+            )
             yield Site(positional.start, last.end, text, first.first, last.last, relation, True)
 
 
@@ -187,7 +242,9 @@ def _pairs_of_names(code: Code, names: Sequence[Node], relation: str) -> Iterato
         return
     first, last = names[0], names[-1]
     for replaced, other in ((first, last), (last, first)):
-        yield Site(replaced.start, replaced.end, code.of(other), first.first, last.first, relation, True)
+        yield Site(
+            replaced.start, replaced.end, code.of(other), first.first, last.first, relation, True
+        )
 
 
 _SLOPPY = frozenset(
@@ -199,7 +256,12 @@ _SLOPPY = frozenset(
 def distinct_parameters(code: Code) -> Iterator[Site]:
     """A parameter has the name of another."""
     for node in code.nodes:
-        if node.type not in ("parameters", "method_parameters", "formal_parameters", "lambda_parameters"):
+        if node.type not in (
+            "parameters",
+            "method_parameters",
+            "formal_parameters",
+            "lambda_parameters",
+        ):
             continue
         if node.parent is not None and node.parent.type in _SLOPPY:
             continue
@@ -207,7 +269,11 @@ def distinct_parameters(code: Code) -> Iterator[Site]:
         for part in node.children:
             inner = part
             while inner.type not in ("identifier", "variable_name") and inner.children:
-                kinds = [child for child in inner.children if child.type in ("identifier", "variable_name")]
+                kinds = [
+                    child
+                    for child in inner.children
+                    if child.type in ("identifier", "variable_name")
+                ]
                 inner = kinds[0] if kinds else inner.children[0]
             if inner.type in ("identifier", "variable_name") and part.type not in ("{", "["):
                 names.append(inner)
@@ -218,7 +284,9 @@ def distinct_keywords(code: Code) -> Iterator[Site]:
     """A keyword argument has the name of another."""
     for node in code.nodes:
         if node.type == "argument_list":
-            names = [child.children[0] for child in node.children if child.type == "keyword_argument"]
+            names = [
+                child.children[0] for child in node.children if child.type == "keyword_argument"
+            ]
             yield from _pairs_of_names(code, names, "Call:args->keywords")
 
 
@@ -234,7 +302,9 @@ def declaration_order(code: Code) -> Iterator[Site]:
                 if uses:
                     between = code.text[node.end : behind[0].start]
                     text = code.of(behind[0]) + between + code.of(node)
-                    yield Site(node.start, behind[0].end, text, uses[0].first, behind[0].last, "", True)
+                    yield Site(
+                        node.start, behind[0].end, text, uses[0].first, behind[0].last, "", True
+                    )
 
 
 def indentation(code: Code) -> Iterator[Site]:
@@ -243,12 +313,19 @@ def indentation(code: Code) -> Iterator[Site]:
         if block.type != "block" or block.parent is None:
             continue
         header = block.parent
-        for before, node, behind in zip(block.children, block.children[1:], [*block.children[2:], None]):
+        for before, node, behind in zip(
+            block.children, block.children[1:], [*block.children[2:], None]
+        ):
             line = code.text.rfind("\n", 0, node.start) + 1
             blanks = code.text[line : node.start]
             outer_line = code.text.rfind("\n", 0, header.start) + 1
             outer = code.text[outer_line : header.start]
-            if blanks.strip() or outer.strip() or not blanks.startswith(outer) or len(blanks) == len(outer):
+            if (
+                blanks.strip()
+                or outer.strip()
+                or not blanks.startswith(outer)
+                or len(blanks) == len(outer)
+            ):
                 continue
             step = blanks[len(outer) :]
             relation = {
@@ -259,5 +336,9 @@ def indentation(code: Code) -> Iterator[Site]:
             }.get(header.type, "")
             if behind is not None:  # else it would end the block
                 yield Site(line, node.start, outer, header.first, node.first, relation, True)
-            if not any(inside.type == "block" for inside in before.descendants()):  # which it might go on
-                yield Site(line, node.start, blanks + step, before.first, node.first, relation, True)
+            if not any(
+                inside.type == "block" for inside in before.descendants()
+            ):  # which it might go on
+                yield Site(
+                    line, node.start, blanks + step, before.first, node.first, relation, True
+                )

@@ -1,11 +1,14 @@
-"""Rivals that need no syntax, a 5-gram model and a bag of tokens, and the pairs on which both are at chance.
+"""Rivals that need no syntax, a 5-gram model and a bag of tokens, and the pairs on which both are
+at chance.
 
-Pairs are kept two by two, of the same phenomenon: what one adds, the other takes, so that no weights of tokens prefer
-the valid text of both; and the 5-gram model prefers the valid text of one and the invalid text of the other. Where a
-change only moves tokens, the bag is undecided. So each rival is right on exactly half of what is kept, by phenomenon.
+Pairs are kept two by two, of the same phenomenon: what one adds, the other takes, so that no
+weights of tokens prefer the valid text of both; and the 5-gram model prefers the valid text of one
+and the invalid text of the other. Where a change only moves tokens, the bag is undecided. So each
+rival is right on exactly half of what is kept, by phenomenon.
 
-The 5-gram model (Witten and Bell 1991, interpolated) is trained on the functions of other repositories: those of each
-half of them are scored by the model of the other half. Where there is only one, files are halved.
+The 5-gram model (Witten and Bell 1991, interpolated) is trained on the functions of other
+repositories: those of each half of them are scored by the model of the other half. Where there is
+only one, files are halved.
 """
 
 from __future__ import annotations
@@ -33,9 +36,11 @@ Windows = np.ndarray
 
 
 def lexed(text: str) -> list[str]:
-    """The tokens of a text for rivals: words, signs, and line breaks with the indentation behind them."""
+    """The tokens of a text for rivals: words, signs, and line breaks with the indentation behind
+    them."""
     return [
-        match[0] if match["indentation"] is None else "\n" + match["indentation"] for match in _TOKEN.finditer(text)
+        match[0] if match["indentation"] is None else "\n" + match["indentation"]
+        for match in _TOKEN.finditer(text)
     ]
 
 
@@ -47,11 +52,16 @@ def _number(token: str) -> int:
 def windows(tokens: Sequence[str]) -> Windows:
     """A window for each token; before the first one, all numbers are 0."""
     numbers = np.array([0] * (N - 1) + [_number(token) for token in tokens], dtype=np.uint64)
-    return np.lib.stride_tricks.sliding_window_view(numbers, N) if tokens else np.empty((0, N), np.uint64)
+    return (
+        np.lib.stride_tricks.sliding_window_view(numbers, N)
+        if tokens
+        else np.empty((0, N), np.uint64)
+    )
 
 
 def _keys(windowed: Windows) -> np.ndarray:
-    """One number for the tokens of each window; others get the same only by an accident of one in 2^64."""
+    """One number for the tokens of each window; others get the same only by an accident of one in
+    2^64."""
     keys = np.zeros(len(windowed), dtype=np.uint64)
     for column in windowed.T:
         keys = keys * np.uint64(0x9E3779B97F4A7C15) + column + np.uint64(1)
@@ -64,15 +74,20 @@ class NGrams:
     def __init__(self, windowed: Windows):
         self._orders = []
         for order in range(1, N + 1):
-            keys, places, counts = np.unique(_keys(windowed[:, N - order :]), return_index=True, return_counts=True)
+            keys, places, counts = np.unique(
+                _keys(windowed[:, N - order :]), return_index=True, return_counts=True
+            )
             before = _keys(windowed[:, N - order : N - 1])[places]
             contexts, which = np.unique(before, return_inverse=True)
             totals = np.bincount(which, weights=counts, minlength=len(contexts))
-            self._orders.append((keys, counts, contexts, totals, np.bincount(which, minlength=len(contexts))))
+            self._orders.append(
+                (keys, counts, contexts, totals, np.bincount(which, minlength=len(contexts)))
+            )
         self._types = len(self._orders[0][0])
 
     def log_probabilities(self, windowed: Windows) -> np.ndarray:
-        """The logarithm of the probability of the last token of each window, given those before it there."""
+        """The logarithm of the probability of the last token of each window, given those before it
+        there."""
         probability = np.full(len(windowed), 1 / (self._types + 1))
         for order, (keys, counts, contexts, totals, types) in enumerate(self._orders, start=1):
             count = _looked_up(keys, counts, _keys(windowed[:, N - order :]))
@@ -97,9 +112,15 @@ class Difference:
     def __init__(self, good: str, bad: str):
         tokens = lexed(good), lexed(bad)
         shorter = min(map(len, tokens))
-        first = next((index for index in range(shorter) if tokens[0][index] != tokens[1][index]), shorter)
+        first = next(
+            (index for index in range(shorter) if tokens[0][index] != tokens[1][index]), shorter
+        )
         behind = next(
-            (index for index in range(shorter - first) if tokens[0][-1 - index] != tokens[1][-1 - index]),
+            (
+                index
+                for index in range(shorter - first)
+                if tokens[0][-1 - index] != tokens[1][-1 - index]
+            ),
             shorter - first,
         )
         middles = [Counter(text[first : len(text) - behind]) for text in tokens]
@@ -142,14 +163,17 @@ class Rivals:
             goods = _sums(model, [difference.good for _, _, difference in differences])
             bads = _sums(model, [difference.bad for _, _, difference in differences])
             for (id_, phenomenon, difference), good_sum, bad_sum in zip(differences, goods, bads):
-                verdict = int(np.sign(round(good_sum - bad_sum, 9)))  # sums of the same numbers may differ by rounding
+                verdict = int(
+                    np.sign(round(good_sum - bad_sum, 9))
+                )  # sums of the same numbers may differ by rounding
                 self.preferred[id_] = _PREFERS[verdict]
                 exchange = tuple(sorted((difference.put_in, difference.taken)))
                 cells = self._cells.setdefault((phenomenon, exchange), {})
                 cells.setdefault((difference.put_in < difference.taken, verdict), []).append(id_)
 
     def kept(self, without: set[str]) -> set[str]:
-        """The ids of the pairs that are kept, `without` some; which of equal ones depends on their ids alone."""
+        """The ids of the pairs that are kept, `without` some; which of equal ones depends on their
+        ids alone."""
         balanced: set[str] = set()
         for (_, exchange), cells in self._cells.items():
             ordered = {cell: sorted({*ids} - without, key=_drawn) for cell, ids in cells.items()}
@@ -158,7 +182,9 @@ class Rivals:
                 if moved and verdict == 0:
                     balanced.update(ids)
                     continue
-                balanced.update(ids[: len(ordered.get((side if moved else not side, -verdict), ()))])
+                balanced.update(
+                    ids[: len(ordered.get((side if moved else not side, -verdict), ()))]
+                )
         return balanced
 
 

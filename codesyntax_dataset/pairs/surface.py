@@ -1,8 +1,10 @@
-"""A rival of minimal pairs that needs no model: what stands near a change, learned from other pairs.
+"""A rival of minimal pairs that needs no model: what stands near a change, learned from other
+pairs.
 
-A logistic regression, with an L2 penalty, on what the valid text has more of than the invalid one: sequences of up to N
-tokens that see the change, and for each line its first and last token beside those of the lines before and behind it.
-Names and numbers are masked, so that only keywords, signs and lines are known.
+A logistic regression, with an L2 penalty, on what the valid text has more of than the invalid one:
+sequences of up to N tokens that see the change, and for each line its first and last token beside
+those of the lines before and behind it. Names and numbers are masked, so that only keywords, signs
+and lines are known.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class SurfaceRival:
         self.weights = minimize(loss, np.zeros(BUCKETS), method="L-BFGS-B", jac=True).x
 
     def prefers(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each pair 1 where it prefers the valid text, -1 where it prefers the other one, and else 0: (P,)."""
+        """Of each pair 1 where it prefers the valid text, -1 where it prefers the other one, and
+        else 0: (P,)."""
         return np.sign((self._features(pairs) @ self.weights).round(9)).astype(np.int64)
 
     def _features(self, pairs: Sequence[Pair]) -> csr_array:
@@ -75,7 +78,8 @@ class SurfaceRival:
             yield "behind", line[-1], behind[0]
 
     def _masked(self, text: str) -> list[str]:
-        """The tokens, with one for all names, one for all numbers, and line breaks by the step of the indentation."""
+        """The tokens, with one for all names, one for all numbers, and line breaks by the step of
+        the indentation."""
         masked, indentation = [], 0
         for token in lexed(text):
             if token.startswith("\n"):

@@ -1,4 +1,5 @@
-"""Exchanges of words: a keyword becomes another, and what depends on it, far away, is then licensed by nothing."""
+"""Exchanges of words: a keyword becomes another, and what depends on it, far away, is then licensed
+by nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from codesyntax_dataset.pairs.code import Code, Node
 class Site(NamedTuple):
     """`text` in place of the characters `start` to `end`.
 
-    `critical` is the place of the token that has no licence then, `licensor` that of the token that has or would have
-    given it. `rule`: the condition of the phenomenon says that the result is invalid, whatever tree-sitter accepts.
+    `critical` is the place of the token that has no licence then, `licensor` that of the token that
+    has or would have given it. `rule`: the condition of the phenomenon says that the result is
+    invalid, whatever tree-sitter accepts.
     """
 
     start: int
@@ -40,7 +42,9 @@ _LOOPS = frozenset(
 _SWITCHES = frozenset(
     "switch_expression switch_statement expression_switch_statement type_switch_statement select_statement".split()
 )
-_CONTROL = frozenset("break_statement continue_statement break next redo break_expression continue_expression".split())
+_CONTROL = frozenset(
+    "break_statement continue_statement break next redo break_expression continue_expression".split()
+)
 _CLAUSES = frozenset(
     "elif_clause else_clause else_if_clause elsif else except_clause finally_clause catch_clause ensure rescue when "
     "case_clause body_statement".split()
@@ -48,8 +52,11 @@ _CLAUSES = frozenset(
 
 
 def is_function(node: Node) -> bool:
-    """True for a node across which no loop licenses; blocks of calls, which Ruby has, license by themselves."""
-    return node.type in _FUNCTIONS or (node.type == "block" and node.parent is not None and node.parent.type == "call")
+    """True for a node across which no loop licenses; blocks of calls, which Ruby has, license by
+    themselves."""
+    return node.type in _FUNCTIONS or (
+        node.type == "block" and node.parent is not None and node.parent.type == "call"
+    )
 
 
 def _control(code: Code, token: Node) -> Iterator[tuple[int, int]]:
@@ -63,7 +70,12 @@ def _control(code: Code, token: Node) -> Iterator[tuple[int, int]]:
             break
         if around.type in _LOOPS | _SWITCHES:
             return
-    if loop.first < token.first or loop.children[1].type in ("block", "for_clause", "pattern_list", "range_clause"):
+    if loop.first < token.first or loop.children[1].type in (
+        "block",
+        "for_clause",
+        "pattern_list",
+        "range_clause",
+    ):
         return  # a label, `async`, several targets or no condition next to it already tell
 
     def outside(node: Node) -> bool:
@@ -71,7 +83,9 @@ def _control(code: Code, token: Node) -> Iterator[tuple[int, int]]:
         return own_else or is_function(node) or node.type in _LOOPS | _SWITCHES
 
     for node in loop.descendants(outside):
-        plain = len(node.children) <= 1 or (len(node.children) == 2 and node.children[1].type == ";")
+        plain = len(node.children) <= 1 or (
+            len(node.children) == 2 and node.children[1].type == ";"
+        )
         if node.type in _CONTROL and plain and node.first > token.last:
             yield token.last, node.first
             return
@@ -122,7 +136,9 @@ def _statement(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 def _behind(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     """What stands behind the block that the token is the header of."""
     assert token.parent is not None
-    blocks = [child for child in token.parent.children if child.first > token.last and child.children]
+    blocks = [
+        child for child in token.parent.children if child.first > token.last and child.children
+    ]
     if blocks and code.token(blocks[0].last + 1) not in ("", "except", "finally"):
         yield token.last, blocks[0].last + 1
 
@@ -130,12 +146,15 @@ def _behind(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 def _no_handler(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     """The beginning of the statement, if it has no handlers."""
     assert token.parent is not None and token.parent.parent is not None
-    if not any(clause.type in ("except_clause", "rescue") for clause in token.parent.parent.children):
+    if not any(
+        clause.type in ("except_clause", "rescue") for clause in token.parent.parent.children
+    ):
         yield from _statement(code, token)
 
 
 def _before(code: Code, token: Node) -> Iterator[tuple[int, int]]:
-    """The beginning of the statement before, if it ends with a block, as one that may have a further clause does."""
+    """The beginning of the statement before, if it ends with a block, as one that may have a
+    further clause does."""
     statement = token.parent
     assert statement is not None and statement.parent is not None
     siblings = statement.parent.children
@@ -153,18 +172,29 @@ def _bare(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 
 
 def _name(code: Code, token: Node) -> Iterator[tuple[int, int]]:
-    """The beginning of the statement, if its condition also reads as the name that a handler gives."""
+    """The beginning of the statement, if its condition also reads as the name that a handler
+    gives."""
     condition = code.tokens[token.last + 2 : token.last + 5]
-    if [code.of(part) for part in condition[::2]] == ["(", ")"] and condition[1].type == "identifier":
+    if [code.of(part) for part in condition[::2]] == ["(", ")"] and condition[
+        1
+    ].type == "identifier":
         yield from _statement(code, token)
 
 
 def _expression(code: Code, token: Node) -> Iterator[tuple[int, int]]:
-    """The beginning of the statement, if what belongs to the word is an expression: no name is given."""
+    """The beginning of the statement, if what belongs to the word is an expression: no name is
+    given."""
     assert token.parent is not None
     following = [child for child in token.parent.children if child.first > token.last][:1]
-    named = any(inside.type in ("as", ",") for node in following for inside in [node, *node.children])
-    if following and following[0].type != ":" and not named and "=>" not in code.text[token.end :].partition("\n")[0]:
+    named = any(
+        inside.type in ("as", ",") for node in following for inside in [node, *node.children]
+    )
+    if (
+        following
+        and following[0].type != ":"
+        and not named
+        and "=>" not in code.text[token.end :].partition("\n")[0]
+    ):
         yield from _statement(code, token)
 
 
@@ -173,7 +203,11 @@ def _elif_in(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     assert token.parent is not None
     condition = token.parent.children[1]
     words = [code.of(child) for child in condition.children]
-    if condition.type == "comparison_operator" and words[1:-1] == ["in"] and condition.children[0].type == "identifier":
+    if (
+        condition.type == "comparison_operator"
+        and words[1:-1] == ["in"]
+        and condition.children[0].type == "identifier"
+    ):
         yield from _PARTNERS["elif"](code, token)
 
 
@@ -195,7 +229,8 @@ _PARTNERS: dict[str, Callable[[Code, Node], Iterator[tuple[int, int]]]] = {
     "expression": _expression,
     "elif-in": _elif_in,
 }
-"""What a token of an exchange is far from: the licensor and the critical token, of which it is one."""
+"""What a token of an exchange is far from: the licensor and the critical token, of which it is
+one."""
 
 
 class _Exchange(NamedTuple):
@@ -231,15 +266,17 @@ def _table(table: str) -> dict[str, dict[tuple[str, str], list[_Exchange]]]:
 def exchanged(table: str) -> Callable[[Code], Iterator[Site]]:
     """The sites of a table of exchanges.
 
-    A line has the languages, the token as `parent.token` (with `+` between two tokens that become one), what it becomes
-    (`|` between several), what it is far from (`_PARTNERS`; with `!`, the rule alone says that the result is invalid),
-    and the relation.
+    A line has the languages, the token as `parent.token` (with `+` between two tokens that become
+    one), what it becomes (`|` between several), what it is far from (`_PARTNERS`; with `!`, the
+    rule alone says that the result is invalid), and the relation.
     """
 
     def sites(code: Code) -> Iterator[Site]:
         exchanges = _table(table).get(code.language, {})
         for token in code.tokens:
-            for exchange in exchanges.get((token.parent.type if token.parent else "", code.of(token)), ()):
+            for exchange in exchanges.get(
+                (token.parent.type if token.parent else "", code.of(token)), ()
+            ):
                 last = token.first + len(exchange.words) - 1
                 words = [code.token(index) for index in range(token.first, last + 1)]
                 follows_if = code.token(last + 1) == "if" and words[-1] == "else"

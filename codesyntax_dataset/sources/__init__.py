@@ -1,8 +1,8 @@
 """Sources of functions and sentences: one reader per form of source, all yielding the same type.
 
-A reader is a module with `FORM`, its name in words; `LABELS`, whose labels they are, None if rules make them;
-`fits(source, language)`, which says whether it can read functions of the language from a source; and `read(source,
-config, skips)`, which yields them.
+A reader is a module with `FORM`, its name in words; `LABELS`, whose labels they are, None if rules
+make them; `fits(source, language)`, which says whether it can read functions of the language from a
+source; and `read(source, config, skips)`, which yields them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _LOCAL = (treebank, codesearchnet, published, tree)
 class Origin(NamedTuple):
     """Where functions come from, in words.
 
-    `labels`: whose labels they are; None if rules made them. `whole`: whether all splits of the source are used.
+    `labels`: whose labels they are; None if rules made them. `whole`: whether all splits of the
+    source are used.
     """
 
     form: str
@@ -39,16 +40,21 @@ class Origin(NamedTuple):
 
 
 def read(
-    source: str, config: str, skips: Skips, validation_fraction: float | None = None, column: str | None = None
+    source: str,
+    config: str,
+    skips: Skips,
+    validation_fraction: float | None = None,
+    column: str | None = None,
 ) -> Iterator[SourceFunction]:
     """The functions of `config`'s language in `source`, those of the test partition first.
 
-    `source` is `sample`, a local file or folder, or a dataset on the Hub (`owner/name` or `owner/name@revision`);
-    `column` is the one of code in Parquet files, here or there, as `sources.columns` reads them.
-    `validation_fraction`, at least 0 and less than 1, is the share of whole source files that becomes the validation
-    partition, if the source has no partitions of its own (default: `VALIDATION_FRACTION` of `sources.files`). Functions
-    that are left out are counted in `skips`. Raises SourceError if `source` cannot be read, or has partitions of its
-    own and a fraction is given.
+    `source` is `sample`, a local file or folder, or a dataset on the Hub (`owner/name` or
+    `owner/name@revision`); `column` is the one of code in Parquet files, here or there, as
+    `sources.columns` reads them. `validation_fraction`, at least 0 and less than 1, is the share of
+    whole source files that becomes the validation partition, if the source has no partitions of its
+    own (default: `VALIDATION_FRACTION` of `sources.files`). Functions that are left out are counted
+    in `skips`. Raises SourceError if `source` cannot be read, or has partitions of its own and a
+    fraction is given.
     """
     module, located = reader(source, config, column), _located(source)
     options: dict[str, Any] = {} if column is None else {"column": column}
@@ -66,7 +72,9 @@ def read(
     return module.read(located, config, skips, **options)
 
 
-def origin(source: str, config: str, validation_fraction: float | None = None, column: str | None = None) -> Origin:
+def origin(
+    source: str, config: str, validation_fraction: float | None = None, column: str | None = None
+) -> Origin:
     """Where the functions of `config` in `source` come from, in words."""
     module, located = reader(source, config, column), _located(source)
     whole = not _partitioned(module, located, config)
@@ -91,7 +99,8 @@ def shown(source: str) -> str:
 
 
 def reader(source: str, config: str, column: str | None = None) -> ModuleType:
-    """The reader for the functions of `config` in `source`; raises SourceError if no reader fits."""
+    """The reader for the functions of `config` in `source`; raises SourceError if no reader
+    fits."""
     located, language = _located(source), language_of(config)
     exists = os.path.exists(located)
     if column is not None:

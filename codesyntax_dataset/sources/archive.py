@@ -1,4 +1,5 @@
-"""Zip archives, read in memory: nothing is extracted to disk, and only members with expected names are opened."""
+"""Zip archives, read in memory: nothing is extracted to disk, and only members with expected names
+are opened."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""CodeSearchNet v2 as it was distributed (Husain et al. 2019): gzipped JSON lines, in folders or one zip per language.
+"""CodeSearchNet v2 as it was distributed (Husain et al. 2019): gzipped JSON lines, in folders or
+one zip per language.
 
     python/final/jsonl/test/python_test_0.jsonl.gz
     python/final/jsonl/valid/python_valid_0.jsonl.gz
 
-`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder that contains
-any of them.
+`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a
+folder that contains any of them.
 """
 
 from __future__ import annotations
@@ -39,37 +40,51 @@ def fits(source: str, language: Language) -> bool:
 
 
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
-    """The functions of `config`'s language, test partition first, each partition in the order of its files and lines.
+    """The functions of `config`'s language, test partition first, each partition in the order of
+    its files and lines.
 
-    A validation partition may be missing. Raises SourceError, naming file and line, if anything else is missing,
-    damaged or not CodeSearchNet.
+    A validation partition may be missing. Raises SourceError, naming file and line, if anything
+    else is missing, damaged or not CodeSearchNet.
     """
     name = name_of(config)
     for partition in PARTITIONS:
         for base, member in _files(source, name, partition):
             for code, repo, path, func_name, url in _rows(base, member, name, partition):
-                yield SourceFunction(language_of(config).name, code, repo, path, func_name, url, partition)
+                yield SourceFunction(
+                    language_of(config).name, code, repo, path, func_name, url, partition
+                )
 
 
 def name_of(config: str) -> str:
     """The name in CodeSearchNet of `config`'s language; raises SourceError if it has none."""
     language = language_of(config)
     if language.codesearchnet is None:
-        raise SourceError(f"CodeSearchNet has no {language.name} functions, only functions in {', '.join(_names())}")
+        raise SourceError(
+            f"CodeSearchNet has no {language.name} functions, only functions in {', '.join(_names())}"
+        )
     return language.codesearchnet
 
 
 def _names() -> list[str]:
-    return [language.codesearchnet for language in LANGUAGES.values() if language.codesearchnet is not None]
+    return [
+        language.codesearchnet
+        for language in LANGUAGES.values()
+        if language.codesearchnet is not None
+    ]
 
 
 def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]:
-    """The files of a partition in the order of their numbers, each as (folder or zip, name in it)."""
+    """The files of a partition in the order of their numbers, each as (folder or zip, name in
+    it)."""
     name = PARTITIONS[partition]
     for base in _bases(Path(source), language):
         for prefix in (f"{language}/", ""):
             pattern = re.compile(rf"{prefix}final/jsonl/{name}/{language}_{name}_(\d+)\.jsonl\.gz")
-            numbered = [(int(match[1]), member) for member in _members(base) if (match := pattern.fullmatch(member))]
+            numbered = [
+                (int(match[1]), member)
+                for member in _members(base)
+                if (match := pattern.fullmatch(member))
+            ]
             if numbered:
                 return [(base, member) for _, member in sorted(numbered)]
     expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
@@ -89,12 +104,21 @@ def _bases(path: Path, language: str) -> list[Path]:
 
 
 def _members(base: Path) -> list[str]:
-    """The names of the gzipped JSON lines of a folder or zip, relative to it, with forward slashes."""
+    """The names of the gzipped JSON lines of a folder or zip, relative to it, with forward
+    slashes."""
     if base.is_dir():
-        files = [file for pattern in ("final/jsonl/*/*.gz", "*/final/jsonl/*/*.gz") for file in base.glob(pattern)]
+        files = [
+            file
+            for pattern in ("final/jsonl/*/*.gz", "*/final/jsonl/*/*.gz")
+            for file in base.glob(pattern)
+        ]
         return [file.relative_to(base).as_posix() for file in files]
     with open_zip(base) as archive:
-        return [name for name in archive.namelist() if re.search(r"(?:^|/)final/jsonl/[^/]+/[^/]+\.gz$", name)]
+        return [
+            name
+            for name in archive.namelist()
+            if re.search(r"(?:^|/)final/jsonl/[^/]+/[^/]+\.gz$", name)
+        ]
 
 
 @contextmanager
@@ -129,7 +153,9 @@ def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
             while line := lines.readline(LONGEST_LINE + 1):
                 unpacked += len(line)
                 if explodes(unpacked, packed):
-                    raise SourceError(f"{base}/{member}, line {number}: {packed} bytes unpack to more than {unpacked}")
+                    raise SourceError(
+                        f"{base}/{member}, line {number}: {packed} bytes unpack to more than {unpacked}"
+                    )
                 if len(line) > LONGEST_LINE:
                     raise SourceError(
                         f"{base}/{member}, line {number}: longer than {LONGEST_LINE} bytes, too long for a function"
@@ -137,4 +163,6 @@ def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
                 yield number, line.rstrip(b"\r\n")
                 number += 1
     except ERRORS as error:
-        raise SourceError(f"{base}/{member}, line {number}: cannot be read ({error}): is the file complete?") from error
+        raise SourceError(
+            f"{base}/{member}, line {number}: cannot be read ({error}): is the file complete?"
+        ) from error

@@ -1,12 +1,13 @@
 """A column of code, such as `content` of The Stack: Parquet files, or a dataset of them on the Hub.
 
-A cell is a whole source file, whose functions are delimited as in a folder of source files (`sources.tree`). A source
-is a Parquet file, a folder of them, or `owner/name`, `owner/name/folder` or `owner/name@revision` on the Hub; of
-several configs there, the one named like the language, or else the default one. Files are read row by row, and none is
-downloaded first.
+A cell is a whole source file, whose functions are delimited as in a folder of source files
+(`sources.tree`). A source is a Parquet file, a folder of them, or `owner/name`, `owner/name/folder`
+or `owner/name@revision` on the Hub; of several configs there, the one named like the language, or
+else the default one. Files are read row by row, and none is downloaded first.
 
-If the corpus has the splits `test` and `validation`, these are the partitions. Otherwise all of its rows are drawn: by
-repository if a column has it, else one by one. What has no path is named by its Parquet file and row, from 0.
+If the corpus has the splits `test` and `validation`, these are the partitions. Otherwise all of its
+rows are drawn: by repository if a column has it, else one by one. What has no path is named by its
+Parquet file and row, from 0.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.safe_files import LARGEST_FILE, opened
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import hub
-from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions
+from codesyntax_dataset.sources.files import (
+    TOO_LARGE,
+    VALIDATION_FRACTION,
+    SourceFile,
+    definitions,
+    drawn,
+    functions,
+)
 
 FORM = "Parquet files with the column"
 LABELS: str | None = None
@@ -38,7 +46,9 @@ _REPOSITORY = ("max_stars_repo_name", "repo_name", "repo")
 _PATH = ("max_stars_repo_path", "path")
 _PARTITIONS = ("test", "validation")
 _HUB = "hf://datasets/"
-_ON_HUB = re.compile(r"(?P<name>[\w-][\w.-]*/[\w.-]+)(?:/(?P<folder>[\w./-]+))?(?:@(?P<revision>[\w./-]+))?")
+_ON_HUB = re.compile(
+    r"(?P<name>[\w-][\w.-]*/[\w.-]+)(?:/(?P<folder>[\w./-]+))?(?:@(?P<revision>[\w./-]+))?"
+)
 
 
 def fits(source: str, language: Language) -> bool:
@@ -48,24 +58,34 @@ def fits(source: str, language: Language) -> bool:
 
 
 def read(
-    source: str, config: str, skips: Skips, column: str, validation_fraction: float = VALIDATION_FRACTION
+    source: str,
+    config: str,
+    skips: Skips,
+    column: str,
+    validation_fraction: float = VALIDATION_FRACTION,
 ) -> Iterator[SourceFunction]:
-    """The functions of `config`'s language in the texts of `column`, test partition first, by Parquet file and row.
+    """The functions of `config`'s language in the texts of `column`, test partition first, by
+    Parquet file and row.
 
-    `validation_fraction` is drawn as in `sources.files.drawn`, if the corpus has no partitions. Counted in `skips` are
-    cells that are empty, no text, too large, or do not parse. Raises SourceError for a source that cannot be read, has
-    no such column of text, or a row group that unpacks to gigabytes.
+    `validation_fraction` is drawn as in `sources.files.drawn`, if the corpus has no partitions.
+    Counted in `skips` are cells that are empty, no text, too large, or do not parse. Raises
+    SourceError for a source that cannot be read, has no such column of text, or a row group that
+    unpacks to gigabytes.
     """
     language = language_of(config)
     with _plain_errors(source):
         splits = _splits(source, language)
-        parsed = {split: _parsed(source, files, column, config, skips) for split, files in splits.items()}
+        parsed = {
+            split: _parsed(source, files, column, config, skips) for split, files in splits.items()
+        }
         if _have_partitions(splits):
             for partition in _PARTITIONS:
                 for file in parsed[partition]:
                     yield from functions(file, language.name, partition)
         else:
-            yield from drawn(chain.from_iterable(parsed.values()), language.name, validation_fraction)
+            yield from drawn(
+                chain.from_iterable(parsed.values()), language.name, validation_fraction
+            )
 
 
 def partitioned(source: str, config: str) -> bool:
@@ -101,7 +121,9 @@ def _splits(source: str, language: Language) -> dict[str, list[str]]:
     name = language.name if language.name in datasets.get_dataset_config_names(**where) else None
     data_files = datasets.load_dataset_builder(**where, name=name).config.data_files or {}
     splits = {str(split): list(files) for split, files in data_files.items()}
-    if others := sorted({file for files in splits.values() for file in files if not file.endswith(".parquet")}):
+    if others := sorted(
+        {file for files in splits.values() for file in files if not file.endswith(".parquet")}
+    ):
         raise SourceError(
             f"{source} has {_shown(others[0], source)}, expected Parquet files: the Hub has those of many datasets at "
             f"the revision {hub.PARQUET_EXPORT}"
@@ -109,7 +131,9 @@ def _splits(source: str, language: Language) -> dict[str, list[str]]:
     return splits
 
 
-def _parsed(source: str, files: Iterable[str], column: str, config: str, skips: Skips) -> Iterator[SourceFile]:
+def _parsed(
+    source: str, files: Iterable[str], column: str, config: str, skips: Skips
+) -> Iterator[SourceFile]:
     """The files of code in `column` of some Parquet files that have functions."""
     for file in files:
         name = _shown(file, source)
@@ -120,23 +144,32 @@ def _parsed(source: str, files: Iterable[str], column: str, config: str, skips: 
             elif len(data) > LARGEST_FILE:
                 skips.add(TOO_LARGE, location)
             elif functions := definitions(_decoded(data), config, skips, location):
-                yield SourceFile(repo or location, repo or _name(source), path or location, location, functions)
+                yield SourceFile(
+                    repo or location, repo or _name(source), path or location, location, functions
+                )
 
 
-def _cells(file: str, name: str, column: str) -> Iterator[tuple[bytes | None, str | None, str | None]]:
-    """The text of `column` in each row, not decoded, and its repository and path, if they are known."""
+def _cells(
+    file: str, name: str, column: str
+) -> Iterator[tuple[bytes | None, str | None, str | None]]:
+    """The text of `column` in each row, not decoded, and its repository and path, if they are
+    known."""
     with _open(file) as stream:
         parquet = parquet_file(stream)
         texts = _texts(parquet.schema_arrow)
         if column not in texts:
             names = parquet.schema_arrow.names
             problem = (
-                f"holds {parquet.schema_arrow.field(column).type}, expected text" if column in names else "is not there"
+                f"holds {parquet.schema_arrow.field(column).type}, expected text"
+                if column in names
+                else "is not there"
             )
             raise SourceError(f"{name}: the column {column!r} {problem}; it has {', '.join(names)}")
         chosen = [column, _first_in(texts, _REPOSITORY), _first_in(texts, _PATH)]
         columns = list({name for name in chosen if name})
-        for batch in batches(parquet, 1, columns):  # one row: a few bytes can spell many rows of one large text
+        for batch in batches(
+            parquet, 1, columns
+        ):  # one row: a few bytes can spell many rows of one large text
             data, repo, path = (_bytes(batch[name][0]) if name else None for name in chosen)
             yield data, _decoded(repo or b""), _decoded(path or b"")
 

@@ -22,7 +22,8 @@ TOO_LARGE = f"file is larger than {LARGEST_FILE:,} bytes"
 
 
 class SourceFile(NamedTuple):
-    """A file and its functions. `unit`: what is drawn, the file or its repository; `url`: the start of theirs."""
+    """A file and its functions. `unit`: what is drawn, the file or its repository; `url`: the start
+    of theirs."""
 
     unit: str
     repo: str
@@ -34,8 +35,8 @@ class SourceFile(NamedTuple):
 def definitions(text: str | None, config: str, skips: Skips, location: str) -> list[Definition]:
     """The functions of the file at `location` that a config has, but for those that do not parse.
 
-    Counted in `skips` are a file that is not text (None), one without a function that parses, and of others each part
-    that does not, with its line.
+    Counted in `skips` are a file that is not text (None), one without a function that parses, and
+    of others each part that does not, with its line.
     """
     language, exact = language_of(config), variant_of(config).exact
     assert language.definitions is not None
@@ -47,7 +48,11 @@ def definitions(text: str | None, config: str, skips: Skips, location: str) -> l
     except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError) as error:
         skips.add(UNPARSED, f"{location}: {_where(error)}")
         return []
-    functions = [part for part in parts if isinstance(part, Definition) and (exact or not part.beyond_published)]
+    functions = [
+        part
+        for part in parts
+        if isinstance(part, Definition) and (exact or not part.beyond_published)
+    ]
     unread = dict.fromkeys(part for part in parts if isinstance(part, Unread))
     if unread and not functions:
         skips.add(UNPARSED, f"{location}#L{min(line for _, line in unread)}")
@@ -66,15 +71,19 @@ def _where(error: Exception) -> str:
 
 def functions(file: SourceFile, language: str, partition: str) -> Iterator[SourceFunction]:
     for name, first, last, code, _ in file.functions:
-        yield SourceFunction(language, code, file.repo, file.path, name, f"{file.url}#L{first}-L{last}", partition)
+        yield SourceFunction(
+            language, code, file.repo, file.path, name, f"{file.url}#L{first}-L{last}", partition
+        )
 
 
 def drawn(files: Iterable[SourceFile], language: str, fraction: float) -> Iterator[SourceFunction]:
-    """The functions of the files that are for test, and then of those for validation, in their order.
+    """The functions of the files that are for test, and then of those for validation, in their
+    order.
 
-    For validation are `fraction` of the units, rounded to a whole number; of two or more, each partition gets at least
-    one. Chosen are those whose names have the lowest SHA-256, so the choice does not depend on their order. All files
-    take part in the draw: until then they wait in a temporary file.
+    For validation are `fraction` of the units, rounded to a whole number; of two or more, each
+    partition gets at least one. Chosen are those whose names have the lowest SHA-256, so the choice
+    does not depend on their order. All files take part in the draw: until then they wait in a
+    temporary file.
     """
     with TemporaryFile("w+", encoding="ascii") as spool:
         units = set()

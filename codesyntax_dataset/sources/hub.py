@@ -1,6 +1,8 @@
-"""CodeSearchNet on the Hub: `code-search-net/code_search_net` or a copy with the same columns, at any revision.
+"""CodeSearchNet on the Hub: `code-search-net/code_search_net` or a copy with the same columns, at
+any revision.
 
-Only the test and validation partitions are read, by streaming; `load_dataset` would also download the training data.
+Only the test and validation partitions are read, by streaming; `load_dataset` would also download
+the training data.
 """
 
 from __future__ import annotations
@@ -20,20 +22,30 @@ from codesyntax_dataset.sources.text import texts
 FORM = "Hub dataset"
 LABELS: str | None = None
 
-COLUMNS = ("func_code_string", "repository_name", "func_path_in_repository", "func_name", "func_code_url")
+COLUMNS = (
+    "func_code_string",
+    "repository_name",
+    "func_path_in_repository",
+    "func_name",
+    "func_code_url",
+)
 
 PARQUET_EXPORT = "refs/convert/parquet"
 """The branch with the Hub's own Parquet copy of a dataset: one folder per config, and no card."""
 
 
 def fits(source: str, language: Language) -> bool:
-    return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", source) is not None and not source.startswith(".")
+    return re.fullmatch(
+        r"[\w.-]+/[\w.-]+(@[\w./-]+)?", source
+    ) is not None and not source.startswith(".")
 
 
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
-    """The functions of `config`'s language in the Hub dataset `owner/name` or `owner/name@revision`, test split first.
+    """The functions of `config`'s language in the Hub dataset `owner/name` or
+    `owner/name@revision`, test split first.
 
-    Raises SourceError if the Hub does not answer, has no such dataset, revision or columns, or only a loading script.
+    Raises SourceError if the Hub does not answer, has no such dataset, revision or columns, or only
+    a loading script.
     """
     from datasets import load_dataset
 
@@ -45,12 +57,18 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
         splits = load_dataset(repository, revision=revision or None, streaming=True, **part)
         for partition in ("test", "validation"):
             for number, row in enumerate(splits[partition].select_columns(list(COLUMNS))):
-                code, repo, path, func_name, url = texts(row, COLUMNS, f"{source}, {language} {partition} row {number}")
-                yield SourceFunction(language_of(config).name, code, repo, path, func_name, url, partition)
+                code, repo, path, func_name, url = texts(
+                    row, COLUMNS, f"{source}, {language} {partition} row {number}"
+                )
+                yield SourceFunction(
+                    language_of(config).name, code, repo, path, func_name, url, partition
+                )
     except SourceError:
         raise
     except Exception as error:  # datasets and huggingface_hub raise errors of many types
-        raise SourceError(f"cannot read {source}: {reason(error)}. {_hint(error, repository)}") from error
+        raise SourceError(
+            f"cannot read {source}: {reason(error)}. {_hint(error, repository)}"
+        ) from error
 
 
 def check_reachable(source: str) -> None:

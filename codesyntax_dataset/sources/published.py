@@ -1,9 +1,11 @@
-"""CodeSyntax as its authors published it (Shen et al. 2022), so that the published labels can be scored unchanged.
+"""CodeSyntax as its authors published it (Shen et al. 2022), so that the published labels can be
+scored unchanged.
 
-`CodeSyntax_python.json` holds a list of `{"code", "tokens", "id", "relns": {relation: [[head, first, last], ...]}}`;
-the ablations are `CodeSyntax_python_with_new_lines.json` and so on, named like our configs. A source is one of these
-files, a zip with some of them, or a folder with files, zips or both. Ids are kept; the lowest are CodeSearchNet's test
-partition. Tokens come without offsets, which are recovered by matching the tokens against the code in order.
+`CodeSyntax_python.json` holds a list of `{"code", "tokens", "id", "relns": {relation: [[head,
+first, last], ...]}}`; the ablations are `CodeSyntax_python_with_new_lines.json` and so on, named
+like our configs. A source is one of these files, a zip with some of them, or a folder with files,
+zips or both. Ids are kept; the lowest are CodeSearchNet's test partition. Tokens come without
+offsets, which are recovered by matching the tokens against the code in order.
 """
 
 from __future__ import annotations
@@ -24,13 +26,21 @@ from codesyntax_dataset.sources.text import encodable, parse_json, texts
 FORM = "CodeSyntax as its authors published it"
 LABELS = "as published by the authors; token offsets were recovered by matching the tokens against the code in order"
 
-LARGEST_FILE = 4 * 1024**3  # bytes, far more than the published files; a larger one is a decompression bomb
+LARGEST_FILE = (
+    4 * 1024**3
+)  # bytes, far more than the published files; a larger one is a decompression bomb
 
 
 def files() -> dict[str, str]:
     """File name -> config, of the configs that were published."""
-    of_the_paper = (config for config in unedited() if language_of(config).first_validation_id is not None)
-    return {f"CodeSyntax_{config}.json": config for config in of_the_paper if not variant_of(config).exact}
+    of_the_paper = (
+        config for config in unedited() if language_of(config).first_validation_id is not None
+    )
+    return {
+        f"CodeSyntax_{config}.json": config
+        for config in of_the_paper
+        if not variant_of(config).exact
+    }
 
 
 def fits(source: str, language: Language) -> bool:
@@ -40,13 +50,18 @@ def fits(source: str, language: Language) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The functions of `config` with their published labels, test partition first.
 
-    A function whose tokens do not occur in its code in order is kept without labels and counted in `skips`. Raises
-    SourceError for a file that is missing, damaged or not of this form.
+    A function whose tokens do not occur in its code in order is kept without labels and counted in
+    `skips`. Raises SourceError for a file that is missing, damaged or not of this form.
     """
     language = language_of(config)
     name, entries = _load(source, config)
-    functions = [_function(entry, f"{name}, entry {number}", language, skips) for number, entry in enumerate(entries)]
-    return iter(sorted(functions, key=lambda function: function.partition))  # stable, and "test" < "validation"
+    functions = [
+        _function(entry, f"{name}, entry {number}", language, skips)
+        for number, entry in enumerate(entries)
+    ]
+    return iter(
+        sorted(functions, key=lambda function: function.partition)
+    )  # stable, and "test" < "validation"
 
 
 def _bases(path: Path) -> list[Path]:
@@ -64,7 +79,9 @@ def _files(base: Path) -> dict[str, str]:
     else:
         names = [file.name for file in (base.iterdir() if base.is_dir() else [base])]
     known = files()
-    return {known[file]: name for name in sorted(names) if (file := PurePosixPath(name).name) in known}
+    return {
+        known[file]: name for name in sorted(names) if (file := PurePosixPath(name).name) in known
+    }
 
 
 def _load(source: str, config: str) -> tuple[str, list[Any]]:
@@ -89,12 +106,16 @@ def _bytes(base: Path, member: str) -> tuple[str, bytes]:
             with open_zip(base) as archive:
                 size = archive.getinfo(member).file_size  # no more is unpacked
                 if size > LARGEST_FILE or explodes(size, base.stat().st_size):
-                    raise SourceError(f"{base}/{member} unpacks to {size} bytes, from {base.stat().st_size}")
+                    raise SourceError(
+                        f"{base}/{member} unpacks to {size} bytes, from {base.stat().st_size}"
+                    )
                 return f"{base}/{member}", archive.read(member)
         file = base / member if base.is_dir() else base
         return str(file), safe_files.read(file, LARGEST_FILE)
     except ERRORS as error:
-        raise SourceError(f"{base}: cannot read {member} ({error}): is the file complete?") from error
+        raise SourceError(
+            f"{base}: cannot read {member} ({error}): is the file complete?"
+        ) from error
 
 
 def _function(entry: Any, where: str, language: Language, skips: Skips) -> SourceFunction:
@@ -102,7 +123,9 @@ def _function(entry: Any, where: str, language: Language, skips: Skips) -> Sourc
     tokens, number, relations = entry.get("tokens"), entry.get("id"), entry.get("relns")
     if type(number) is not int or not 0 <= number < 2**63:
         raise SourceError(f"{where}: id is {number!r}, expected a whole number of at least 0")
-    if not isinstance(tokens, list) or not all(isinstance(token, str) and encodable(token) for token in tokens):
+    if not isinstance(tokens, list) or not all(
+        isinstance(token, str) and encodable(token) for token in tokens
+    ):
         raise SourceError(f"{where}, id {number}: tokens are not a list of texts")
     edges = _edges(relations, f"{where}, id {number}")
     located = locate(tokens, code, language.between_tokens)
@@ -120,25 +143,35 @@ def _function(entry: Any, where: str, language: Language, skips: Skips) -> Sourc
 
 
 def _edges(relations: Any, where: str) -> list[Edge]:
-    if not isinstance(relations, dict) or not all(isinstance(edges, list) for edges in relations.values()):
+    if not isinstance(relations, dict) or not all(
+        isinstance(edges, list) for edges in relations.values()
+    ):
         raise SourceError(f"{where}: relns is not an object of lists of [head, first, last]")
     edges = []
     for relation, triples in relations.items():
         for triple in triples:
-            if not (isinstance(triple, list) and len(triple) == 3 and all(type(index) is int for index in triple)):
-                raise SourceError(f"{where}: {relation} has {triple!r}, expected [head, first, last]")
+            if not (
+                isinstance(triple, list)
+                and len(triple) == 3
+                and all(type(index) is int for index in triple)
+            ):
+                raise SourceError(
+                    f"{where}: {relation} has {triple!r}, expected [head, first, last]"
+                )
             edges.append(Edge(relation, *triple))
     return edges
 
 
-_UNICODE_ESCAPE = re.compile(r"\\u+([Dd][89ABab][0-9A-Fa-f]{2})\\u+([Dd][C-Fc-f][0-9A-Fa-f]{2})|\\u+([0-9A-Fa-f]{4})")
+_UNICODE_ESCAPE = re.compile(
+    r"\\u+([Dd][89ABab][0-9A-Fa-f]{2})\\u+([Dd][C-Fc-f][0-9A-Fa-f]{2})|\\u+([0-9A-Fa-f]{4})"
+)
 
 
 def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token] | None:
     """The tokens with their offsets in `code`, or None if they do not occur there in this order.
 
-    Tokens may be separated by anything that `between` matches. An empty token is placed at the start of the next
-    non-empty one, or at the end of the code.
+    Tokens may be separated by anything that `between` matches. An empty token is placed at the
+    start of the next non-empty one, or at the end of the code.
     """
     located, position = [], 0
     gap = _end_of(between, code, 0)  # start of the next token that is not white space
@@ -166,7 +199,8 @@ def _end_of(between: re.Pattern[str], code: str, position: int) -> int:
 
 
 def _end(token: str, code: str, position: int) -> int:
-    """The offset after `token` at `position`, or -1 if it is not there; Java's Unicode escapes are understood."""
+    """The offset after `token` at `position`, or -1 if it is not there; Java's Unicode escapes are
+    understood."""
     if code.startswith(token, position):
         return position + len(token)
     for character in token:

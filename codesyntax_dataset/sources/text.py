@@ -39,16 +39,22 @@ def parse_json(data: bytes, file: str, line: int = 1) -> Any:
 def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
     """The values of `fields` in the mapping `row`, each of them text that UTF-8 can encode."""
     if not isinstance(row, dict):
-        raise SourceError(f"{where}: {type(row).__name__} instead of an object with {', '.join(fields)}")
+        raise SourceError(
+            f"{where}: {type(row).__name__} instead of an object with {', '.join(fields)}"
+        )
     for field in fields:
         value = row.get(field)
         if not isinstance(value, str):
             problem = (
-                f"is {type(value).__name__}" if field in row else f"is missing among {', '.join(row) or 'no fields'}"
+                f"is {type(value).__name__}"
+                if field in row
+                else f"is missing among {', '.join(row) or 'no fields'}"
             )
             raise SourceError(f"{where}: field {field!r} {problem}, expected text")
         if not encodable(value):
-            raise SourceError(f"{where}: field {field!r} has an unpaired surrogate, which is not valid UTF-8 text")
+            raise SourceError(
+                f"{where}: field {field!r} has an unpaired surrogate, which is not valid UTF-8 text"
+            )
     return [row[field] for field in fields]
 
 

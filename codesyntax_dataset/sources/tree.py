@@ -1,16 +1,19 @@
-"""Any folder of source files: its module-level functions and its methods, delimited as in CodeSearchNet.
+"""Any folder of source files: its module-level functions and its methods, delimited as in
+CodeSearchNet.
 
-A function's code begins at `def` or `async def`, in other languages at the first modifier, and runs to its last
-character; its first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded,
-nested functions are part of the outer one, and methods without a body do not count. A function that is a value, as in
-JavaScript, counts if it has a name or is assigned to one, or is a callback with a label or a name in front
-(`app.get("/", () => {...})`) and has no function inside that counts. Names begin with that of the class, receiver or
-object that has the function. Python's functions in `if` or `try` count, which
-CodeSearchNet leaves out; so do Java's constructors where labels are exact. Hidden folders are ignored.
+A function's code begins at `def` or `async def`, in other languages at the first modifier, and runs
+to its last character; its first line loses its indentation, the others keep theirs. Preceding
+decorators and comments are excluded, nested functions are part of the outer one, and methods
+without a body do not count. A function that is a value, as in JavaScript, counts if it has a name
+or is assigned to one, or is a callback with a label or a name in front (`app.get("/", () =>
+{...})`) and has no function inside that counts. Names begin with that of the class, receiver or
+object that has the function. Python's functions in `if` or `try` count, which CodeSearchNet leaves
+out; so do Java's constructors where labels are exact. Hidden folders are ignored.
 
-Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per project, whose name
-is used as the repository. Otherwise whole files are drawn for the validation partition, or whole repositories if the
-folder holds several git clones; the repository of a file outside all clones is the folder itself.
+Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per
+project, whose name is used as the repository. Otherwise whole files are drawn for the validation
+partition, or whole repositories if the folder holds several git clones; the repository of a file
+outside all clones is the folder itself.
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.languages import Definition, Language, language_of
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Skips, SourceFunction
-from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions
+from codesyntax_dataset.sources.files import (
+    TOO_LARGE,
+    VALIDATION_FRACTION,
+    SourceFile,
+    definitions,
+    drawn,
+    functions,
+)
 from codesyntax_dataset.sources.text import encodable
 
 FORM = "folder of source files"
@@ -37,7 +47,8 @@ def fits(source: str, language: Language) -> bool:
 
 
 def partitioned(source: str) -> bool:
-    """True if the folder `source` has partitions of its own: the folders `test` and `validation`."""
+    """True if the folder `source` has partitions of its own: the folders `test` and
+    `validation`."""
     return all(Path(source, partition).is_dir() for partition in ("test", "validation"))
 
 
@@ -49,14 +60,16 @@ def unit(source: str) -> str:
 def read(
     source: str, config: str, skips: Skips, validation_fraction: float = VALIDATION_FRACTION
 ) -> Iterator[SourceFunction]:
-    """The functions of `config`'s language under the folder `source`, test partition first, by path and line.
+    """The functions of `config`'s language under the folder `source`, test partition first, by path
+    and line.
 
-    If the folder is not partitioned, `validation_fraction` of the files (or repositories) that have such functions are
-    drawn for validation, as `sources.files.drawn` does, so the choice does not depend on other languages.
+    If the folder is not partitioned, `validation_fraction` of the files (or repositories) that have
+    such functions are drawn for validation, as `sources.files.drawn` does, so the choice does not
+    depend on other languages.
 
-    Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, are too large,
-    or do not parse, and of other files the parts that do not, with their line; symbolic links; and folders that
-    cannot be read. Raises SourceError if a partition is a link.
+    Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be
+    read, are too large, or do not parse, and of other files the parts that do not, with their line;
+    symbolic links; and folders that cannot be read. Raises SourceError if a partition is a link.
     """
     language = language_of(config)
     root = Path(source).resolve()
@@ -66,13 +79,17 @@ def read(
     for partition in ("test", "validation"):
         folder = root / partition
         if folder.is_symlink():
-            raise SourceError(f"{folder} is a symbolic link, which a source must not have: move the folder there")
+            raise SourceError(
+                f"{folder} is a symbolic link, which a source must not have: move the folder there"
+            )
         for file, parsed in _parsed(root, folder, config, skips):
             project, _, path = file.relative_to(folder).as_posix().partition("/")
             if not path:
                 project, path = root.name, project
             url = file.relative_to(root).as_posix()
-            yield from functions(SourceFile(url, project, path, url, parsed), language.name, partition)
+            yield from functions(
+                SourceFile(url, project, path, url, parsed), language.name, partition
+            )
 
 
 def _drawable(root: Path, config: str, skips: Skips) -> Iterator[SourceFile]:
@@ -86,7 +103,8 @@ def _drawable(root: Path, config: str, skips: Skips) -> Iterator[SourceFile]:
 
 
 def _clones(root: Path) -> list[str]:
-    """The git repositories under `root`, relative to it, if there are several and `root` is not one itself."""
+    """The git repositories under `root`, relative to it, if there are several and `root` is not one
+    itself."""
     if (root / ".git").exists():
         return []
     clones = []
@@ -98,8 +116,11 @@ def _clones(root: Path) -> list[str]:
     return sorted(clones) if len(clones) > 1 else []
 
 
-def _parsed(root: Path, folder: Path, config: str, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
-    """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
+def _parsed(
+    root: Path, folder: Path, config: str, skips: Skips
+) -> Iterator[tuple[Path, list[Definition]]]:
+    """Yield the files under `folder` that have functions, by path, with the functions; skips are
+    named from `root`."""
     language = language_of(config)
 
     def skip(reason: str, path: Path) -> None:
@@ -134,7 +155,9 @@ def _decoded(data: bytes, language: Language) -> str | None:
         return None
 
 
-def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]) -> Iterator[Path]:
+def _files(
+    folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]
+) -> Iterator[Path]:
     paths: list[str] = []  # shorter than a Path, and there may be millions
 
     def unreadable(error: OSError) -> None:

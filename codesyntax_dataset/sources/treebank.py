@@ -1,17 +1,23 @@
-"""Treebanks: sentences whose words people have linked to their syntactic heads, in one of two forms.
+"""Treebanks: sentences whose words people have linked to their syntactic heads, in one of two
+forms.
 
-- CoNLL-U, the form of Universal Dependencies (https://universaldependencies.org/format.html), in files `*.conllu`.
+- CoNLL-U, the form of Universal Dependencies (https://universaldependencies.org/format.html), in
+files `*.conllu`.
   Words are the rows with a whole number as id; multi-word ranges and empty nodes are left out.
-- Plain text, `*.txt`, which Clark et al. (2019) used for the Penn Treebank in Stanford Dependencies: a word a line with
-  the number of its head and the relation, such as `dogs 2-nsubj`, and an empty line behind each sentence.
+- Plain text, `*.txt`, which Clark et al. (2019) used for the Penn Treebank in Stanford
+Dependencies: a word a line with
+  the number of its head and the relation, such as `dogs 2-nsubj`, and an empty line behind each
+  sentence.
 
-Words are numbered from 1, and the head of the root is 0. The text of a sentence is its words joined by single spaces
-(Shen et al. 2022); in the variant `space_after`, two words that the treebank joins have no space between them. Each
-word but the root is the dependent of one edge from its head, with the relation unchanged.
+Words are numbered from 1, and the head of the root is 0. The text of a sentence is its words joined
+by single spaces (Shen et al. 2022); in the variant `space_after`, two words that the treebank joins
+have no space between them. Each word but the root is the dependent of one edge from its head, with
+the relation unchanged.
 
-A source is one file, which is the test partition, or a folder with the files `*-test.conllu` or `test.txt` for it, and
-`*-dev.conllu` or `dev.txt` for validation. A name of Universal Dependencies, such as `de_gsd-ud-test.conllu`, begins
-with the language: files of another one than the config's are left out.
+A source is one file, which is the test partition, or a folder with the files `*-test.conllu` or
+`test.txt` for it, and `*-dev.conllu` or `dev.txt` for validation. A name of Universal Dependencies,
+such as `de_gsd-ud-test.conllu`, begins with the language: files of another one than the config's
+are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +37,9 @@ from codesyntax_dataset.schema import Annotation, Edge, Skips, SourceFunction, T
 from codesyntax_dataset.sources.text import decode
 
 FORM = "treebank"
-LABELS = "those of the treebank, made by people, unchanged; `root` is no edge, because it has no head"
+LABELS = (
+    "those of the treebank, made by people, unchanged; `root` is no edge, because it has no head"
+)
 
 LARGEST_FILE = 1 << 28  # bytes
 
@@ -41,7 +49,9 @@ LONGEST_LINE = 1 << 20
 _UD_NAME = re.compile(r"(?P<treebank>(?P<language>[a-z]{2,3})_\w+)-ud-\w+")
 _PARTITIONS = {"test": ("*-test.conllu", "test.txt"), "validation": ("*-dev.conllu", "dev.txt")}
 _COLUMNS = 10
-_TEXT = dict.fromkeys(("xpos", "feats", "deps"), lambda line, column: line[column])  # columns that are not used
+_TEXT = dict.fromkeys(
+    ("xpos", "feats", "deps"), lambda line, column: line[column]
+)  # columns that are not used
 _ROOT = "root"
 
 
@@ -63,9 +73,9 @@ def fits(source: str, language: Language) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The sentences of `config`'s language, test partition first, in the order of files and lines.
 
-    A malformed sentence, or one that is not a tree, is left out, and counted in `skips` with its file and line. Raises
-    SourceError if there is no file of the language, or for one that cannot be read, is not UTF-8 or lacks the spaces
-    that the variant needs.
+    A malformed sentence, or one that is not a tree, is left out, and counted in `skips` with its
+    file and line. Raises SourceError if there is no file of the language, or for one that cannot be
+    read, is not UTF-8 or lacks the spaces that the variant needs.
     """
     language, spaced = language_of(config), variant_of(config) is SPACED
     root = Path(source)
@@ -73,7 +83,9 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
         for file in files:
             plain = file.suffix == ".txt"
             if plain and spaced:
-                raise SourceError(f"{file} does not say where words are joined, expected CoNLL-U for {config}")
+                raise SourceError(
+                    f"{file} does not say where words are joined, expected CoNLL-U for {config}"
+                )
             name = file.name if file == root else file.relative_to(root).as_posix()
             match = _UD_NAME.fullmatch(file.stem)
             for number, line, lines in _sentences(file):
@@ -108,7 +120,9 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
     else:
         files = {}
         for partition, patterns in _PARTITIONS.items():
-            files[partition] = sorted(file for pattern in patterns for file in source.rglob(pattern) if ours(file))
+            files[partition] = sorted(
+                file for pattern in patterns for file in source.rglob(pattern) if ours(file)
+            )
     if not any(files.values()):
         start = f"{language.tag or 'xx'}_"
         raise SourceError(
@@ -148,7 +162,10 @@ def _read_conllu(lines: Sequence[str]) -> tuple[str, list[_Word]]:
     if [row["id"] for row in rows] != list(range(1, len(rows) + 1)):
         raise _Malformed("has ids that do not count from 1")
     # empty columns at the end of a line are lost
-    words = [_Word(row["form"].strip(), row.get("head"), row.get("deprel", ""), _ends_joined(row)) for row in rows]
+    words = [
+        _Word(row["form"].strip(), row.get("head"), row.get("deprel", ""), _ends_joined(row))
+        for row in rows
+    ]
     end = 0
     for row in sentence:
         match row["id"]:
@@ -159,7 +176,9 @@ def _read_conllu(lines: Sequence[str]) -> tuple[str, list[_Word]]:
                 part = words[first - 1 : last]
                 spelled = "".join(word.form for word in part) == row["form"].strip()
                 ends = [spelled] * (len(part) - 1) + [_ends_joined(row)]
-                words[first - 1 : last] = [word._replace(joined=end) for word, end in zip(part, ends)]
+                words[first - 1 : last] = [
+                    word._replace(joined=end) for word, end in zip(part, ends)
+                ]
     return sentence.metadata.get("sent_id") or "", words
 
 
@@ -209,10 +228,15 @@ def _check(words: Sequence[_Word], language: Language) -> None:
 
 
 def _annotated(words: Sequence[_Word], spaced: bool) -> tuple[str, Annotation]:
-    """The text of a sentence, and its tokens and edges; `spaced`: without spaces where words are joined."""
+    """The text of a sentence, and its tokens and edges; `spaced`: without spaces where words are
+    joined."""
     tokens, text = [], ""
     for word in words:
         tokens.append(Token(word.form, len(text), len(text) + len(word.form)))
         text += word.form if spaced and word.joined else f"{word.form} "
-    edges = [Edge(word.relation, word.head - 1, index, index) for index, word in enumerate(words) if word.head]
+    edges = [
+        Edge(word.relation, word.head - 1, index, index)
+        for index, word in enumerate(words)
+        if word.head
+    ]
     return text.rstrip(" "), Annotation(tokens, edges)

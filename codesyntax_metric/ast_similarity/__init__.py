@@ -11,10 +11,14 @@ __all__ = ["load"]
 
 
 def load(**kwargs: Any) -> AstSimilarity:
-    """The metric from the installed package, as from `evaluate.load("codesyntax_metric/ast_similarity")`.
+    """The metric from the installed package, as from
+    `evaluate.load("codesyntax_metric/ast_similarity")`.
 
-    `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and `experiment_id`.
+    `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and
+    `experiment_id`.
     """
-    from codesyntax_metric.ast_similarity.ast_similarity import AstSimilarity  # evaluate takes seconds to import
+    from codesyntax_metric.ast_similarity.ast_similarity import (
+        AstSimilarity,
+    )  # evaluate takes seconds to import
 
     return AstSimilarity(**kwargs)

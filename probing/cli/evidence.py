@@ -1,4 +1,5 @@
-"""Commands for what a score is worth: verify it, compare it with another model and with baselines; and merge shards."""
+"""Commands for what a score is worth: verify it, compare it with another model and with baselines;
+and merge shards."""
 
 from __future__ import annotations
 
@@ -57,7 +58,13 @@ def verify(results: tuple[Path, ...], **arguments: Any) -> None:
         else:
             click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
             verdicts.add(verification.verdict)
-    sys.exit(next(status for verdict, status in ((REJECTED, 1), (UNCHECKED, 3), (ACCEPTED, 0)) if verdict in verdicts))
+    sys.exit(
+        next(
+            status
+            for verdict, status in ((REJECTED, 1), (UNCHECKED, 3), (ACCEPTED, 0))
+            if verdict in verdicts
+        )
+    )
 
 
 @main.command()
@@ -73,12 +80,15 @@ def verify(results: tuple[Path, ...], **arguments: Any) -> None:
 def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wide: bool) -> None:
     """Compare two models on the functions that both can read.
 
-    The command prints the paired held-out difference with its interval, overall and by relation. A and B are folders
-    with the results of one model on the splits test and validation, or names of models in --results.
+    The command prints the paired held-out difference with its interval, overall and by relation. A
+    and B are folders with the results of one model on the splits test and validation, or names of
+    models in --results.
     """
     for side in (first, second):
         if not results and not Path(side).exists():
-            raise click.UsageError(f"no file or folder {side}: to name a model, also give --results FOLDER")
+            raise click.UsageError(
+                f"no file or folder {side}: to name a model, also give --results FOLDER"
+            )
     quiet_libraries()
     from probing.report.results import parts
     from probing.runs.repositories import clustered_by
@@ -91,7 +101,11 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
 @main.command()
 @options.data
 @click.option("--config", default="python", help=f"One of {', '.join(unedited())}.")
-@click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")
+@click.option(
+    "--split",
+    default="test",
+    help="The split to score; held-out baselines are chosen on `validation`.",
+)
 @click.option(
     "--direction",
     type=click.Choice(DIRECTIONS),
@@ -102,8 +116,8 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
 def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
 
-    The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the published and the
-    held-out protocol.
+    The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the
+    published and the held-out protocol.
     """
     quiet_libraries()
     from probing.evidence import baselines
@@ -117,14 +131,19 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -
 
 @main.command()
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER_PATH)
-@click.option("--output", type=options.FOLDER_PATH, help="Folder for the results.  [default: FOLDER, if there is one]")
+@click.option(
+    "--output",
+    type=options.FOLDER_PATH,
+    help="Folder for the results.  [default: FOLDER, if there is one]",
+)
 @options.wide
 def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     """Merge the shards of a run.
 
-    `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote the shards in FOLDER with --shard. The merged
-    results equal those of one process. The command needs no model and no data. If shards are missing or damaged, it
-    merges the others, then lists the problems and exits with status 1.
+    `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote the shards in FOLDER with
+    --shard. The merged results equal those of one process. The command needs no model and no data.
+    If shards are missing or damaged, it merges the others, then lists the problems and exits with
+    status 1.
     """
     from probing.instruments.merge import merge as run
 

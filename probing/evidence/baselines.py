@@ -1,22 +1,28 @@
-"""Baselines without a model: predictors that use only positions or keywords (Shen et al. 2022, section 4).
+"""Baselines without a model: predictors that use only positions or keywords (Shen et al. 2022,
+section 4).
 
-- Offset i predicts the token at distance i from the reading token: in code, 1 to 512 tokens after a head token or, in
-  the direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent; in natural language, up to 512
-  tokens before or after. Both directions hit the same edges, so offset baselines have the same scores in both.
-- Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's token.
+- Offset i predicts the token at distance i from the reading token: in code, 1 to 512 tokens after a
+head token or, in
+  the direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent; in natural
+  language, up to 512 tokens before or after. Both directions hit the same edges, so offset
+  baselines have the same scores in both.
+- Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's
+token.
 
-A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor is the one that hits
-most of the edges missed so far. Of equal gains, the nearer offset is chosen, of two at one distance that of a head in
-front of its dependent, or the keyword listed first for the language; a list ends if no predictor gains anything. The
-rank of an edge is the index of the first predictor that hits it. This gives a rank ledger like a model's: one layer
-with one head for each of KINDS, from which every score follows as for a model. The combined baseline, the better of the
-two for each relation and k, is its best head.
+A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor
+is the one that hits most of the edges missed so far. Of equal gains, the nearer offset is chosen,
+of two at one distance that of a head in front of its dependent, or the keyword listed first for the
+language; a list ends if no predictor gains anything. The rank of an edge is the index of the first
+predictor that hits it. This gives a rank ledger like a model's: one layer with one head for each of
+KINDS, from which every score follows as for a model. The combined baseline, the better of the two
+for each relation and k, is its best head.
 
-On other data, a list that ends early would leave guesses unused. Held-out lists are therefore filled up to 20
-predictors, beyond the paper: with unused offsets by their distance to the nearest one in the list, of equals the nearer
-to the reading token (1, 2, 3 ... if the list is empty); and with unused keywords by their frequency in the functions of
-validation. The first k of a list are the baseline at k, so no curve of an offset or keyword baseline falls. The
-combined one may fall, if validation prefers the other of the two.
+On other data, a list that ends early would leave guesses unused. Held-out lists are therefore
+filled up to 20 predictors, beyond the paper: with unused offsets by their distance to the nearest
+one in the list, of equals the nearer to the reading token (1, 2, 3 ... if the list is empty); and
+with unused keywords by their frequency in the functions of validation. The first k of a list are
+the baseline at k, so no curve of an offset or keyword baseline falls. The combined one may fall, if
+validation prefers the other of the two.
 """
 
 from __future__ import annotations
@@ -58,7 +64,8 @@ KINDS = BASELINES[:-1]
 
 
 def kinds_of(config: str) -> list[str]:
-    """Those of BASELINES that differ for a config: without keywords in its language, there is no baseline of them."""
+    """Those of BASELINES that differ for a config: without keywords in its language, there is no
+    baseline of them."""
     return [name for name in BASELINES if name != KINDS[1] or language_of(config).keywords]
 
 
@@ -90,10 +97,10 @@ class BaselineSettings(ScoredSplit):
 class Edges(EdgeTable):
     """E edges, and the keywords among the T tokens of their functions.
 
-    `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8 (T,), for the
-    concatenated tokens of all functions, an index into `keywords`, or -1. `left_out`: bool (T,), the tokens that models
-    never predict (`Variant.never_predicted`). `settings`: the origin of the edges. `further_keywords`: predictors
-    beyond the keywords of the language.
+    `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8
+    (T,), for the concatenated tokens of all functions, an index into `keywords`, or -1. `left_out`:
+    bool (T,), the tokens that models never predict (`Variant.never_predicted`). `settings`: the
+    origin of the edges. `further_keywords`: predictors beyond the keywords of the language.
     """
 
     begin: np.ndarray
@@ -117,7 +124,8 @@ class Edges(EdgeTable):
             yield np.ascontiguousarray(column, np.int64).tobytes()
 
     def take(self, mask: np.ndarray) -> Edges:
-        """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are looked for."""
+        """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are
+        looked for."""
         columns = {name: column[mask] for name, column in self.columns.items()}
         return dataclasses.replace(self, **columns, begin=self.begin[mask])
 
@@ -133,14 +141,18 @@ def read_edges(
     functions: np.ndarray | None = None,
     further_keywords: tuple[str, ...] = (),
 ) -> Edges:
-    """The edges of one split, or of `functions` only: places in the split, as in the column `function` of a ledger.
+    """The edges of one split, or of `functions` only: places in the split, as in the column
+    `function` of a ledger.
 
-    `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError without any edge.
+    `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError
+    without any edge.
     """
     language, variant = language_of(config), variant_of(config)
     keywords = language.keywords + further_keywords
     if len(keywords) > MOST_KEYWORDS:
-        raise DatasetError(f"{language.title} has {len(keywords)} keywords, expected at most {MOST_KEYWORDS}")
+        raise DatasetError(
+            f"{language.title} has {len(keywords)} keywords, expected at most {MOST_KEYWORDS}"
+        )
     dataset, name = load_functions(data, config, split)
     numbers = {word: number for number, word in enumerate(keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
@@ -158,7 +170,9 @@ def read_edges(
         ]
         tables.append(EdgeTable.from_rows(used, relations))
         for _, row in used:
-            texts = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
+            texts = [
+                row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])
+            ]
             keyword += [numbers.get(text, -1) for text in texts]
             left_out += [text == variant.never_predicted for text in texts]
     if not keyword:
@@ -174,13 +188,16 @@ def read_edges(
         keyword=np.array(keyword, np.int8),
         left_out=np.array(left_out, bool),
         language=language.name,
-        settings=ScoredSplit(data=name, labels=labels, config=config, split=split, functions=len(functions)),
+        settings=ScoredSplit(
+            data=name, labels=labels, config=config, split=split, functions=len(functions)
+        ),
         further_keywords=further_keywords,
     )
 
 
 class Patterns(NamedTuple):
-    """The edges of one relation, grouped by the predictors that hit them: many edges share a pattern.
+    """The edges of one relation, grouped by the predictors that hit them: many edges share a
+    pattern.
 
     `hits`: bool (patterns, predictors); `pattern`: (edges,), the index of each edge's pattern.
     """
@@ -198,7 +215,8 @@ Listed = dict[tuple[str, str, str], list[int]]
 
 @dataclass(frozen=True)
 class Picks:
-    """Chosen baselines: kind, rule and relation -> predictors, best first, as column numbers of `Patterns.hits`."""
+    """Chosen baselines: kind, rule and relation -> predictors, best first, as column numbers of
+    `Patterns.hits`."""
 
     language: str
     keywords: tuple[str, ...]
@@ -220,10 +238,12 @@ class Picks:
         return _by_kind({key: self.names(*key) for key in self.lists})
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
-        """The same with all lists filled up to the largest k, from the `edges` they were chosen on; see the module.
+        """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
+        see the module.
 
-        Added predictors hit none of the edges that a list misses, so no score on these edges changes. `useless`:
-        relation -> offsets from head to dependent that are not added by the rule `first`.
+        Added predictors hit none of the edges that a list misses, so no score on these edges
+        changes. `useless`: relation -> offsets from head to dependent that are not added by the
+        rule `first`.
         """
         offsets = _offsets(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
@@ -237,20 +257,28 @@ class Picks:
                 numbers = numbers[~np.isin(offsets[numbers], useless.get(name, []))]
             return numbers.tolist()
 
-        longer = {key: dict.fromkeys([*picked, *added(*key, picked)]) for key, picked in self.lists.items()}
-        return dataclasses.replace(self, lists={key: [*numbers][: max(KS)] for key, numbers in longer.items()})
+        longer = {
+            key: dict.fromkeys([*picked, *added(*key, picked)])
+            for key, picked in self.lists.items()
+        }
+        return dataclasses.replace(
+            self, lists={key: [*numbers][: max(KS)] for key, numbers in longer.items()}
+        )
 
 
 def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """Kind, rule and relation -> something, as JSON."""
-    nested: dict[str, dict[str, dict[str, Any]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    nested: dict[str, dict[str, dict[str, Any]]] = {
+        kind: {rule: {} for rule in RULES} for kind in KINDS
+    }
     for (kind, rule, name), value in listed.items():
         nested[kind][rule][name] = value
     return nested
 
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
-    """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1 to 20."""
+    """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1
+    to 20."""
     lists: Listed = {}
     ties: Listed = {}
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
@@ -260,7 +288,8 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
 
 
 def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
-    """Greedy maximum coverage: up to `length` predictors, each the one that gains most edges, the first of equals.
+    """Greedy maximum coverage: up to `length` predictors, each the one that gains most edges, the
+    first of equals.
 
     Also returns the positions in the list, from 1, with several equally good predictors.
     """
@@ -283,7 +312,8 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
 
 
 def ledger(edges: Edges, picks: Picks) -> RankLedger:
-    """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for each of KINDS."""
+    """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for
+    each of KINDS."""
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
     for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
         numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
@@ -291,7 +321,9 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         if numbers:
             position = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
             ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = position[patterns.pattern]
-    settings = {"baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}}
+    settings = {
+        "baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
+    }
     return RankLedger.of(edges, ranks, settings)
 
 
@@ -302,10 +334,11 @@ def only(ledger: RankLedger, kind: str) -> RankLedger:
 
 
 def better(ledger: RankLedger) -> Choice:
-    """For each rule, relation and k the better of KINDS on `ledger`; if they are equal, the one chosen at k - 1.
+    """For each rule, relation and k the better of KINDS on `ledger`; if they are equal, the one
+    chosen at k - 1.
 
-    The one that needed fewer guesses is thereby kept when the other catches up, which happens if validation has few
-    edges. If they are equal at k = 1, the offset is chosen.
+    The one that needed fewer guesses is thereby kept when the other catches up, which happens if
+    validation has few edges. If they are equal at k = 1, the offset is chosen.
     """
     counts = ledger.counts()
     choice: Choice = {name: np.zeros((len(RULES), len(KS), 2), int) for name in counts.counts}
@@ -323,7 +356,8 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
 
-    `picks`: protocol -> chosen predictors; `hits`: protocol -> `offset`, `keyword` or `combined` -> what it hits.
+    `picks`: protocol -> chosen predictors; `hits`: protocol -> `offset`, `keyword` or `combined` ->
+    what it hits.
     """
 
     settings: BaselineSettings
@@ -340,7 +374,8 @@ class BaselineResult:
 
     @cached_property
     def same_relations(self) -> dict[str, Means]:
-        """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
+        """Baseline -> the means of *published* over the relations of *held-out*, which compare with
+        its means."""
         both = zip(self.hits["published"].items(), self.hits["held-out"].values())
         return {
             kind: self.summaries["published"][kind]["scores"]
@@ -369,15 +404,19 @@ class BaselineResult:
     def save(self, folder: str | os.PathLike) -> Path:
         """Write the result atomically into `folder`; return the file's path."""
         settings = self.settings
-        digest = hashlib.sha256(json.dumps(settings.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(
+            json.dumps(settings.model_dump(), sort_keys=True).encode()
+        ).hexdigest()[:8]
         file = Path(folder) / f"baselines.{settings.config}.{settings.split}.{digest}.json"
         return write(file, self.to_json())
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
-    """Baselines of `test` by both protocols: chosen on `test` itself, and chosen on `validation` and filled.
+    """Baselines of `test` by both protocols: chosen on `test` itself, and chosen on `validation`
+    and filled.
 
-    For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
+    For a comparison with a model, read only the functions of its ledgers: `read_edges(...,
+    functions=ledger.function)`.
     """
     on_test = pick(test, direction)
     same = ledger(test, on_test)
@@ -397,11 +436,13 @@ def chosen_on(
     direction: str = HEAD_TO_DEPENDENT,
     useless: Mapping[str, list[int]] | None = None,
 ) -> tuple[Picks, dict[str, ChosenHits]]:
-    """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or `combined` -> what
-    it hits of `test`."""
+    """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or
+    `combined` -> what it hits of `test`."""
     picks = pick(validation, direction).filled(validation, useless)
     chosen, scored = ledger(validation, picks), ledger(test, picks)
-    of_kinds = {kind: held_out(only(chosen, kind), only(scored, kind), system=kind) for kind in KINDS}
+    of_kinds = {
+        kind: held_out(only(chosen, kind), only(scored, kind), system=kind) for kind in KINDS
+    }
     return picks, {**of_kinds, BEST_BASELINE: apply(scored, better(chosen), BEST_BASELINE)}
 
 
@@ -412,10 +453,12 @@ def baseline(
     split: str = "test",
     direction: str | None = None,
 ) -> BaselineResult:
-    """The baselines of one split; for the held-out protocol they are chosen on the split `validation`.
+    """The baselines of one split; for the held-out protocol they are chosen on the split
+    `validation`.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`; `direction` is
-    by default that of the language. Raises DatasetError or UnknownName for an unknown config, split or direction.
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+    `DatasetDict`; `direction` is by default that of the language. Raises DatasetError or
+    UnknownName for an unknown config, split or direction.
     """
     if split == "validation":
         raise DatasetError(
@@ -424,15 +467,22 @@ def baseline(
     import datasets
 
     if isinstance(data, datasets.Dataset):
-        raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
+        raise DatasetError(
+            "held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id"
+        )
     direction = language_of(config).direction if direction is None else direction
     if direction not in DIRECTIONS:  # before anything is downloaded
         raise UnknownName("direction", direction, DIRECTIONS)
-    return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
+    return evaluate(
+        read_edges(data, config, "validation"), read_edges(data, config, split), direction
+    )
 
 
-def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
-    """Yield, for each kind, rule and relation that has edges, their indices in `edges` and their patterns."""
+def _by_relation(
+    edges: Edges, direction: str
+) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
+    """Yield, for each kind, rule and relation that has edges, their indices in `edges` and their
+    patterns."""
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     by_relation = np.argsort(edges.relation, kind="stable")
@@ -450,7 +500,9 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
             for relation, index in enumerate(places):
                 if len(index):
                     several = 0 if edge_codes.ndim > 1 else None
-                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=several)
+                    distinct, pattern = np.unique(
+                        edge_codes[index], return_inverse=True, axis=several
+                    )
                     yield (
                         kind,
                         rule,
@@ -461,22 +513,29 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
 
 
 def _offsets(language: str) -> np.ndarray:
-    """The offsets from head to dependent that the baseline may predict, nearest first: int64 (offsets,)."""
+    """The offsets from head to dependent that the baseline may predict, nearest first: int64
+    (offsets,)."""
     allowed = LANGUAGES[language].offsets
-    return np.array(sorted((offset for offset in allowed if offset), key=lambda offset: (abs(offset), -offset)))
+    return np.array(
+        sorted((offset for offset in allowed if offset), key=lambda offset: (abs(offset), -offset))
+    )
 
 
 def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """For each rule the offsets that hit each edge, as codes (E,), and how to expand codes to columns of `_offsets`.
+    """For each rule the offsets that hit each edge, as codes (E,), and how to expand codes to
+    columns of `_offsets`.
 
-    They are a run, whose code is the number of its first and of its last one; a run without any is -1.
+    They are a run, whose code is the number of its first and of its last one; a run without any is
+    -1.
     """
     allowed, columns = LANGUAGES[edges.language].offsets, _offsets(edges.language)
     first, last = edges.first - edges.head, edges.last - edges.head
     codes = []
     for begin, end in ((first, first), (first, last), (last, last)):
         begin, end = np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1])
-        codes.append(np.where(begin <= end, (begin - allowed[0]) * len(allowed) + end - allowed[0], -1))
+        codes.append(
+            np.where(begin <= end, (begin - allowed[0]) * len(allowed) + end - allowed[0], -1)
+        )
 
     def expand(codes: np.ndarray) -> np.ndarray:
         begin, end = np.divmod(codes[:, None], len(allowed))
@@ -487,7 +546,8 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
 
 
 def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
-    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E, integers) of many."""
+    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E,
+    integers) of many."""
     keywords = np.flatnonzero(edges.keyword >= 0)
     order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
     same = edges.keyword[order][1:] == edges.keyword[order][:-1]
@@ -500,7 +560,9 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
         repeated = np.full(len(edges.keyword), len(edges.keyword))
         repeated[earlier] = later
         word = edges.keyword[head]
-        for rule, reading in enumerate((first, behind, last)):  # of all tokens, `behind` sees the head best
+        for rule, reading in enumerate(
+            (first, behind, last)
+        ):  # of all tokens, `behind` sees the head best
             hit = (word >= 0) & (head < reading) & (reading <= last) & (reading <= repeated[head])
             bits[rule, hit, word[hit] // _WORD] = _bit(word[hit])
         return bits[..., 0] if bits.shape[-1] == 1 else bits

@@ -1,15 +1,17 @@
 """The beyond-offset score: what attention heads find where no fixed offset leads.
 
-One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what a model knows beyond
-positions. An edge is *hard* if its dependent does not begin at one of the n best offsets of its relation: the n
-distances from head to dependent that are most frequent on the split `validation`, of equals the nearer. Heads that copy
-these offsets find none of the hard edges, by the rule `first`.
+One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what
+a model knows beyond positions. An edge is *hard* if its dependent does not begin at one of the n
+best offsets of its relation: the n distances from head to dependent that are most frequent on the
+split `validation`, of equals the nearer. Heads that copy these offsets find none of the hard edges,
+by the rule `first`.
 
-Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out protocol, with the
-same intervals and tests over functions. Beside them stand, on the same edges, chance, which is a guess that ignores the
-code and draws distances of the relation's hard edges on `validation`, and the best further offsets and keywords, chosen
-on the same hard edges (`Rivals`). A relation with fewer than LEAST_EDGES hard edges on `test`, in fewer than
-FEW_CLUSTERS functions of it, or without any on `validation`, is in no mean.
+Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out
+protocol, with the same intervals and tests over functions. Beside them stand, on the same edges,
+chance, which is a guess that ignores the code and draws distances of the relation's hard edges on
+`validation`, and the best further offsets and keywords, chosen on the same hard edges (`Rivals`). A
+relation with fewer than LEAST_EDGES hard edges on `test`, in fewer than FEW_CLUSTERS functions of
+it, or without any on `validation`, is in no mean.
 """
 
 from __future__ import annotations
@@ -50,10 +52,11 @@ DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000,
 class Beyond:
     """Hits of one model's heads on hard edges.
 
-    `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with LEAST_EDGES;
-    `shown`: the same of all relations with a score; `easy`: relation -> percent of the easy edges that the head best on
-    those of validation finds, by the rule `first`, (k,); `edges`: relation -> hard edges, all edges; `few`: relation ->
-    functions with hard edges, too few for a score; `unchosen`: relations without hard edges on validation.
+    `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with
+    LEAST_EDGES; `shown`: the same of all relations with a score; `easy`: relation -> percent of the
+    easy edges that the head best on those of validation finds, by the rule `first`, (k,); `edges`:
+    relation -> hard edges, all edges; `few`: relation -> functions with hard edges, too few for a
+    score; `unchosen`: relations without hard edges on validation.
     """
 
     offsets: Offsets
@@ -74,7 +77,8 @@ class Beyond:
 
     @property
     def share(self) -> float:
-        """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there is none."""
+        """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there
+        is none."""
         shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
         return float(100 * np.mean(shares)) if shares else float("nan")
 
@@ -89,9 +93,12 @@ class Beyond:
         return self.shown.hits.by_group(self.shown.system)
 
 
-def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Collection[int] = ()) -> Beyond | None:
-    """The score of a model beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of
-    them has a hard edge. `unread`: functions of `validation` that were not read.
+def beyond(
+    validation: RankLedger, test: RankLedger, avoided: int, unread: Collection[int] = ()
+) -> Beyond | None:
+    """The score of a model beyond so many offsets, from its ledgers of both splits; None if
+    neither, or only one, of them has a hard edge. `unread`: functions of `validation` that were not
+    read.
 
     Raises LedgerError as `held_out` does.
     """
@@ -118,8 +125,8 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
 
 
 class Stratum(NamedTuple):
-    """Edges of some distances, or in functions of some lengths, in tokens: their number, and the percentages that the
-    heads of a model and the best offset of each relation find."""
+    """Edges of some distances, or in functions of some lengths, in tokens: their number, and the
+    percentages that the heads of a model and the best offset of each relation find."""
 
     by: str
     tokens: str
@@ -129,14 +136,21 @@ class Stratum(NamedTuple):
 
 
 def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
-    """The edges of `test` by distance from the head to the first token of the dependent, and by length of the function.
+    """The edges of `test` by distance from the head to the first token of the dependent, and by
+    length of the function.
 
     One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
     """
-    cells = np.array([choice[name][0, 0] if name in choice else (0, 0) for name in test.relations]).reshape(-1, 2).T
+    cells = (
+        np.array([choice[name][0, 0] if name in choice else (0, 0) for name in test.relations])
+        .reshape(-1, 2)
+        .T
+    )
     hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
     guessed = ~is_hard(test, offsets)
-    counts = np.array([name in choice and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
+    counts = np.array(
+        [name in choice and name not in NOT_IN_MEAN for name in test.relations], bool
+    )[test.relation]
     strata_found = []
     distance = np.abs(test.first - test.head)
     for by, size, bounds in (("distance", distance, DISTANCES), ("length", test.tokens, LENGTHS)):
@@ -160,8 +174,9 @@ def _names_of(bounds: Sequence[int]) -> list[str]:
 class Rivals:
     """Guesses without a model, on the hard edges of some functions.
 
-    `hits`: `offset` (further ones), `keyword` or `combined` -> what it hits, heads being those of a baseline's ledger;
-    `chance`: relation -> the expected score of guesses that ignore the code (`guesses`), percent, (M,).
+    `hits`: `offset` (further ones), `keyword` or `combined` -> what it hits, heads being those of a
+    baseline's ledger; `chance`: relation -> the expected score of guesses that ignore the code
+    (`guesses`), percent, (M,).
     """
 
     hits: dict[str, ChosenHits]
@@ -177,14 +192,18 @@ class Rivals:
         return known.only(set(known.relations) & set(model.chosen.relations))
 
     def guessed(self, model: Beyond) -> np.ndarray:
-        """The expected score of a guess: percent, (M,), mean over the relations of a model's score."""
+        """The expected score of a guess: percent, (M,), mean over the relations of a model's
+        score."""
         return np.mean([self.chance[name] for name in model.in_mean], axis=0)
 
 
-def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT) -> Rivals | None:
+def rivals(
+    validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT
+) -> Rivals | None:
     """The rivals of all models that were probed on these edges; None if a split has no hard edge.
 
-    The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of guesses.
+    The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of
+    guesses.
     """
     offsets = best_offsets(validation, avoided)
     chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
@@ -194,18 +213,24 @@ def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_T
     return Rivals(hits, guesses(chosen_on, scored, direction))
 
 
-def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
-    """Relation of both -> the expected score on `test` of k guesses that ignore the code: percent, by MEASURES (M,).
+def guesses(
+    validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT
+) -> dict[str, np.ndarray]:
+    """Relation of both -> the expected score on `test` of k guesses that ignore the code: percent,
+    by MEASURES (M,).
 
-    Each is a distance from head to first token of the dependent (rule `last`: to its last), drawn from those of
-    `validation`, whatever the others are. In the other direction each token of the dependent guesses for itself.
+    Each is a distance from head to first token of the dependent (rule `last`: to its last), drawn
+    from those of `validation`, whatever the others are. In the other direction each token of the
+    dependent guesses for itself.
     """
     scores = {}
     for name in sorted({*validation.relations} & {*test.relations}):
         drawn, sought = (_distances(table, name) for table in (validation, test))
         if drawn["first"].size and sought["first"].size:
             ends = {rule: drawn["last" if rule == "last" else "first"][0] for rule in RULES}
-            scores[name] = np.concatenate([_guessed(ends[rule], sought[rule], direction) for rule in RULES])
+            scores[name] = np.concatenate(
+                [_guessed(ends[rule], sought[rule], direction) for rule in RULES]
+            )
     return scores
 
 

@@ -1,14 +1,17 @@
-"""Two on the same functions: the paired difference of what they find with one guess, overall and by relation.
+"""Two on the same functions: the paired difference of what they find with one guess, overall and by
+relation.
 
 - `compare`: two models.
-- `changes`: a model, and baselines, before and after an edit (`codesyntax_dataset.edits`). Only functions that both
-  sides have, on test and on validation, and relations of both are compared, edge by edge. Heads, offsets and keywords
-  are chosen on validation, before the edit and anew after it, so whoever loses has no other choice that makes up for
-  it.
-- `emergence`: the checkpoints of a training, beside fixed offsets. The scores are the held-out ones and those of hard
-  edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All checkpoints are scored on the same
-  functions, and so are the offsets, which do not depend on the model: they are a line that training may or may not
-  cross.
+- `changes`: a model, and baselines, before and after an edit (`codesyntax_dataset.edits`). Only
+functions that both
+  sides have, on test and on validation, and relations of both are compared, edge by edge. Heads,
+  offsets and keywords are chosen on validation, before the edit and anew after it, so whoever loses
+  has no other choice that makes up for it.
+- `emergence`: the checkpoints of a training, beside fixed offsets. The scores are the held-out ones
+and those of hard
+  edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All checkpoints are
+  scored on the same functions, and so are the offsets, which do not depend on the model: they are a
+  line that training may or may not cross.
 """
 
 from __future__ import annotations
@@ -43,9 +46,10 @@ from probing.stats.intervals import family
 class Sides:
     """Hits of two on the same functions with one guess, held-out, rule first.
 
-    `means`: of the two, in percent, NaN if no relation is in the mean; `relations`: of the two, of each of the R
-    relations of `difference`, in percent: (2, R); `edges`: of these relations, (R,), and `in_mean`: (R,), those in the
-    mean; `difference`: the first less the second, of one rule and k.
+    `means`: of the two, in percent, NaN if no relation is in the mean; `relations`: of the two, of
+    each of the R relations of `difference`, in percent: (2, R); `edges`: of these relations, (R,),
+    and `in_mean`: (R,), those in the mean; `difference`: the first less the second, of one rule and
+    k.
     """
 
     means: tuple[float, float]
@@ -57,12 +61,18 @@ class Sides:
     @classmethod
     def of(cls, first_hits: ChosenHits, second_hits: ChosenHits, **fields: Any) -> Self:
         """From hits with one guess, of the same relations."""
-        first, second = (float(side.hits.mean(side.system).value[0]) for side in (first_hits, second_hits))
+        first, second = (
+            float(side.hits.mean(side.system).value[0]) for side in (first_hits, second_hits)
+        )
         return cls(
             means=(first, second),
-            relations=np.concatenate([side.hits.scores(side.system) for side in (first_hits, second_hits)]),
+            relations=np.concatenate(
+                [side.hits.scores(side.system) for side in (first_hits, second_hits)]
+            ),
             edges=first_hits.hits.n,
-            in_mean=np.array([name in first_hits.hits.counted for name in first_hits.relations], bool),
+            in_mean=np.array(
+                [name in first_hits.hits.counted for name in first_hits.relations], bool
+            ),
             difference=compare_hits(first_hits, second_hits),
             **fields,
         )
@@ -105,31 +115,41 @@ def compare(
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
 
-    `first`, `second`: a result or a folder of results of one model, or among `results`, files or folders that `probe`
-    wrote, the name of a model, or of a checkpoint, such as `NAME at step 100` or the path of its folder. Heads are
-    chosen on validation (held-out). `cluster`: what intervals and tests are over, function or repository.
+    `first`, `second`: a result or a folder of results of one model, or among `results`, files or
+    folders that `probe` wrote, the name of a model, or of a checkpoint, such as `NAME at step 100`
+    or the path of its folder. Heads are chosen on validation (held-out). `cluster`: what intervals
+    and tests are over, function or repository.
 
-    Raises LedgerError for what is no result, for several models where one is expected, and for two that share neither
-    data nor functions; UnknownName for a name that is not among `results`.
+    Raises LedgerError for what is no result, for several models where one is expected, and for two
+    that share neither data nor functions; UnknownName for a name that is not among `results`.
     """
     with clustered_by(cluster):
         among = cache(lambda: find(list(results)) if results else [])  # read once, if at all
         sides = [_by_place(side, among, bool(results)) for side in (first, second)]
     shared = [shared_place for shared_place in sides[0] if shared_place in sides[1]]
     if not shared:
-        there = [f"{side} on {', '.join(map(_words, places))}" for side, places in zip((first, second), sides)]
-        raise LedgerError(f"{' and '.join(there)}: probe both on the same data, config, split and direction")
+        there = [
+            f"{side} on {', '.join(map(_words, places))}"
+            for side, places in zip((first, second), sides)
+        ]
+        raise LedgerError(
+            f"{' and '.join(there)}: probe both on the same data, config, split and direction"
+        )
     with caching():
-        return [_compared(sides[0][shared_place], sides[1][shared_place]) for shared_place in shared]
+        return [
+            _compared(sides[0][shared_place], sides[1][shared_place]) for shared_place in shared
+        ]
 
 
 def _words(shared: _Place) -> str:
     return f"{shared.data}/{shared.config}/{shared.split} ({shared.direction})"
 
 
-def _by_place(side: str | os.PathLike, among: Callable[[], list[Probed]], several: bool) -> dict[_Place, Probed]:
-    """The results of a model, by what two must share. `among`: reads those in which to look for a name, if `several`
-    are given."""
+def _by_place(
+    side: str | os.PathLike, among: Callable[[], list[Probed]], several: bool
+) -> dict[_Place, Probed]:
+    """The results of a model, by what two must share. `among`: reads those in which to look for a
+    name, if `several` are given."""
     path = Path(side)
     if path.is_file() or any(path.glob("*.ledger.parquet")) or (path.exists() and not several):
         probed = find([side])
@@ -142,10 +162,14 @@ def _by_place(side: str | os.PathLike, among: Callable[[], list[Probed]], severa
     places: dict[_Place, Probed] = {}
     for model in models:
         settings = model.test.settings
-        shared = _Place(settings.data, settings.labels, settings.config, settings.split, settings.direction)
+        shared = _Place(
+            settings.data, settings.labels, settings.config, settings.split, settings.direction
+        )
         if shared in places:
             files = " and ".join(str(result.files["test"]) for result in (places[shared], model))
-            raise LedgerError(f"{side} has several results on {_words(shared)}, {files}: give one of them")
+            raise LedgerError(
+                f"{side} has several results on {_words(shared)}, {files}: give one of them"
+            )
         places[shared] = model
     return places
 
@@ -155,7 +179,8 @@ def _name(probed: Probed) -> str:
 
 
 def _is_named(probed: Probed, side: Path) -> bool:
-    """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that `side` names."""
+    """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that
+    `side` names."""
     model, step = probed.test.settings.model, probed.test.run.step
     named = str(side) in (model, at_step(model, step))
     return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
@@ -173,19 +198,22 @@ def _compared(first: Probed, second: Probed) -> ModelsCompared:
     sides = [held_out(side.validation.ledger, side.test.ledger).at(ONE_GUESS) for side in common]
     shared = set(sides[0].relations) & set(sides[1].relations)
     settings_of = {name: getattr(settings, name) for name in ("config", "split", "direction")}
-    return ModelsCompared.of(*(side.only(shared) for side in sides), names=names, functions=len(test), **settings_of)
+    return ModelsCompared.of(
+        *(side.only(shared) for side in sides), names=names, functions=len(test), **settings_of
+    )
 
 
 HEADS, OFFSET = "heads", baselines.KINDS[0]
 WHO = (HEADS, OFFSET, BEST_BASELINE)
-"""Who finds edges: the best heads of a model, the best offset, and the better of an offset and a keyword."""
+"""Who finds edges: the best heads of a model, the best offset, and the better of an offset and a
+keyword."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes by an edit. `functions`, `edges`: of test, that both sides have; `lost`: functions that only the side
-    before has, because the edit did not keep their labels, or made them too long; `by`: of each of WHO, after against
-    before."""
+    """The changes by an edit. `functions`, `edges`: of test, that both sides have; `lost`:
+    functions that only the side before has, because the edit did not keep their labels, or made
+    them too long; `by`: of each of WHO, after against before."""
 
     functions: int
     edges: int
@@ -196,8 +224,8 @@ class Changes:
 def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
     """Hits of each of WHO before and after; None without common functions or relations.
 
-    `data`: the location of both configs, if not the one in the results. Raises LedgerError if the same functions do not
-    have the same edges.
+    `data`: the location of both configs, if not the one in the results. Raises LedgerError if the
+    same functions do not have the same edges.
     """
     sides = after, before
     test, validation = shared_functions(sides)
@@ -226,7 +254,9 @@ def _edges_by_function(chosen: ChosenHits) -> np.ndarray:
     return edges
 
 
-def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, ChosenHits]:
+def _found(
+    probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any
+) -> dict[str, ChosenHits]:
     """Hits of each of WHO on one side in these functions."""
     settings = probed.test.settings
     location = find_data(probed.files["test"], settings) if data is None else data
@@ -245,9 +275,10 @@ def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) 
 class Course:
     """A score over the S checkpoints of a training, in percent.
 
-    `scores`: (3, S), mean over relations with its 95 % interval; `offset`: that of the offset baseline on the same
-    edges; `differences`: (4, S), to the offset baseline: the difference, its interval, and p, corrected (Holm) over the
-    checkpoints; `relations`: relation -> scores (S,); `offsets`: relation -> that of the offset baseline.
+    `scores`: (3, S), mean over relations with its 95 % interval; `offset`: that of the offset
+    baseline on the same edges; `differences`: (4, S), to the offset baseline: the difference, its
+    interval, and p, corrected (Holm) over the checkpoints; `relations`: relation -> scores (S,);
+    `offsets`: relation -> that of the offset baseline.
     """
 
     scores: np.ndarray
@@ -257,7 +288,8 @@ class Course:
     offsets: dict[str, float]
 
     def passes(self, level: float | None = None) -> int | None:
-        """The first checkpoint from which on all intervals lie above `level`, by default above the offset baseline.
+        """The first checkpoint from which on all intervals lie above `level`, by default above the
+        offset baseline.
 
         None if the last one does not.
         """
@@ -271,8 +303,9 @@ class Course:
 class Emergence:
     """The training of one model: `steps` (S,), ascending.
 
-    `edges`: the course over all edges; `hard`: that over the edges beyond the best offset of their relation, with the
-    further offsets as baseline, None if there are too few; `chance`: the score of a guess on these, in percent.
+    `edges`: the course over all edges; `hard`: that over the edges beyond the best offset of their
+    relation, with the further offsets as baseline, None if there are too few; `chance`: the score
+    of a guess on these, in percent.
     """
 
     model: str
@@ -283,15 +316,20 @@ class Emergence:
 
 
 def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
-    """The course of a training from the evidence on its checkpoints, which share their functions."""
+    """The course of a training from the evidence on its checkpoints, which share their
+    functions."""
     ordered = sorted(checkpoints, key=step_of)
     splits = ordered[0].splits
     all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
     beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
-    in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]  # of all or of none
+    in_mean = [
+        hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean
+    ]  # of all or of none
     rivals, hard, chance = splits.rivals[AVOIDED[0]], None, float("nan")
     if rivals is not None and in_mean:
-        hard = _course([hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0]))
+        hard = _course(
+            [hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0])
+        )
         chance = float(rivals.guessed(in_mean[0])[0])
     return Emergence(
         model=ordered[0].probed.test.settings.model,

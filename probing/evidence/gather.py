@@ -1,8 +1,10 @@
-"""The evidence on one model and config: scores by both protocols, intervals, and the baselines on the same functions.
+"""The evidence on one model and config: scores by both protocols, intervals, and the baselines on
+the same functions.
 
-A bare score means nothing (Shen et al. 2022 found that a fixed offset beats the attention of models trained on code),
-so everything that is reported, compared or published is made here, from two probes of a model: one on the split that is
-scored, and one on `validation`, on which the held-out protocol chooses.
+A bare score means nothing (Shen et al. 2022 found that a fixed offset beats the attention of models
+trained on code), so everything that is reported, compared or published is made here, from two
+probes of a model: one on the split that is scored, and one on `validation`, on which the held-out
+protocol chooses.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ PUBLISHED_FIRST = PROTOCOLS[::-1]
 
 
 class TestedDifference(FieldsByName):
-    """[difference, low, high] of the means of a model and the combined baseline, in points, and its p-value."""
+    """[difference, low, high] of the means of a model and the combined baseline, in points, and its
+    p-value."""
 
     difference: list[float | None]
     p: float
@@ -100,7 +103,8 @@ class EvidenceScores(FieldsByName):
 
 @dataclass(frozen=True)
 class Probed:
-    """Two probes of one model with the same settings: on the split that is scored, and on the one heads are chosen on.
+    """Two probes of one model with the same settings: on the split that is scored, and on the one
+    heads are chosen on.
 
     `files`: the JSON of both, as `test` and `validation`; their ledgers are beside them.
     """
@@ -115,18 +119,23 @@ class Probed:
 
 
 def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
-    """Pair the results in files and folders: what `codesyntax probe --output` wrote for `test` and `validation`.
+    """Pair the results in files and folders: what `codesyntax probe --output` wrote for `test` and
+    `validation`.
 
-    The result on validation may be in the same folder or among the paths. Raises LedgerError for a file that is not a
-    result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. Of two equal
-    results one is used; LedgerError if they differ.
+    The result on validation may be in the same folder or among the paths. Raises LedgerError for a
+    file that is not a result, for one whose numbers do not follow from its ledger, and for a result
+    without its counterpart. Of two equal results one is used; LedgerError if they differ.
     """
     named = {file: load(file) for file in files_of(paths)}
-    beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
+    beside = {
+        file for path in named for file in _results(path.parent) if ".validation." in file.name
+    } - set(named)
     chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
     for file, result in [*named.items(), *((file, load(file)) for file in sorted(beside))]:
         known = chosen_on.get(alike(result))
-        if result.settings.split == "validation" and (known is None or known[0].settings.limit is not None):
+        if result.settings.split == "validation" and (
+            known is None or known[0].settings.limit is not None
+        ):
             chosen_on[alike(result)] = result, file
     pairs: list[Probed] = []
     for file, result in named.items():
@@ -147,7 +156,9 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
         validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
+        raise LedgerError(
+            f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too"
+        )
     return pairs
 
 
@@ -169,7 +180,8 @@ class ComparableFiles(NamedTuple):
 
 
 def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
-    """The results in files and folders, in groups that can stand side by side, in the order of configs.
+    """The results in files and folders, in groups that can stand side by side, in the order of
+    configs.
 
     Raises LedgerError for files that are not results, or that are all of the split validation.
     """
@@ -177,20 +189,27 @@ def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
     groups: dict[SharedSettings, list[Path]] = {}
     for file, of_file in settings.items():
         if of_file.split != "validation":
-            shared = SharedSettings(of_file.config, of_file.split, of_file.direction, of_file.limit, of_file.data)
+            shared = SharedSettings(
+                of_file.config, of_file.split, of_file.direction, of_file.limit, of_file.data
+            )
             groups.setdefault(shared, []).append(file)
     if not groups:
-        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
+        raise LedgerError(
+            f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too"
+        )
     for shared, members in groups.items():
         # results on validation may have been given, too; `find` takes those that it needs
         members += [
             file
             for file, of_file in settings.items()
             if of_file.split == "validation"
-            and (of_file.config, of_file.direction, of_file.data) == (shared.config, shared.direction, shared.data)
+            and (of_file.config, of_file.direction, of_file.data)
+            == (shared.config, shared.direction, shared.data)
         ]
     order = list(CONFIGS)
-    in_order = sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
+    in_order = sorted(
+        groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0])))
+    )
     return [ComparableFiles(*group) for group in in_order]
 
 
@@ -208,23 +227,28 @@ def _settings(file: Path) -> Settings:
 
 
 def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
-    """The results of attention probes among files and folders; raises LedgerError for a folder without any."""
+    """The results of attention probes among files and folders; raises LedgerError for a folder
+    without any."""
     files: dict[Path, None] = {}
     for path in map(Path, paths):
         results = _results(path) if path.is_dir() else [path]
         if not results:
-            raise LedgerError(f"{path} has no results: expected what `codesyntax probe --output` writes")
+            raise LedgerError(
+                f"{path} has no results: expected what `codesyntax probe --output` writes"
+            )
         files |= dict.fromkeys(results)
     return list(files)
 
 
 def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
-    """Instrument -> the results among files and folders. Of attention, the paths that are left: a folder that has other
-    results alone is not."""
+    """Instrument -> the results among files and folders. Of attention, the paths that are left: a
+    folder that has other results alone is not."""
     by_name: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()}
+        others = {
+            file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()
+        }
         for file, kind in others.items():
             by_name[kind][file] = None
         if not others or (path.is_dir() and _results(path)):
@@ -241,8 +265,8 @@ def _others() -> set[str]:
 class Splits:
     """Functions on which models are compared, and what needs no model there.
 
-    `edges`: of these functions, on `validation` and on `test`, the split that is scored; `avoided`: numbers of offsets
-    that hard edges may avoid.
+    `edges`: of these functions, on `validation` and on `test`, the split that is scored; `avoided`:
+    numbers of offsets that hard edges may avoid.
     """
 
     edges: dict[str, Edges]
@@ -268,8 +292,8 @@ class Splits:
 class Evidence:
     """One model on one config, by both protocols, with the baselines on the functions of `splits`.
 
-    `whole`: makes the same of all functions of both splits, if these are not all; `read`: in the latter, the probes of
-    the functions that the model could read.
+    `whole`: makes the same of all functions of both splits, if these are not all; `read`: in the
+    latter, the probes of the functions that the model could read.
     """
 
     probed: Probed
@@ -283,12 +307,17 @@ class Evidence:
         test, validation = self.probed.test, self.probed.validation
         check_alike(validation.ledger, test.ledger)
         unread = self._unread
-        held_out = choose_least(validation.ledger, test.ledger, unread) if len(unread) else choice_of(validation)
+        held_out = (
+            choose_least(validation.ledger, test.ledger, unread)
+            if len(unread)
+            else choice_of(validation)
+        )
         return dict(zip(PUBLISHED_FIRST, apply_each(test.ledger, (choice_of(test), held_out))))
 
     @cached_property
     def _unread(self) -> np.ndarray:
-        """The functions of validation that the model could not read, of which `probed` has the worst ranks."""
+        """The functions of validation that the model could not read, of which `probed` has the
+        worst ranks."""
         read = self.read or self.probed
         return np.setdiff1d(self.probed.validation.ledger.function, read.validation.ledger.function)
 
@@ -305,8 +334,8 @@ class Evidence:
 
     @cached_property
     def same_relations(self) -> tuple[Estimate, Estimate | None]:
-        """The means of *published* over the relations of *held-out*, which compare with its own, and their difference
-        to the best baseline's, None for controls with other labels."""
+        """The means of *published* over the relations of *held-out*, which compare with its own,
+        and their difference to the best baseline's, None for controls with other labels."""
         published = self.hits[PUBLISHED].only(self.hits[HELD_OUT].relations)
         mean = published.hits.mean(published.system)
         if PUBLISHED not in self.comparisons:
@@ -317,8 +346,8 @@ class Evidence:
 
     @property
     def differences(self) -> dict[str, Estimate]:
-        """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's, (M,), p not corrected over
-        models; empty for controls with other labels."""
+        """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's, (M,), p
+        not corrected over models; empty for controls with other labels."""
         means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
         same = self.same_relations[1]
         return means if same is None else {**means, SAME_RELATIONS: same}
@@ -327,11 +356,15 @@ class Evidence:
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
-        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.splits.rivals}
+        return {
+            avoided: beyond(validation, test, avoided, self._unread)
+            for avoided in self.splits.rivals
+        }
 
     @cached_property
     def strata(self) -> list[Stratum]:
-        """What the heads and the best offsets that were chosen on validation find, by distance and length."""
+        """What the heads and the best offsets that were chosen on validation find, by distance and
+        length."""
         offsets = best_offsets(self.probed.validation.ledger, 1)
         return strata(self.probed.test.ledger, self.hits[HELD_OUT].choice, offsets)
 
@@ -340,7 +373,9 @@ class Evidence:
         """The same against the best rival; None also for controls with other labels."""
         same_edges = self.probed.test.settings.control not in RELABELLED
         return {
-            avoided: rival.against(model) if same_edges and rival and (model := self.beyond[avoided]) else None
+            avoided: rival.against(model)
+            if same_edges and rival and (model := self.beyond[avoided])
+            else None
             for avoided, rival in self.splits.rivals.items()
         }
 
@@ -350,7 +385,10 @@ class Evidence:
         return EvidenceScores(
             protocols={protocol: summary(self.hits[protocol]) for protocol in PUBLISHED_FIRST},
             baselines=self.splits.baselines.summaries,
-            differences={protocol: _differences(comparison.mean) for protocol, comparison in self.comparisons.items()},
+            differences={
+                protocol: _differences(comparison.mean)
+                for protocol, comparison in self.comparisons.items()
+            },
             same_relations=SameRelations(
                 scores=means(same),
                 baselines=self.splits.baselines.same_relations,
@@ -359,8 +397,8 @@ class Evidence:
         )
 
     def submission(self) -> AttentionSubmission:
-        """What is published of it, over all functions: heads find nothing in those that the model could not read, and
-        are chosen on SHORT functions of validation.
+        """What is published of it, over all functions: heads find nothing in those that the model
+        could not read, and are chosen on SHORT functions of validation.
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
@@ -372,7 +410,12 @@ class Evidence:
         model, rival = self.beyond[avoided], self.splits.rivals[avoided]
         rivals = {name: self.splits.baselines.hits[name] for name in PUBLISHED_FIRST}
         chosen = dict(self.hits)
-        if model is not None and rival is not None and model.in_mean and test.settings.control is None:
+        if (
+            model is not None
+            and rival is not None
+            and model.in_mean
+            and test.settings.control is None
+        ):
             chosen[BEYOND_OFFSET] = model.chosen
             rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model) for kind in BASELINES}
         unread = np.setdiff1d(self.hits[PUBLISHED].functions, test.ledger.function)
@@ -389,14 +432,16 @@ class Evidence:
             },
             ledgers={"test": test.ledger.digest(), "validation": validation.ledger.digest()},
             unread=unread.tolist(),
-            chosen={name: chosen_of(hits, rivals[name], test.heads) for name, hits in chosen.items()},
+            chosen={
+                name: chosen_of(hits, rivals[name], test.heads) for name, hits in chosen.items()
+            },
         )
 
 
 SHORT = 1_300
-"""Characters of the longest function on which the heads of a submission are chosen. The embedded encoder, which has 512
-positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot read never helps it
-(`choose_least`)."""
+"""Characters of the longest function on which the heads of a submission are chosen. The embedded
+encoder, which has 512 positions, reads 344 of 346 such functions of CodeSearchNet. What a model
+cannot read never helps it (`choose_least`)."""
 
 
 class WholeSplits(Splits):
@@ -412,7 +457,8 @@ class WholeSplits(Splits):
         super().__init__(edges, direction, AVOIDED[:1])
 
     def evidence(self, read: Probed) -> Evidence:
-        """That on a model which could read a part of the functions: what it could not is missed by every head."""
+        """That on a model which could read a part of the functions: what it could not is missed by
+        every head."""
         read = self.only(read)
         test, validation = (
             ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
@@ -421,7 +467,8 @@ class WholeSplits(Splits):
         return Evidence(Probed(test, validation, read.files), self, read=read)
 
     def completed(self, ledger: RankLedger, split: str) -> RankLedger:
-        """The ledger with the edges of these functions: those of functions that were not read have the worst rank."""
+        """The ledger with the edges of these functions: those of functions that were not read have
+        the worst rank."""
         edges = self.edges[split]
         ledger = ledger.only(edges.function)
         missed = ~np.isin(edges.function, ledger.function)
@@ -432,11 +479,14 @@ class WholeSplits(Splits):
             *(name for name in edges.relations if name not in ledger.relations),
         ]
         columns = {
-            name: np.concatenate([column, getattr(edges, name)[missed]]) for name, column in ledger.columns.items()
+            name: np.concatenate([column, getattr(edges, name)[missed]])
+            for name, column in ledger.columns.items()
         }
         numbers = np.array([names.index(name) for name in edges.relations])
         columns["relation"][len(ledger) :] = numbers[edges.relation[missed]]
-        lost = np.full((len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
+        lost = np.full(
+            (len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8
+        )
         ranks = np.concatenate([np.asarray(ledger.ranks), lost], axis=1)
         return RankLedger(names, **columns, ranks=ranks, settings=ledger.settings)
 
@@ -478,10 +528,12 @@ def _same_hits(first: Hits, second: Hits) -> bool:
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
-    """The evidence on models that can be compared, on the functions of the scored split that all of them could read.
+    """The evidence on models that can be compared, on the functions of the scored split that all of
+    them could read.
 
-    `data`: the location of the dataset, if not the one in the results. Raises LedgerError for results on different
-    data, configs, splits or directions, or without common functions, and if the labels of the data differ.
+    `data`: the location of the dataset, if not the one in the results. Raises LedgerError for
+    results on different data, configs, splits or directions, or without common functions, and if
+    the labels of the data differ.
     """
     splits, whole = _read(probed, data)
     return [Evidence(splits.only(model), splits, of_all) for model, of_all in zip(probed, whole)]
@@ -494,15 +546,22 @@ def submission_of(probed: Probed, data: Any = None) -> AttentionSubmission:
     return (whole() if whole else Evidence(splits.only(probed), splits))._submission()
 
 
-def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
-    """The functions that `gather` compares on, and what makes the evidence of each model on all functions, None if
-    these are all. Raises what `gather` does."""
+def _read(
+    probed: Sequence[Probed], data: Any
+) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
+    """The functions that `gather` compares on, and what makes the evidence of each model on all
+    functions, None if these are all. Raises what `gather` does."""
     settings = [model.test.settings for model in probed]
     for name in ("data", "config", "split", "direction", "limit"):
         if len(values := {str(getattr(model, name)) for model in settings}) > 1:
-            raise LedgerError(f"results with different {name} do not compare: {', '.join(sorted(values))}")
+            raise LedgerError(
+                f"results with different {name} do not compare: {', '.join(sorted(values))}"
+            )
     first = settings[0]
-    functions = {part: _common([getattr(model, part).ledger for model in probed]) for part in ("validation", "test")}
+    functions = {
+        part: _common([getattr(model, part).ledger for model in probed])
+        for part in ("validation", "test")
+    }
     data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
         part: replace(
@@ -516,20 +575,28 @@ def _read(probed: Sequence[Probed], data: Any) -> tuple[Splits, list[Callable[[]
             made_with = getattr(model, part).settings
             check_control(made_with.control)
             labels = part_edges.settings.labels
-            if made_with.control not in RELABELLED and made_with.limit is None and made_with.labels != labels:
+            if (
+                made_with.control not in RELABELLED
+                and made_with.limit is None
+                and made_with.labels != labels
+            ):
                 raise LedgerError(
                     f"{made_with.model} was probed with labels {made_with.labels}, but {data} has the labels {labels}: "
                     "name the data that was probed with --data"
                 )
             ledger = getattr(model, part).ledger.only(part_edges.function)
-            if len(ledger) != len(part_edges) or part_edges.settings.functions != len(functions[part]):
+            if len(ledger) != len(part_edges) or part_edges.settings.functions != len(
+                functions[part]
+            ):
                 raise LedgerError(
                     f"{model.files[part]} has {len(ledger)} edges in functions that have {len(part_edges)} in {data}: "
                     "its ledger was altered, or belongs to other data"
                 )
     short = _characters(data, first.config, "validation").max() <= SHORT
     sizes = len(functions["test"]), len(functions["validation"])
-    whole = cache(partial(WholeSplits, data, first.config, first.direction))  # read if any model needs it
+    whole = cache(
+        partial(WholeSplits, data, first.config, first.direction)
+    )  # read if any model needs it
 
     def of_all(model: Probed) -> Evidence:
         return whole().evidence(model)
@@ -545,7 +612,11 @@ def _is_whole(probed: Probed, test: int, validation: int, short: bool) -> bool:
     skipped = {*probed.test.skips, *probed.validation.skips} - {NO_RELATIONS}
     read = (probed.test.functions, probed.validation.functions) == (test, validation)
     settings = probed.test.settings
-    return (short and read and not skipped) or settings.limit is not None or settings.control is not None
+    return (
+        (short and read and not skipped)
+        or settings.limit is not None
+        or settings.control is not None
+    )
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
@@ -588,18 +659,25 @@ def alike(result: ProbeResult) -> Settings:
 
 
 def of_file(file: Path, data: Any = None) -> MaskedSubmission:
-    """The submission of a masking result in a file; `data`: the location of the dataset, if not that in the result.
+    """The submission of a masking result in a file; `data`: the location of the dataset, if not
+    that in the result.
 
-    Raises LedgerError for a damaged result or one of another instrument, EntryError for what no board takes, or without
-    the data.
+    Raises LedgerError for a damaged result or one of another instrument, EntryError for what no
+    board takes, or without the data.
     """
     instrument = instrument_of(ledger_path(file)) or ATTENTION
     if instrument == ATTENTION:
-        raise LedgerError(f"{file} is of one split, but a submission on attention is of the results of two")
+        raise LedgerError(
+            f"{file} is of one split, but a submission on attention is of the results of two"
+        )
     if instrument != MASKING:
         raise LedgerError(f"{file}: {instead_of_board(instrument)}")
     result = INSTRUMENTS[instrument].result.load(file)
     try:
-        return submission_masked.of_result(result, find_data(file, result.settings) if data is None else data)
+        return submission_masked.of_result(
+            result, find_data(file, result.settings) if data is None else data
+        )
     except DatasetError as error:
-        raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error
+        raise EntryError(
+            f"nobody knows what {result.settings.model} could not read: {error}"
+        ) from error

@@ -1,8 +1,10 @@
-"""What no run of a model can give, however consistent it is: the checks of submissions, one after the other.
+"""What no run of a model can give, however consistent it is: the checks of submissions, one after
+the other.
 
-Each yields whether it stands in a submission, and the reason. A check may rely on those before it not standing there.
-That hits are no more than there is to hit, and no fewer than none, is checked where files are read
-(`probing.stats.hits_file`); that numbers are those of a model, only running it again tells (`probing.evidence.verify`).
+Each yields whether it stands in a submission, and the reason. A check may rely on those before it
+not standing there. That hits are no more than there is to hit, and no fewer than none, is checked
+where files are read (`probing.stats.hits_file`); that numbers are those of a model, only running it
+again tells (`probing.evidence.verify`).
 """
 
 from __future__ import annotations
@@ -151,7 +153,8 @@ def _below_a_stricter_rule(hits: Hits, system: str) -> bool:
 
 
 class _Order(NamedTuple):
-    """A rule for the columns of some systems: by rule and k, in the `tables`, all if there are none."""
+    """A rule for the columns of some systems: by rule and k, in the `tables`, all if there are
+    none."""
 
     systems: tuple[str, ...]
     tables: tuple[str, ...]
@@ -160,7 +163,9 @@ class _Order(NamedTuple):
 
 
 _ORDERS = (
-    _Order(tuple(KINDS), (), _falls_in_a_function, "fewer hits in a function than with one guess fewer"),
+    _Order(
+        tuple(KINDS), (), _falls_in_a_function, "fewer hits in a function than with one guess fewer"
+    ),
     _Order((MODEL,), (PUBLISHED,), _falls, "fewer hits than with one guess fewer"),
     _Order((MODEL,), (PUBLISHED,), _below_a_stricter_rule, "fewer hits than by a stricter rule"),
 )
@@ -184,7 +189,10 @@ def _hard_edges(tables: Tables) -> Problems:
         functions, total = len(group.n), group.total
         counts = f"{total} hard edges of {name} in {functions} functions"
         few = functions < FEW_CLUSTERS or total < LEAST_EDGES
-        yield few, f"{BEYOND_OFFSET} has {counts}, expected at least {LEAST_EDGES} in {FEW_CLUSTERS}"
+        yield (
+            few,
+            f"{BEYOND_OFFSET} has {counts}, expected at least {LEAST_EDGES} in {FEW_CLUSTERS}",
+        )
         without = name not in tables[HELD_OUT].groups
         yield without, f"{BEYOND_OFFSET} has {name}, without held-out hits"
     none = f"{BEYOND_OFFSET} has no relation of the mean, expected no such score then"
@@ -196,7 +204,10 @@ def _best_ones(tables: Tables) -> Problems:
     published, held_out = tables[PUBLISHED], tables[HELD_OUT]
     offset, keyword, combined = (published.total(kind) for kind in BASELINES)
     worse = (combined < np.maximum(offset, keyword)).any()
-    yield worse, "published.better is a combined baseline that is not the better of offset and keyword"
+    yield (
+        worse,
+        "published.better is a combined baseline that is not the better of offset and keyword",
+    )
     best = dict(zip(published.names, published.total(MODEL).T))
     for table, hits in tables.items():
         for name, total in zip(hits.names, hits.total(MODEL).T):

@@ -35,13 +35,15 @@ UNCOMPARED = FAILED, UNSHARED = (
 """Why a function and a node type that were masked are not compared."""
 
 COMPARED = SIMILARITIES[0]
-"""The outcome that says which functions are compared: all similarities fail together, and the other outcomes never."""
+"""The outcome that says which functions are compared: all similarities fail together, and the other
+outcomes never."""
 
 FILLED = "filler"
 """The system that is the best filler of each node type."""
 
 TESTED = 3
-"""The outcomes that a finding takes up: similarity of trees, restored sub-tokens and log-probability."""
+"""The outcomes that a finding takes up: similarity of trees, restored sub-tokens and
+log-probability."""
 
 OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 """Settings in which results that stand side by side may differ."""
@@ -50,7 +52,8 @@ OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 class FillerGain(NamedTuple):
     """The gain of a model over a filler in an outcome of one arm.
 
-    `filler`: the one with the highest mean, `floor`; `gain`: over it, with p corrected over node types and arms.
+    `filler`: the one with the highest mean, `floor`; `gain`: over it, with p corrected over node
+    types and arms.
     """
 
     filler: str
@@ -65,14 +68,15 @@ class FillerGain(NamedTuple):
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`, `without_place`,
-    `run`: as in MaskResult, of all that was run.
+    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`,
+    `without_place`, `run`: as in MaskResult, of all that was run.
 
-    `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node type that all models
-    with it share, whose trees all could be compared; `masked`: node type -> sub-tokens in its nodes there.
+    `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node
+    type that all models with it share, whose trees all could be compared; `masked`: node type ->
+    sub-tokens in its nodes there.
 
-    `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
-    type that were run, but are not in `hits`}.
+    `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a
+    function and a node type that were run, but are not in `hits`}.
     """
 
     settings: MaskSettings
@@ -91,7 +95,8 @@ class Masked:
 
     @cached_property
     def effects(self) -> dict[str, dict[str, Estimate]]:
-        """Outcome -> node type -> T1 less T0, with p corrected over node types and as many outcomes as TESTED."""
+        """Outcome -> node type -> T1 less T0, with p corrected over node types and as many outcomes
+        as TESTED."""
         effects = {}
         for outcome, measured in self.hits.items():
             (of_types,) = corrected([measured.by_group(T1, T0)], times=TESTED)
@@ -118,19 +123,23 @@ class Masked:
         return detectable(t1 - t0, TESTED * len(self.node_types))
 
     def restores(self, node_type: str) -> bool:
-        """True if the model restores more, in an arm, than the sub-token that is masked most often would."""
+        """True if the model restores more, in an arm, than the sub-token that is masked most often
+        would."""
         return any(gain.separated for gain in self.gains["restored"][node_type])
 
     def tells(self, node_type: str, outcome: str) -> bool:
-        """True if an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
-        both arms."""
-        if outcome in SIMILARITIES and not all(gain.separated for gain in self.gains[outcome][node_type]):
+        """True if an effect on an outcome is more than a filler has, too: similarity is where it
+        beats all fillers in both arms."""
+        if outcome in SIMILARITIES and not all(
+            gain.separated for gain in self.gains[outcome][node_type]
+        ):
             return False
         return self.restores(node_type)
 
 
 def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
-    """Node type -> the functions of the whole split that have nodes of it, by their places: whatever a model reads.
+    """Node type -> the functions of the whole split that have nodes of it, by their places:
+    whatever a model reads.
 
     `data`: as in `probing.runs.data.load_functions`; raises as that does.
     """
@@ -139,15 +148,17 @@ def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
     numbers = count()
     for batch in rows(functions, None):
         for row, function in zip(batch, numbers):
-            nodes_of = outermost(parse(row["code"], language_of(settings.config).name), settings.node_types)
+            nodes_of = outermost(
+                parse(row["code"], language_of(settings.config).name), settings.node_types
+            )
             for name, nodes in nodes_of.items():
                 places[name] += [function] * bool(nodes)
     return {name: np.array(positions, np.int64) for name, positions in places.items()}
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
-    """Groups of masking results that can stand side by side, in the order of configs and controls: all settings agree,
-    except those of the model, and their trees are of the same parser.
+    """Groups of masking results that can stand side by side, in the order of configs and controls:
+    all settings agree, except those of the model, and their trees are of the same parser.
 
     Raises LedgerError for a file that is not a masking result.
     """
@@ -176,7 +187,8 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
 def gather(files: Sequence[Path]) -> list[Masked]:
     """The models of one group of `comparable`; of two equal results one is used.
 
-    Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs that differ.
+    Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs
+    that differ.
     """
     results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
     for file in files:
@@ -197,7 +209,10 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
-    return [_masked(result, measured, shared) for (_, result), measured in zip(results.values(), all_hits)]
+    return [
+        _masked(result, measured, shared)
+        for (_, result), measured in zip(results.values(), all_hits)
+    ]
 
 
 def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]) -> Masked:
@@ -207,7 +222,9 @@ def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.
     masked = {}
     for name in names:
         of_type = first["node_type"] == result.ledger.node_types.index(name)
-        masked[name] = int(first["masked"][of_type & np.isin(first["function"], shared[name])].sum())
+        masked[name] = int(
+            first["masked"][of_type & np.isin(first["function"], shared[name])].sum()
+        )
     functions = {name: shared[name] for name in names}
     known = sum(len(group.places) for group in compared.groups.values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}

@@ -1,15 +1,18 @@
-"""The two protocols: where the attention head of each relation is chosen, for models and baselines alike.
+"""The two protocols: where the attention head of each relation is chosen, for models and baselines
+alike.
 
 They are always reported side by side:
 
-- *published* (Shen et al. 2022, section 4): each relation, rule and k uses the head that is best on the scored data.
-- *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
-  `apply` scores; `choose_least` does, to the harm of a model that could not read all functions. A relation without
-  edges to choose on is excluded from the mean, and listed; the mean of *published* that compares with it is over the
-  same relations, SAME_RELATIONS.
+- *published* (Shen et al. 2022, section 4): each relation, rule and k uses the head that is best on
+the scored data.
+- *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
+never sees the data that
+  `apply` scores; `choose_least` does, to the harm of a model that could not read all functions. A
+  relation without edges to choose on is excluded from the mean, and listed; the mean of *published*
+  that compares with it is over the same relations, SAME_RELATIONS.
 
-What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what there is to hit, and
-the measures are MEASURES, a rule and k each.
+What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
+there is to hit, and the measures are MEASURES, a rule and k each.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from probing.stats.hits import Columns, Group, Hits
 from probing.stats.intervals import Estimate, corrected, family
 
 SAME_RELATIONS = "published, held-out's relations"
-"""The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
+"""The scores of *published* over the relations of *held-out*, which compare with those of
+*held-out*."""
 
 MODEL = "model"
 """The system whose hits are those of a model's attention heads."""
@@ -52,7 +56,8 @@ _WORST = max(KS)
 """As good as any rank behind it."""
 
 Choice = dict[str, np.ndarray]
-"""Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k, 2)."""
+"""Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k,
+2)."""
 
 TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 """Where the k of tables are among KS."""
@@ -62,8 +67,8 @@ TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 class ChosenHits:
     """The hits of chosen heads, of one system.
 
-    `choice`: the heads; `unchosen`: relations that have edges to score but none to choose on, with their number of
-    edges; not among the groups of `hits`.
+    `choice`: the heads; `unchosen`: relations that have edges to score but none to choose on, with
+    their number of edges; not among the groups of `hits`.
     """
 
     system: str
@@ -86,7 +91,8 @@ class ChosenHits:
         return self.hits.total(self.system)
 
     def only(self, relations: Iterable[str]) -> ChosenHits:
-        """The same, restricted to these relations, such as those of the other protocol, so that means compare."""
+        """The same, restricted to these relations, such as those of the other protocol, so that
+        means compare."""
         return replace(self, hits=self.hits.where(groups=relations))
 
     def at(self, measures: Sequence[tuple[str, int]]) -> ChosenHits:
@@ -98,9 +104,9 @@ class ChosenHits:
 class Comparison:
     """The differences between what two systems hit of the same edges, in points, with p-values.
 
-    `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over relations, which is a
-    single test and not corrected; `by_relation` (M, R): of the relations, p corrected over these (Holm 1979) within a
-    measure, NaN where it was not tested.
+    `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over
+    relations, which is a single test and not corrected; `by_relation` (M, R): of the relations, p
+    corrected over these (Holm 1979) within a measure, NaN where it was not tested.
     """
 
     relations: list[str]
@@ -117,7 +123,9 @@ class Comparison:
         return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
 
 
-def compare(first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, int]] | None = None) -> Comparison:
+def compare(
+    first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, int]] | None = None
+) -> Comparison:
     """Compare two models, or a model and a baseline, on the relations of both.
 
     `tested`: the measures by which relations are tested, too, most of the work; by default all.
@@ -152,13 +160,18 @@ def mean_of(comparison: Comparison | None) -> Estimate | None:
     return None if comparison is None else comparison.mean
 
 
-def over_models(differences: Sequence[Estimate | None], models: Sequence[bool]) -> list[Estimate | None]:
-    """Differences of several to the same baseline, of which some are `models`: p is corrected over these.
+def over_models(
+    differences: Sequence[Estimate | None], models: Sequence[bool]
+) -> list[Estimate | None]:
+    """Differences of several to the same baseline, of which some are `models`: p is corrected over
+    these.
 
     Controls make no claim: their p is uncorrected and adds no test.
     """
     claims = {
-        number: difference for number, difference in enumerate(differences) if difference is not None and models[number]
+        number: difference
+        for number, difference in enumerate(differences)
+        if difference is not None and models[number]
     }
     over = list(differences)
     for number, difference in zip(claims, family(list(claims.values()))):
@@ -167,7 +180,9 @@ def over_models(differences: Sequence[Estimate | None], models: Sequence[bool]) 
 
 
 def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
-    return first.hits.named({first.system: "first"}).join(second.hits.named({second.system: "second"}))
+    return first.hits.named({first.system: "first"}).join(
+        second.hits.named({second.system: "second"})
+    )
 
 
 def choose(ledger: RankLedger) -> Choice:
@@ -178,10 +193,12 @@ def choose(ledger: RankLedger) -> Choice:
 
 
 def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
-    """The worst that `choose` could choose on `validation`, if the functions `unread` of it had been read.
+    """The worst that `choose` could choose on `validation`, if the functions `unread` of it had
+    been read.
 
-    Whatever heads find in these, the best one has at least as many hits in the others as the best there, less the edges
-    of these. Of such heads, the one with the fewest hits on `test` counts: who reads less chooses no better.
+    Whatever heads find in these, the best one has at least as many hits in the others as the best
+    there, less the edges of these. Of such heads, the one with the fewest hits on `test` counts:
+    who reads less chooses no better.
     """
     choice = choose(validation)
     known, scored = validation.counts(), test.counts()
@@ -199,29 +216,41 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
 
 def choice_of(result: ProbeResult) -> Choice:
     """The heads of the scores of a result: what `choose` chooses on its ledger."""
-    return {name: _heads([entry[rule] for rule in RULES]) for name, entry in result.relations.items()}
+    return {
+        name: _heads([entry[rule] for rule in RULES]) for name, entry in result.relations.items()
+    }
 
 
 def _heads(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Layers and heads (rules, k, 2), from those by k for each rule."""
-    return np.array([[(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS] for cells in by_rule])
+    return np.array(
+        [[(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS] for cells in by_rule]
+    )
 
 
 def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
-    """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not have."""
+    """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not
+    have."""
     return apply_each(ledger, [choice], system)[0]
 
 
-def apply_each(ledger: RankLedger, choices: Sequence[Choice], system: str = MODEL) -> list[ChosenHits]:
+def apply_each(
+    ledger: RankLedger, choices: Sequence[Choice], system: str = MODEL
+) -> list[ChosenHits]:
     """The same for several choices of heads, for which the ranks are read once."""
     guesses = [_heads_by_guess(ledger, choice) for choice in choices]
-    ranks = np.minimum(ledger.of_heads(*np.concatenate(guesses, axis=1)), _WORST)  # (all guesses, rules, E)
+    ranks = np.minimum(
+        ledger.of_heads(*np.concatenate(guesses, axis=1)), _WORST
+    )  # (all guesses, rules, E)
     ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
-    return [_chosen(ledger, choice, own, system) for choice, own in zip(choices, np.split(ranks, ends))]
+    return [
+        _chosen(ledger, choice, own, system) for choice, own in zip(choices, np.split(ranks, ends))
+    ]
 
 
 def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) -> ChosenHits:
-    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in `_heads_by_guess`."""
+    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in
+    `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
@@ -244,16 +273,22 @@ def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) 
                 within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
                 hits[rule, which == guess] = within.T[_PLACES[which == guess]]
         groups[name] = Group(places, edges, {system: Columns.of(hits.reshape(len(MEASURES), -1))})
-    chosen_hits = Hits(functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories)
+    chosen_hits = Hits(
+        functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
+    )
     return ChosenHits(system, chosen_hits, choice, unchosen)
 
 
 def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
-    """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation chose, in order."""
+    """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation
+    chose, in order."""
     layers, heads = ledger.ranks.shape[2:]
     names = [ledger.relations[number] for number in np.unique(ledger.relation)]
     distinct = {
-        (rule, name): _distinct(choice[name][rule])[0] for rule in range(len(RULES)) for name in names if name in choice
+        (rule, name): _distinct(choice[name][rule])[0]
+        for rule in range(len(RULES))
+        for name in names
+        if name in choice
     }
     most = max(map(len, distinct.values()), default=0)
     cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
@@ -270,7 +305,9 @@ def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
 
 def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
-    numbers, which = np.unique(heads @ (1 << 32, 1), return_inverse=True)  # much faster than over an axis
+    numbers, which = np.unique(
+        heads @ (1 << 32, 1), return_inverse=True
+    )  # much faster than over an axis
     return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
 
 
@@ -279,18 +316,23 @@ def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:
     return apply(ledger, choose(ledger), system)
 
 
-def held_out(validation: RankLedger, test: RankLedger, unread: Collection[int] = (), system: str = MODEL) -> ChosenHits:
+def held_out(
+    validation: RankLedger, test: RankLedger, unread: Collection[int] = (), system: str = MODEL
+) -> ChosenHits:
     """The held-out protocol: the heads are chosen on `validation` and scored on `test`.
 
     `unread`: the functions of `validation` that the model could not read.
     Raises what `check_alike` does.
     """
     check_alike(validation, test)
-    return apply(test, choose_least(validation, test, unread) if len(unread) else choose(validation), system)
+    return apply(
+        test, choose_least(validation, test, unread) if len(unread) else choose(validation), system
+    )
 
 
 def check_alike(validation: RankLedger, test: RankLedger) -> None:
-    """Raise LedgerError unless these are ledgers of the same model and settings, and of two splits."""
+    """Raise LedgerError unless these are ledgers of the same model and settings, and of two
+    splits."""
     chosen, scored = (ledger.settings.get("settings", {}) for ledger in (validation, test))
     for name in sorted({*chosen, *scored} - {"split", "labels", "limit"}):
         if chosen.get(name) != scored.get(name):
@@ -299,4 +341,6 @@ def check_alike(validation: RankLedger, test: RankLedger) -> None:
                 "probe both splits in the same way"
             )
     if chosen and chosen["split"] == scored["split"]:
-        raise LedgerError(f"both ledgers are of the split {chosen['split']}: choose on another, such as validation")
+        raise LedgerError(
+            f"both ledgers are of the split {chosen['split']}: choose on another, such as validation"
+        )

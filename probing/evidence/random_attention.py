@@ -1,4 +1,5 @@
-"""The control random attention: scores of heads that rank tokens at random, drawn or by combinatorics."""
+"""The control random attention: scores of heads that rank tokens at random, drawn or by
+combinatorics."""
 
 from __future__ import annotations
 
@@ -20,12 +21,16 @@ _FEW = 4  # tokens that a row seeks, one by one: it is faster to draw where they
 _EDGES = 1 << 12  # at once, and the rest of their function
 
 
-def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
-    """The ledger of one layer of `heads` attention heads, each of whose rows ranks the other tokens in random order.
+def random_attention(
+    edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0
+) -> RankLedger:
+    """The ledger of one layer of `heads` attention heads, each of whose rows ranks the other tokens
+    in random order.
 
-    The ranks are drawn from `np.random.default_rng(seed)` each time that they are read, function by function. Of each
-    row the best GUESSES tokens are known, those behind them have WORST_RANK. A token itself comes after all others of
-    its row, and those that are never predicted have WORST_RANK.
+    The ranks are drawn from `np.random.default_rng(seed)` each time that they are read, function by
+    function. Of each row the best GUESSES tokens are known, those behind them have WORST_RANK. A
+    token itself comes after all others of its row, and those that are never predicted have
+    WORST_RANK.
     """
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
     return RankLedger.of(edges, _RandomRanks(edges, direction, heads, seed), settings)
@@ -34,7 +39,8 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
 class _Search(NamedTuple):
     """In the row of each of q `reader`s, the tokens from `first` to `last` are sought; (q,) each.
 
-    All are places among the tokens of all functions; those of the reader's own are from `begin` until `end`.
+    All are places among the tokens of all functions; those of the reader's own are from `begin`
+    until `end`.
     """
 
     reader: np.ndarray
@@ -56,7 +62,9 @@ class _RandomRanks(RanksInParts):
 
     def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
         rng = np.random.default_rng(self._seed)
-        starts = np.flatnonzero(np.diff(self._edges.function, prepend=-1))  # edges come function by function
+        starts = np.flatnonzero(
+            np.diff(self._edges.function, prepend=-1)
+        )  # edges come function by function
         start = 0
         while start < len(self._edges):
             later = starts[np.searchsorted(starts, start + _EDGES) :]
@@ -68,7 +76,9 @@ class _RandomRanks(RanksInParts):
         """The ranks of the edges of some functions: uint8 (edges, rules, 1, heads)."""
         edges = self._edges
         begin = edges.begin[part].astype(np.int64)
-        head, first, last = (begin + column[part] for column in (edges.head, edges.first, edges.last))
+        head, first, last = (
+            begin + column[part] for column in (edges.head, edges.first, edges.last)
+        )
         end = begin + edges.tokens[part]
         ranks = np.empty((len(begin), len(RULES), 1, self._heads), np.uint8)
         if self._direction == HEAD_TO_DEPENDENT:
@@ -82,7 +92,9 @@ class _RandomRanks(RanksInParts):
             ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found_at[len(head) :], 2)
             return ranks
         size = last - first + 1
-        edge = np.repeat(np.arange(len(size)), size)  # each token of each dependent looks for the head
+        edge = np.repeat(
+            np.arange(len(size)), size
+        )  # each token of each dependent looks for the head
         start = size.cumsum() - size
         token = first[edge] + np.arange(len(edge)) - start[edge]
         search = _Search(first, head, head, begin, end).take(edge)
@@ -93,7 +105,8 @@ class _RandomRanks(RanksInParts):
         return ranks
 
     def _ranks(self, rng: np.random.Generator, search: _Search) -> np.ndarray:
-        """Where the row of each of q readers has the first token that it seeks: uint8 (q, heads)."""
+        """Where the row of each of q readers has the first token that it seeks: uint8 (q,
+        heads)."""
         before, may = self._before, self._may
         reader, first, last, begin, end = search
         _, example, row = np.unique(reader, return_index=True, return_inverse=True)
@@ -103,7 +116,9 @@ class _RandomRanks(RanksInParts):
         high = before[last + 1] - before[begin] - (may[reader] & (reader <= last))
         width = high - low
         number = _numbers_within(row, low)
-        by_guess = np.zeros(len(example), bool)  # rows that draw what is best, not where tokens stand
+        by_guess = np.zeros(
+            len(example), bool
+        )  # rows that draw what is best, not where tokens stand
         by_guess[row[(width > 1) | (number >= _FEW)]] = True
         of_row = others[example]
         as_bytes = of_row < 2**8 - GUESSES  # of which places are bytes, which takes half the time
@@ -137,14 +152,17 @@ def _numbers_within(row: np.ndarray, low: np.ndarray) -> np.ndarray:
 
 
 def _asked(rows: np.ndarray, row: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of q that seek anything are of some `rows`, bool (all rows,), and the numbers of their rows among these."""
+    """Which of q that seek anything are of some `rows`, bool (all rows,), and the numbers of their
+    rows among these."""
     asked = np.flatnonzero(rows[row] & (width > 0))
     return asked, (np.cumsum(rows) - 1)[row[asked]]
 
 
-def _first_within(guesses: np.ndarray, row: np.ndarray, low: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """The first of the guesses (n, rows, heads) of the row of each of q that is one of `width` from `low` on: uint8
-    (q, heads), WORST_RANK if none is."""
+def _first_within(
+    guesses: np.ndarray, row: np.ndarray, low: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """The first of the guesses (n, rows, heads) of the row of each of q that is one of `width` from
+    `low` on: uint8 (q, heads), WORST_RANK if none is."""
     low, width = (part.astype(guesses.dtype)[:, None] for part in (low, width))
     first = np.full((len(row), guesses.shape[2]), WORST_RANK, np.uint8)
     for number, guess in reversed([*enumerate(guesses)]):
@@ -154,16 +172,18 @@ def _first_within(guesses: np.ndarray, row: np.ndarray, low: np.ndarray, width: 
 
 
 def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: int) -> np.ndarray:
-    """So many different whole numbers from 0 to `below` (rows,), drawn at random: unsigned (number, rows, heads).
+    """So many different whole numbers from 0 to `below` (rows,), drawn at random: unsigned (number,
+    rows, heads).
 
-    Fisher and Yates: the n-th is drawn from place n on, and what stood at n takes its place. So what stands at a place
-    is found by following, from the last exchange back to the first, where it came from. Where no number is left, the
-    largest of the type stands for none.
+    Fisher and Yates: the n-th is drawn from place n on, and what stood at n takes its place. So
+    what stands at a place is found by following, from the last exchange back to the first, where it
+    came from. Where no number is left, the largest of the type stands for none.
     """
     kind = np.min_scalar_type(int(below.max(initial=0)) + number).type
     drawn = np.empty((number, len(below), heads), kind)
     for step, chosen in enumerate(drawn):
-        # as float32 a draw is below 1 by 2**-24 at least, so that its product stays below the number of the rest
+        # as float32 a draw is below 1 by 2**-24 at least, so that its product stays below the
+        # number of the rest
         rest = np.maximum(below - step, 0).astype(np.float32)[:, None]
         chosen[:] = rng.random(chosen.shape, np.float32) * rest
         chosen += kind(step)
@@ -175,23 +195,33 @@ def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: 
     return different
 
 
-def expected(of_relation: Mapping[str, np.ndarray], relations: Sequence[str] | None = None) -> np.ndarray:
-    """The expected score of one head of random attention: percent, by MEASURES (M,), mean over relations.
+def expected(
+    of_relation: Mapping[str, np.ndarray], relations: Sequence[str] | None = None
+) -> np.ndarray:
+    """The expected score of one head of random attention: percent, by MEASURES (M,), mean over
+    relations.
 
-    `of_relation`: from `by_relation`; `relations`: take the mean over these only. NaN if none is in the mean.
+    `of_relation`: from `by_relation`; `relations`: take the mean over these only. NaN if none is in
+    the mean.
     """
-    in_mean = [name for name in (of_relation if relations is None else relations) if name not in NOT_IN_MEAN]
+    in_mean = [
+        name
+        for name in (of_relation if relations is None else relations)
+        if name not in NOT_IN_MEAN
+    ]
     if not in_mean:
         return np.full(len(RULES) * len(KS), np.nan)
     return np.mean([of_relation[name] for name in in_mean], axis=0)
 
 
 def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
-    """The expected score of one head of random attention on each relation: percent, by MEASURES (M,).
+    """The expected score of one head of random attention on each relation: percent, by MEASURES
+    (M,).
 
-    The best k of n other tokens are any k of them. A row finds one of m tokens with probability
-    1 - C(n - m, k) / C(n, k), and m rows that each look for one token find it with 1 - (1 - k / n) ** m. A token itself
-    ranks last in its row. Tokens that are never predicted count neither in n nor in m.
+    The best k of n other tokens are any k of them. A row finds one of m tokens with probability 1 -
+    C(n - m, k) / C(n, k), and m rows that each look for one token find it with 1 - (1 - k / n) **
+    m. A token itself ranks last in its row. Tokens that are never predicted count neither in n nor
+    in m.
     """
     before = _counted_before(~edges.left_out)
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
@@ -209,11 +239,16 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
     others = before[edges.begin + edges.tokens] - before[edges.begin] - 1  # of the function (E,)
     chances = []  # of each rule: the distinct ones (distinct, k), and which is each edge's (E,)
     for rule in RULES:
-        cells = np.stack([others, sought[rule] - (own[rule] & may), sought[rule] > 0])  # m without the own one
+        cells = np.stack(
+            [others, sought[rule] - (own[rule] & may), sought[rule] > 0]
+        )  # m without the own one
         _, example, which = np.unique(_in_one(cells), return_index=True, return_inverse=True)
         n, m, there = cells[:, example, None]
         chances.append((_chance(n, m, there, direction), which))
-    edges_of = {name: np.flatnonzero(edges.relation == number) for number, name in enumerate(edges.relations)}
+    edges_of = {
+        name: np.flatnonzero(edges.relation == number)
+        for number, name in enumerate(edges.relations)
+    }
     scores = {}
     for name, index in sorted(edges_of.items()):
         if len(index):
@@ -223,7 +258,8 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
 
 
 def _chance(others: np.ndarray, m: np.ndarray, there: np.ndarray, direction: str) -> np.ndarray:
-    """The chance (E, k) that k guesses find one of m of n `others`, (E, 1) each; all of these find what is `there`."""
+    """The chance (E, k) that k guesses find one of m of n `others`, (E, 1) each; all of these find
+    what is `there`."""
     k = np.array(KS)
     if direction == HEAD_TO_DEPENDENT:
         left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place

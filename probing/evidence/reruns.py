@@ -1,22 +1,27 @@
-"""How the rows of each instrument are run again, which differences rounding explains, and what its functions weigh.
+"""How the rows of each instrument are run again, which differences rounding explains, and what its
+functions weigh.
 
-*Attention.* Every rank of the drawn functions, by all heads. With each rank, the best and the worst possible rank are
-computed, if each weight were off by the fraction SLACK due to rounding: a single claimed rank outside rejects the
-result. On `test`, a function adds to a mean its hits by the heads of a protocol. On `validation`, where two protocols
-choose their heads, hits move no score but choices: of a relation, another head would have been chosen if it had M more
-hits, against the chosen one, and the score would be G points lower. A function in which they can change by s at most
-gives up to min(1, s / M) of G: of all heads, the one for which that is most counts. Sums of these are at least what any
-set of functions gains. Edges of functions that were not read count as hits of any head (`choose_least`).
+*Attention.* Every rank of the drawn functions, by all heads. With each rank, the best and the worst
+possible rank are computed, if each weight were off by the fraction SLACK due to rounding: a single
+claimed rank outside rejects the result. On `test`, a function adds to a mean its hits by the heads
+of a protocol. On `validation`, where two protocols choose their heads, hits move no score but
+choices: of a relation, another head would have been chosen if it had M more hits, against the
+chosen one, and the score would be G points lower. A function in which they can change by s at most
+gives up to min(1, s / M) of G: of all heads, the one for which that is most counts. Sums of these
+are at least what any set of functions gains. Edges of functions that were not read count as hits of
+any head (`choose_least`).
 
-*Masking.* Every copy of the drawn functions. Seeds and numbers of masked sub-tokens are equal; hits and similarities,
-too, unless rounding could decide a prediction (`Filled.unsure`), as on another machine: then they are those of a text
-that near-tied predictions give. Trees that could not be compared are the same ones. A model that finds sub-tokens
-equally likely, such as one whose vocabulary has each of them twice, cannot be checked: of real models, one copy in a
-hundred is unsure; a result with more than MOST_UNSURE of such positions is neither accepted nor rejected.
+*Masking.* Every copy of the drawn functions. Seeds and numbers of masked sub-tokens are equal; hits
+and similarities, too, unless rounding could decide a prediction (`Filled.unsure`), as on another
+machine: then they are those of a text that near-tied predictions give. Trees that could not be
+compared are the same ones. A model that finds sub-tokens equally likely, such as one whose
+vocabulary has each of them twice, cannot be checked: of real models, one copy in a hundred is
+unsure; a result with more than MOST_UNSURE of such positions is neither accepted nor rejected.
 
-*Log-probabilities of texts*, as of minimal pairs and surprisal. In float32 they differ in their last digits. In half
-precision by how much depends on the model, so it is measured: the drawn functions run in two orders of batches, and a
-claim may differ from the first by SPREAD times the most by which the two differ.
+*Log-probabilities of texts*, as of minimal pairs and surprisal. In float32 they differ in their
+last digits. In half precision by how much depends on the model, so it is measured: the drawn
+functions run in two orders of batches, and a claim may differ from the first by SPREAD times the
+most by which the two differ.
 """
 
 from __future__ import annotations
@@ -37,7 +42,14 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABL
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import WholeSplits
-from probing.evidence.protocols import TABLE_MEASURES, TABLE_PLACES, Choice, apply, choose, choose_least
+from probing.evidence.protocols import (
+    TABLE_MEASURES,
+    TABLE_PLACES,
+    Choice,
+    apply,
+    choose,
+    choose_least,
+)
 from probing.evidence.verify import (
     DECIMALS_APART,
     Criterion,
@@ -77,13 +89,14 @@ from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4, "float16": 0.1}
-"""The relative difference of a weight that is allowed when a function is probed again: other batches round sums
-differently. For the embedded encoder and random models of 2 and 12 layers, whose weights are sharper, batches of 1 and
-of up to 40 functions differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16, which has an
-eighth of the precision of float16."""
+"""The relative difference of a weight that is allowed when a function is probed again: other
+batches round sums differently. For the embedded encoder and random models of 2 and 12 layers, whose
+weights are sharper, batches of 1 and of up to 40 functions differed by less than 1e-4 in float32,
+and by less than 0.3 in bfloat16, which has an eighth of the precision of float16."""
 
 _LEAST = 0.05
-"""The share of what its edges weigh by which a function is drawn at least: whatever heads claim, somebody looks."""
+"""The share of what its edges weigh by which a function is drawn at least: whatever heads claim,
+somebody looks."""
 
 PART = f"any relation, {RULES[0]}, k = {TABLE_KS[0]}"
 """The name of scores of single relations."""
@@ -93,8 +106,8 @@ CELLS = [f"{rule}, k = {k}" for rule in RULES for k in TABLE_KS]
 
 
 class Mean(NamedTuple):
-    """The means of a protocol, by each rule and k: the heads that it chooses, the distances that its edges avoid, if
-    any, and relation -> the points that one of its edges weighs."""
+    """The means of a protocol, by each rule and k: the heads that it chooses, the distances that
+    its edges avoid, if any, and relation -> the points that one of its edges weighs."""
 
     protocol: str
     choice: Choice
@@ -134,18 +147,23 @@ class Mean(NamedTuple):
         return functions, points[..., counted].sum(axis=-1)
 
     def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """What each function adds by its relations, as if all were in the means: its place (F,), points
-        (rules * k, F, R), and the relations."""
+        """What each function adds by its relations, as if all were in the means: its place (F,),
+        points (rules * k, F, R), and the relations."""
         chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
         groups = chosen.hits.groups
         points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(groups)), np.float32)
         for column, (name, group) in enumerate(groups.items()):
-            points[:, group.places, column] = self.weight.get(name, 0.0) * group.sums[chosen.system].sums
+            points[:, group.places, column] = (
+                self.weight.get(name, 0.0) * group.sums[chosen.system].sums
+            )
         return chosen.functions, points, list(groups)
 
 
-def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
-    """The published means of these ledgers; without `validation`, those of the protocol *published* alone.
+def means(
+    test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()
+) -> list[Mean]:
+    """The published means of these ledgers; without `validation`, those of the protocol *published*
+    alone.
 
     `unread`: the functions of `validation` that the model could not read.
     """
@@ -163,7 +181,8 @@ def means(test: RankLedger, validation: RankLedger | None, unread: Collection[in
 
 
 def on_test(ledger: RankLedger, test: RankLedger, published: Sequence[Mean]) -> Influence:
-    """The influence of the functions of a `ledger` of the split that is scored on the published means of `test`."""
+    """The influence of the functions of a `ledger` of the split that is scored on the published
+    means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
         functions, added = mean.added(test)
@@ -181,8 +200,8 @@ def on_validation(
     published: Sequence[Mean],
     unread: Collection[int] = (),
 ) -> Influence:
-    """The influence of the functions of a `ledger` of the split on which heads are chosen: those of the published means
-    that choose on `validation`."""
+    """The influence of the functions of a `ledger` of the split on which heads are chosen: those of
+    the published means that choose on `validation`."""
     influence = _without_means(ledger)
     for mean in published[1:]:
         totals = mean.edges(test).counts()
@@ -204,11 +223,13 @@ def on_validation(
     return influence
 
 
-def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: int, lost: int) -> np.ndarray:
+def _of_choice(
+    edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: int, lost: int
+) -> np.ndarray:
     """Hits on test that functions may have gained by the choice of a head: (f,).
 
-    `edges` (f,) and `hits` (f, heads) of functions of validation, of which `lost` edges were not read; `scored`
-    (heads,): hits on test; `chosen`: the head.
+    `edges` (f,) and `hits` (f, heads) of functions of validation, of which `lost` edges were not
+    read; `scored` (heads,): hits on test; `chosen`: the head.
     """
     totals = hits.sum(axis=0)
     best, worse = int(totals.argmax()), np.flatnonzero(scored < scored[chosen])
@@ -220,7 +241,8 @@ def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: 
 
 
 class _Relation(NamedTuple):
-    """The f functions that have a relation, their edges (f,), and the hits of every head: integers (k, f, heads)."""
+    """The f functions that have a relation, their edges (f,), and the hits of every head: integers
+    (k, f, heads)."""
 
     relation: str
     functions: np.ndarray
@@ -247,7 +269,8 @@ def _by_relation(ledger: RankLedger, rule: str) -> Iterator[_Relation]:
 
 
 def _without_means(ledger: RankLedger) -> Influence:
-    """The influence of the functions of a ledger, with the points by which each is drawn at least."""
+    """The influence of the functions of a ledger, with the points by which each is drawn at
+    least."""
     edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
     places, row = np.unique(ledger.function, return_inverse=True)
     weights = 100 / np.count_nonzero(edges) / edges[ledger.relation]
@@ -265,7 +288,8 @@ class RanksVerifier(Verifier[Probing]):
         return np.unique(ledger.function)
 
     def complete(self) -> Criterion:
-        """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads of the model."""
+        """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads
+        of the model."""
         ledger, encoder = self.ledger, self.experiment.encoder
         ours = stacked([function.edges for function in self.experiment.functions])
         begin, heads = self.provenance.settings.begin, ledger.ranks.shape[2:]
@@ -287,7 +311,8 @@ class RanksVerifier(Verifier[Probing]):
 
     @cached_property
     def counterpart(self) -> RankLedger | None:
-        """The ledger of the result on the other split with the same settings, if it is in the same folder."""
+        """The ledger of the result on the other split with the same settings, if it is in the same
+        folder."""
         settings = self.provenance.settings
         split = "test" if settings.split == "validation" else "validation"
         pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
@@ -301,8 +326,8 @@ class RanksVerifier(Verifier[Probing]):
 
     @cached_property
     def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
-        """As submissions have them: the ledger of the split that is scored; if it is here, that of the one on which
-        heads are chosen; and the functions of the latter that were not read."""
+        """As submissions have them: the ledger of the split that is scored; if it is here, that of
+        the one on which heads are chosen; and the functions of the latter that were not read."""
         settings, ledger, other = self.provenance.settings, self.ledger, self.counterpart
         nothing = np.array([], int)
         if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
@@ -338,7 +363,9 @@ class RanksVerifier(Verifier[Probing]):
         again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
         runner = Runner(self.experiment.encoder, settings.direction, None)
         listener = partial(RankBounds, slack=SLACK[settings.precision])
-        for part, bounds in self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener)):
+        for part, bounds in self.in_parts(
+            functions, lambda part, bar: runner.run(part, bar, listener)
+        ):
             places = np.concatenate([_edges_of(claimed, function.index) for function in part])
             again[:, places], least, most = np.moveaxis(bounds, -1, 0)
             ranks = claimed.ranks[:, places]
@@ -346,7 +373,9 @@ class RanksVerifier(Verifier[Probing]):
         if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
             where = f"{_names(claimed)[edge]} in function {claimed.function[edge]}"
-            many = f"{np.count_nonzero(outside)} of {outside.size} ranks differ by more than rounding"
+            many = (
+                f"{np.count_nonzero(outside)} of {outside.size} ranks differ by more than rounding"
+            )
             return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
         reproduced, published = replace(claimed, ranks=again), self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
@@ -368,7 +397,9 @@ def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
-def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Mean]) -> dict[str, np.ndarray]:
+def _gained_means(
+    claimed: RankLedger, again: RankLedger, published: Sequence[Mean]
+) -> dict[str, np.ndarray]:
     """The name of each mean -> points that each function gains by the claim."""
     functions = np.unique(claimed.function)
     gained = {}
@@ -384,7 +415,8 @@ def _gained_means(claimed: RankLedger, again: RankLedger, published: Sequence[Me
 
 
 def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarray]:
-    """For each head and rule, the ranks of a function that are claimed better, minus those claimed worse: (F,)."""
+    """For each head and rule, the ranks of a function that are claimed better, minus those claimed
+    worse: (F,)."""
     starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
     signed = {}
     for number, rule in enumerate(RULES):
@@ -395,8 +427,11 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
     return signed
 
 
-def _more_hits(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
-    """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a function: (F,)."""
+def _more_hits(
+    claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]
+) -> dict[str, np.ndarray]:
+    """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a
+    function: (F,)."""
     signed = {}
     for number, choice in enumerate(choices, 1):
         theirs, ours = (apply(ledger, choice).at(TABLE_MEASURES) for ledger in (claimed, again))
@@ -437,7 +472,8 @@ class CopiesVerifier(Verifier[Masking]):
         return Criterion("copies", same, f"{len(self.ledger)} copies of {len(functions)} functions")
 
     def influence(self) -> Influence:
-        """By T1, and by T1 - T0, of which both may have been changed; what is left out may have been the worst."""
+        """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
+        been the worst."""
         pairs, places = _pairs(self.ledger), self.places(self.ledger)
         least = _LEAST * pairs.added(np.ones(len(pairs.function)))
         influence = Influence(places, {}, {}, least)
@@ -502,7 +538,8 @@ class CopiesVerifier(Verifier[Masking]):
 
 
 class _Pairs(NamedTuple):
-    """P pairs of a function and a node type: `function`, `node_type` (P,), and outcome -> T1 and T0 (2, P)."""
+    """P pairs of a function and a node type: `function`, `node_type` (P,), and outcome -> T1 and T0
+    (2, P)."""
 
     function: np.ndarray
     node_type: np.ndarray
@@ -574,7 +611,8 @@ class HeadsVerifier(Verifier[Ablation]):
         return [*super().counted(), Criterion("heads", not other, finding)]
 
     def published(self, ledger: SilencingLedger) -> dict[str, np.ndarray]:
-        """In hundredths of a nat: the mean cost over relations, and its difference to that of matched heads."""
+        """In hundredths of a nat: the mean cost over relations, and its difference to that of
+        matched heads."""
         hits = silencing.hits(SilencingResult.from_ledger(ledger))["1"]
         whole, best, matched = (100 * hits.contributions(system)[0] for system in silencing.SYSTEMS)
         return {
@@ -595,7 +633,9 @@ class InformationVerifier(Verifier[Informing]):
     """Fits an information probe again."""
 
     COUNTED = ("skips", "left_out")
-    TOLERANCE: ClassVar = dict.fromkeys((f"{choice}_bits" for choice in (WORDS, BOTH)), DECIMALS_APART)
+    TOLERANCE: ClassVar = dict.fromkeys(
+        (f"{choice}_bits" for choice in (WORDS, BOTH)), DECIMALS_APART
+    )
 
     def published(self, ledger: InformationLedger) -> dict[str, np.ndarray]:
         """In percent, and hundredths of a bit: the means over relations."""
@@ -607,7 +647,8 @@ class InformationVerifier(Verifier[Informing]):
 
 
 TEXT_ROUNDING = 0.02
-"""Nats by which the log-probability of a text may differ in other batches or on another machine, in float32."""
+"""Nats by which the log-probability of a text may differ in other batches or on another machine, in
+float32."""
 
 SPREAD = 3.0
 """Times the most by which two orders of batches differ in half precision, a claim may."""
@@ -667,7 +708,8 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
     }
 
     def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
-        """In hundredths of a bit: by how much nodes are foreseen better than their controls, and than by 5-grams."""
+        """In hundredths of a bit: by how much nodes are foreseen better than their controls, and
+        than by 5-grams."""
         added, places = {}, self.places(ledger)
         of_roles = likelihood.of_surprisal(SurprisalResult.from_ledger(ledger))
         for role, hits in of_roles.items():

@@ -1,4 +1,5 @@
-"""The frame: each score and difference of results, with its interval and p, as a row of one table."""
+"""The frame: each score and difference of results, with its interval and p, as a row of one
+table."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.protocol import BEST_BASELINE, BEYOND_OFFSET, HELD_OUT, KS, PUBLISHED, RANDOM_WEIGHTS
+from codesyntax_dataset.protocol import (
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    KS,
+    PUBLISHED,
+    RANDOM_WEIGHTS,
+)
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
 from probing.evidence.baselines import KINDS, BaselineResult, Edges, kinds_of
@@ -46,7 +54,14 @@ from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.result import SilencingResult
 from probing.runs.clusters import FUNCTION, REPOSITORY, cluster_unit
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL
+from probing.runs.ledger_file import (
+    ATTENTION,
+    INFORMATION,
+    MASKING,
+    PREFERENCE,
+    SILENCING,
+    SURPRISAL,
+)
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
@@ -97,28 +112,38 @@ def scores(
     data: Any = None,
     cluster: str = FUNCTION,
 ) -> Any:
-    """Every score and difference of results as a tidy pandas.DataFrame: a row is one number, with its interval and p.
+    """Every score and difference of results as a tidy pandas.DataFrame: a row is one number, with
+    its interval and p.
 
-    `results`: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote, or results that
-    these returned, or one of them. Attention needs results on the splits test and validation, and its dataset, for the
-    baselines. Models that are probed on the same config are scored on the functions that all of them read, as in a
-    report. `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals and tests are
-    over, function or repository.
+    `results`: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
+    wrote, or results that these returned, or one of them. Attention needs results on the splits
+    test and validation, and its dataset, for the baselines. Models that are probed on the same
+    config are scored on the functions that all of them read, as in a report. `data`: the location
+    of the dataset, if not the one in the results. `cluster`: what intervals and tests are over,
+    function or repository.
 
-    The columns are those of `probing.evidence.scores.COLUMNS`, which says what each means: model, revision, step,
-    control, config, split, direction, instrument, measure, protocol, rule, k, group, system, against, value, low, high,
-    p, n, cluster, functions, items, chosen. Texts that do not apply are empty, numbers are NaN.
+    The columns are those of `probing.evidence.scores.COLUMNS`, which says what each means: model,
+    revision, step, control, config, split, direction, instrument, measure, protocol, rule, k,
+    group, system, against, value, low, high, p, n, cluster, functions, items, chosen. Texts that do
+    not apply are empty, numbers are NaN.
 
-    Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data are not found.
+    Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data
+    are not found.
     """
     import pandas
 
-    given: list[Any] = [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
+    given: list[Any] = (
+        [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
+    )
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in given]
         files = by_instrument(paths)
         rows = list(_attention(files.pop(ATTENTION), data))
-        rows += [row for group in masked.comparable(files.pop(MASKING)) for row in _masking(masked.gather(group))]
+        rows += [
+            row
+            for group in masked.comparable(files.pop(MASKING))
+            for row in _masking(masked.gather(group))
+        ]
         for instrument, of_instrument in files.items():
             of_result = _OF_RESULT.get(instrument, partial(_plain, instrument))
             rows += [row for file in of_instrument for row in of_result(file)]
@@ -128,8 +153,8 @@ def scores(
 
 @dataclass(frozen=True)
 class _Slice:
-    """Hits as rows of the frame. `about`: the cells that all rows share; `of_measure`: those that follow from a
-    measure; `chosen`: what was chosen for a group and a measure."""
+    """Hits as rows of the frame. `about`: the cells that all rows share; `of_measure`: those that
+    follow from a measure; `chosen`: what was chosen for a group and a measure."""
 
     hits: Hits
     about: Row
@@ -139,14 +164,27 @@ class _Slice:
     def means(self, estimate: Estimate, system: str, against: str = "") -> Iterator[Row]:
         """Rows of the means (M,) over groups."""
         items = sum(self.hits.groups[name].total for name in self.hits.counted)
-        sizes = {"functions": len(self.hits.clusters), "items": items, "chosen": self.about.get("chosen", "")}
+        sizes = {
+            "functions": len(self.hits.clusters),
+            "items": items,
+            "chosen": self.about.get("chosen", ""),
+        }
         for row, measure in enumerate(self.hits.measures):
             numbers = estimate.at(row)
             if not np.isnan(numbers.value):
-                yield {**self._shared(measure, system, against), "group": MEAN, **numbers._asdict(), **sizes}
+                yield {
+                    **self._shared(measure, system, against),
+                    "group": MEAN,
+                    **numbers._asdict(),
+                    **sizes,
+                }
 
     def groups(
-        self, estimate: Estimate, system: str, against: str = "", measures: Sequence[Measure] | None = None
+        self,
+        estimate: Estimate,
+        system: str,
+        against: str = "",
+        measures: Sequence[Measure] | None = None,
     ) -> Iterator[Row]:
         """Rows of groups (M, G), by some measures or all."""
         parts = [np.broadcast_to(part, np.shape(estimate.value)) for part in estimate]
@@ -157,16 +195,29 @@ class _Slice:
                 if numbers[0] == numbers[0]:  # not NaN
                     of_group = dict(zip(Estimate._fields, numbers))
                     of_group |= {"functions": len(group.places), "items": group.total}
-                    yield {**shared, "group": name, **of_group, "chosen": self.chosen(name, measure) or ""}
+                    yield {
+                        **shared,
+                        "group": name,
+                        **of_group,
+                        "chosen": self.chosen(name, measure) or "",
+                    }
 
     def _shared(self, measure: Any, system: str, against: str) -> Row:
         """The cells that all rows by a measure share."""
-        return {**_TEXTS, **self.about, **self.of_measure(measure), "system": system, "against": against}
+        return {
+            **_TEXTS,
+            **self.about,
+            **self.of_measure(measure),
+            "system": system,
+            "against": against,
+        }
 
     def groups_at(self, measures: Sequence[Measure], system: str) -> Iterator[Row]:
         """Rows of the scores of groups, by some measures."""
         some = self.hits.where(measures=measures)
-        yield from _Slice(some, self.about, self.of_measure, self.chosen).groups(some.by_group(system), system)
+        yield from _Slice(some, self.about, self.of_measure, self.chosen).groups(
+            some.by_group(system), system
+        )
 
     def tested(self, system: str, against: str) -> Iterator[Row]:
         """Rows of differences between two systems, p corrected over groups."""
@@ -200,8 +251,8 @@ def _about(result: Any, instrument: str, **cells: Any) -> Row:
 # ----------------------------------------------------------------------------------------------------------- attention
 
 RANDOM_BEST, RANDOM_HEAD, CHANCE = "random attention", "random head", "chance"
-"""Systems without a model: the best of as many heads that attend at random, one of these on average, and a guess by
-distances of hard edges alone."""
+"""Systems without a model: the best of as many heads that attend at random, one of these on
+average, and a guess by distances of hard edges alone."""
 
 
 def beyond_protocol(avoided: int) -> str:
@@ -211,7 +262,11 @@ def beyond_protocol(avoided: int) -> str:
 
 def easy_protocol(avoided: int) -> str:
     """The protocol of the edges at the best offsets of their relation, so many."""
-    return f"{HELD_OUT}, at the best offset" if avoided == 1 else f"{HELD_OUT}, at the {avoided} best offsets"
+    return (
+        f"{HELD_OUT}, at the best offset"
+        if avoided == 1
+        else f"{HELD_OUT}, at the {avoided} best offsets"
+    )
 
 
 def _attention(paths: Sequence[Path], data: Any) -> Iterator[Row]:
@@ -223,10 +278,15 @@ def _attention(paths: Sequence[Path], data: Any) -> Iterator[Row]:
 
 
 def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
-    """The rows of each model, or control, on the same functions; p of means corrected over the models."""
+    """The rows of each model, or control, on the same functions; p of means corrected over the
+    models."""
     models = [member.probed.test.settings.control is None for member in evidence]
     corrected_means = [
-        {mean: difference for mean, difference in zip(_MEANS, differences) if difference is not None}
+        {
+            mean: difference
+            for mean, difference in zip(_MEANS, differences)
+            if difference is not None
+        }
         for differences in zip(*(_over_models(evidence, models, mean) for mean in _MEANS))
     ]
     for member, differences in zip(evidence, corrected_means):
@@ -238,10 +298,14 @@ _MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
 """The means of which a difference to the best baseline is tested."""
 
 
-def _over_models(evidence: Sequence[Evidence], models: Sequence[bool], mean: str) -> list[Estimate | None]:
+def _over_models(
+    evidence: Sequence[Evidence], models: Sequence[bool], mean: str
+) -> list[Estimate | None]:
     hard = {beyond_protocol(avoided): avoided for avoided in AVOIDED}
     if mean in hard:
-        return over_models([mean_of(member.beyond_compared[hard[mean]]) for member in evidence], models)
+        return over_models(
+            [mean_of(member.beyond_compared[hard[mean]]) for member in evidence], models
+        )
     return over_models([member.differences.get(mean) for member in evidence], models)
 
 
@@ -262,7 +326,8 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
 
 
 def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
-    """Rows of hard edges, of a model and of what needs none there, on the relations of its score."""
+    """Rows of hard edges, of a model and of what needs none there, on the relations of its
+    score."""
     model, rivals = member.beyond[avoided], member.splits.rivals[avoided]
     if model is None or not model.in_mean or rivals is None:
         return
@@ -280,15 +345,21 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     yield from _difference(in_mean, differences.get(protocol))
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        of_shown = rivals.hits[kind].only(set(rivals.hits[kind].relations) & set(model.shown.relations))
+        of_shown = rivals.hits[kind].only(
+            set(rivals.hits[kind].relations) & set(model.shown.relations)
+        )
         yield from _chosen(of_shown, without).groups_at(TABLE_MEASURES, kind)
         of_mean = rivals.of(kind, model)
         yield from _chosen(of_mean, without).means(of_mean.hits.mean(kind), kind)
     guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
     n = len(model.chosen.functions)
-    guesses = _chosen(model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name])))
+    guesses = _chosen(
+        model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name]))
+    )
     yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
-    yield from _chosen(model.chosen, without).means(_without_interval(rivals.guessed(model), n), CHANCE)
+    yield from _chosen(model.chosen, without).means(
+        _without_interval(rivals.guessed(model), n), CHANCE
+    )
 
 
 def _easy(model: Beyond, about: Row) -> Iterator[Row]:
@@ -296,7 +367,9 @@ def _easy(model: Beyond, about: Row) -> Iterator[Row]:
     names = [name for name in model.shown.relations if name in model.easy]
     hits = model.shown.hits.where(groups=names, measures=MEASURES[: len(KS)])
     scores = np.array([model.easy[name] for name in names]).reshape(len(names), len(KS)).T
-    for row in _Slice(hits, about, _rule_and_k).groups(_without_interval(scores, len(hits.clusters)), MODEL):
+    for row in _Slice(hits, about, _rule_and_k).groups(
+        _without_interval(scores, len(hits.clusters)), MODEL
+    ):
         hard, edges = model.edges[row["group"]]
         yield {**row, "items": edges - hard}
 
@@ -317,12 +390,16 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
     for protocol in PUBLISHED_FIRST:
         for kind in kinds_of(settings.config):
             chosen = known.hits[protocol][kind]
-            shown = _chosen(chosen, {**about, "protocol": protocol}, partial(_picked, known, protocol, kind))
+            shown = _chosen(
+                chosen, {**about, "protocol": protocol}, partial(_picked, known, protocol, kind)
+            )
             yield from shown.groups_at(TABLE_MEASURES, kind)
             yield from shown.means(chosen.hits.mean(kind), kind)
             if protocol == PUBLISHED and _lacks_relations(known.hits[HELD_OUT][kind], chosen):
                 same = chosen.only(known.hits[HELD_OUT][kind].relations)
-                yield from _chosen(same, {**about, "protocol": SAME_RELATIONS}).means(same.hits.mean(kind), kind)
+                yield from _chosen(same, {**about, "protocol": SAME_RELATIONS}).means(
+                    same.hits.mean(kind), kind
+                )
     heads = max(int(np.prod(member.probed.test.ledger.ranks.shape[2:])) for member in evidence)
     yield from _at_random(first, about, heads)
 
@@ -344,21 +421,34 @@ def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
     return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
 
 
-def _random_means(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Estimate]:
-    on_validation = sorted(validation.relations[number] for number in np.unique(validation.relation))
+def _random_means(
+    validation: Edges, test: Edges, direction: str, heads: int
+) -> dict[str, Estimate]:
+    on_validation = sorted(
+        validation.relations[number] for number in np.unique(validation.relation)
+    )
 
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
-        # the best heads on validation are any heads here: draws of the two splits have nothing in common
+        # the best heads on validation are any heads here: draws of the two splits have nothing in
+        # common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
         hits = dict(zip((PUBLISHED, HELD_OUT), apply_each(scored, [choose(scored), any_heads])))
-        means = {mean: chosen.hits.mean(chosen.system) for mean, chosen in side_by_side(hits).items()}
-        return {mean: np.array([*estimate[:4], np.full(len(MEASURES), estimate.n)]) for mean, estimate in means.items()}
+        means = {
+            mean: chosen.hits.mean(chosen.system) for mean, chosen in side_by_side(hits).items()
+        }
+        return {
+            mean: np.array([*estimate[:4], np.full(len(MEASURES), estimate.n)])
+            for mean, estimate in means.items()
+        }
 
     made_of = chain([repr(on_validation).encode()], test.content())
     known = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: Estimate(value, low, high, p, int(n[0])) for mean, (value, low, high, p, n) in known.items()}
+    return {
+        mean: Estimate(value, low, high, p, int(n[0]))
+        for mean, (value, low, high, p, n) in known.items()
+    }
 
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
@@ -366,7 +456,9 @@ def _rule_and_k(measure: tuple[str, int]) -> Row:
 
 
 def _chosen(
-    chosen: ChosenHits, about: Row, what: Callable[[str, Any], str | None] = lambda group, measure: None
+    chosen: ChosenHits,
+    about: Row,
+    what: Callable[[str, Any], str | None] = lambda group, measure: None,
 ) -> _Slice:
     return _Slice(chosen.hits, about, _rule_and_k, what)
 
@@ -391,11 +483,16 @@ def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | 
     """The head that was chosen; none if it finds nothing, so that no head is the best."""
     row = MEASURES.index(measure)
     hits = chosen.hits.groups[relation].sums[chosen.system].total[row]
-    return "-".join(map(str, chosen.choice[relation].reshape(-1, 2)[row].tolist())) if hits else None
+    return (
+        "-".join(map(str, chosen.choice[relation].reshape(-1, 2)[row].tolist())) if hits else None
+    )
 
 
-def _picked(known: BaselineResult, protocol: str, kind: str, relation: str, measure: tuple[str, int]) -> str:
-    """The first three of the offsets or keywords that were chosen; of the combined baseline, which of the two."""
+def _picked(
+    known: BaselineResult, protocol: str, kind: str, relation: str, measure: tuple[str, int]
+) -> str:
+    """The first three of the offsets or keywords that were chosen; of the combined baseline, which
+    of the two."""
     rule, k = measure
     if kind == BEST_BASELINE:
         choice = known.hits[protocol][kind].choice[relation].reshape(-1, 2)
@@ -410,7 +507,9 @@ def _picked(known: BaselineResult, protocol: str, kind: str, relation: str, meas
 def _masking(models: Sequence[Masked]) -> Iterator[Row]:
     for model in models:
         settings = model.settings
-        in_place = [RANDOM_WEIGHTS] * settings.random_weights + [settings.control] * (settings.control != SUB_TOKENS)
+        in_place = [RANDOM_WEIGHTS] * settings.random_weights + [settings.control] * (
+            settings.control != SUB_TOKENS
+        )
         about = _about(model, MASKING, protocol=settings.protocol, control=", ".join(in_place))
         for outcome, hits in model.hits.items():
             shown = _Slice(hits, about, lambda measure: {"measure": measure})
@@ -421,7 +520,9 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
             for number, arm in enumerate(ARMS) if outcome in FLOORS else ():
                 gains = {name: of_arms[number] for name, of_arms in model.gains[outcome].items()}
                 filled = _Slice(hits, about, shown.of_measure, partial(_filler, gains))
-                yield from filled.groups(_over({name: gain.gain for name, gain in gains.items()}), arm, f"{arm} filled")
+                yield from filled.groups(
+                    _over({name: gain.gain for name, gain in gains.items()}), arm, f"{arm} filled"
+                )
 
 
 def _filler(gains: Mapping[str, FillerGain], node_type: str, measure: Any) -> str:
@@ -452,7 +553,10 @@ def _information(file: Path) -> Iterator[Row]:
     result = InformationResult.load(file)
     measured = information.hits(result)
     about = _about(result, INFORMATION)
-    bits, uas = (_Slice(measured[name], about, lambda measure: {"measure": measure}) for name in ("bits", "uas"))
+    bits, uas = (
+        _Slice(measured[name], about, lambda measure: {"measure": measure})
+        for name in ("bits", "uas")
+    )
     for choice in (WORDS, BOTH):
         yield from bits.scored(choice)
     yield from bits.tested(WORDS, BOTH)
@@ -464,7 +568,11 @@ def _preference(file: Path) -> Iterator[Row]:
     result = PreferenceResult.load(file)
     for by, hits in likelihood.of_pairs(result).items():
         shown = _Slice(hits, _about(result, PREFERENCE), lambda measure: {"measure": measure})
-        rows = shown.scored(likelihood.MODEL) if by == "phenomena" else _named(shown, likelihood.MODEL, by)
+        rows = (
+            shown.scored(likelihood.MODEL)
+            if by == "phenomena"
+            else _named(shown, likelihood.MODEL, by)
+        )
         pairs = {name: accuracy.pairs for name, accuracy in getattr(result, by).items()}
         pairs[MEAN] = sum(pairs[name] for name in hits.counted)
         for row in rows:  # hits count weights
@@ -475,7 +583,9 @@ def _surprisal(file: Path) -> Iterator[Row]:
     result = SurprisalResult.load(file)
     for by, hits in likelihood.of_surprisal(result).items():
         role = by if by in ROLES else CLOSING
-        shown = _Slice(hits, _about(result, SURPRISAL, rule=role), lambda measure: {"measure": measure})
+        shown = _Slice(
+            hits, _about(result, SURPRISAL, rule=role), lambda measure: {"measure": measure}
+        )
         for system in (likelihood.NODE, likelihood.CONTROL):
             yield from shown.scored(system) if by in ROLES else _named(shown, system, by)
         if by in ROLES:
@@ -485,7 +595,9 @@ def _surprisal(file: Path) -> Iterator[Row]:
 def _plain(instrument: str, file: Path) -> Iterator[Row]:
     result = INSTRUMENTS[instrument].result.load(file)
     for name, hits in result.hits().items():
-        shown = _Slice(hits, _about(result, instrument, measure=name), lambda measure: {"rule": measure})
+        shown = _Slice(
+            hits, _about(result, instrument, measure=name), lambda measure: {"rule": measure}
+        )
         for system in hits.systems:
             yield from shown.scored(system)
 

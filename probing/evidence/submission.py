@@ -1,14 +1,17 @@
-"""Submissions: what is published of a model, a file that `submit` sends and boards read from people whom nobody knows.
+"""Submissions: what is published of a model, a file that `submit` sends and boards read from people
+whom nobody knows.
 
-A submission, `NAME.hits.parquet`, is a file of hits (`probing.stats.hits_file`): what the model and its rivals get
-right, by function and by relation or node type, as tables of `Hits`. Its metadata are the record below: what was run
-(settings, versions, digests of ledgers). Nothing in it is derived: means, intervals, differences and p-values are
-computed from the tables when somebody asks, with the functions that reports use.
+A submission, `NAME.hits.parquet`, is a file of hits (`probing.stats.hits_file`): what the model and
+its rivals get right, by function and by relation or node type, as tables of `Hits`. Its metadata
+are the record below: what was run (settings, versions, digests of ledgers). Nothing in it is
+derived: means, intervals, differences and p-values are computed from the tables when somebody asks,
+with the functions that reports use.
 
-A submission is checked when it is read: fields, types and ranges, and numbers that no model can have (`problems`).
-Whether they are those of the ledgers, whose digests it names, `codesyntax submit` checks before it sends them, and
-`codesyntax board --verify` when it reads them. One on 20,000 functions has megabytes, and a board reads many: only the
-file is kept, and `tables` reads it again.
+A submission is checked when it is read: fields, types and ranges, and numbers that no model can
+have (`problems`). Whether they are those of the ledgers, whose digests it names, `codesyntax
+submit` checks before it sends them, and `codesyntax board --verify` when it reads them. One on
+20,000 functions has megabytes, and a board reads many: only the file is kept, and `tables` reads it
+again.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ LARGEST_ENTRY = 8 * 2**20
 """The most bytes of a submission, as many as of 20,000 functions."""
 
 SMALL = 60_000
-"""The most bytes of one on up to 141 functions, as of the sample, which takes less than a second."""
+"""The most bytes of one on up to 141 functions, as of the sample, which takes less than a
+second."""
 
 _BYTES_EACH = 425  # of each function in one on more
 
@@ -97,19 +101,27 @@ Model = Annotated[
     ),
 ]
 Revision = Annotated[
-    str, matching(r"[0-9a-f]{40}|[0-9a-f]{64}(\+[0-9a-f]{64})?", "a commit or a SHA-256, in hexadecimal digits")
+    str,
+    matching(
+        r"[0-9a-f]{40}|[0-9a-f]{64}(\+[0-9a-f]{64})?",
+        "a commit or a SHA-256, in hexadecimal digits",
+    ),
 ]
 Data = Annotated[str, matching(_DATA_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
 Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
 Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
-Dtype = Annotated[str, matching(r"(float32|bfloat16|float16)( of [A-Z0-9_]{1,10})?", "float32, bfloat16 or float16")]
+Dtype = Annotated[
+    str,
+    matching(r"(float32|bfloat16|float16)( of [A-Z0-9_]{1,10})?", "float32, bfloat16 or float16"),
+]
 Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
 
 
 class CompleteRun(Record):
-    """The settings that submissions of all instruments have: of a complete run of a model on `test`."""
+    """The settings that submissions of all instruments have: of a complete run of a model on
+    `test`."""
 
     model: Model
     revision: Revision
@@ -137,8 +149,8 @@ class SubmittedRun(Circumstances):
 
 
 class Verified(Record):
-    """The number of `functions`, of so many in `total`, that `codesyntax submit` ran again before it
-    sent the submission, as this claims."""
+    """The number of `functions`, of so many in `total`, that `codesyntax submit` ran again before
+    it sent the submission, as this claims."""
 
     functions: Whole
     total: Annotated[Whole, Field(alias="of")]
@@ -230,7 +242,9 @@ class Submission(Record):
             least, most = self._facts.verifiable
             known = str(most) if least == most else f"{least} to {most}"
             if not (again <= total and least <= total <= most):
-                raise EntryError(f"verified is {again} of {total} functions, but the entry has {known}")
+                raise EntryError(
+                    f"verified is {again} of {total} functions, but the entry has {known}"
+                )
         return self
 
     @abstractmethod
@@ -266,7 +280,10 @@ class Submission(Record):
     @property
     def tables(self) -> Tables:
         """The hits, read again."""
-        return {name: self.completed(name, hits) for name, hits in self._file.tables(self.LAYOUT).items()}
+        return {
+            name: self.completed(name, hits)
+            for name, hits in self._file.tables(self.LAYOUT).items()
+        }
 
     def completed(self, table: str, hits: Hits) -> Hits:
         """A table with the systems that follow from others."""
@@ -288,7 +305,8 @@ class Submission(Record):
 
     @property
     def scored(self) -> int:
-        """The number of functions in the numbers: those that were read, and those that are missed."""
+        """The number of functions in the numbers: those that were read, and those that are
+        missed."""
         return self._facts.scored
 
     @property
@@ -310,7 +328,9 @@ class Submission(Record):
         """The means of a system, or the differences to those of another."""
         return self.estimates(self.means(self.tables), system, against)
 
-    def estimates(self, means: Tables, system: str, against: str | None = None) -> dict[Any, Estimate]:
+    def estimates(
+        self, means: Tables, system: str, against: str | None = None
+    ) -> dict[Any, Estimate]:
         """The same of some means; without those that have no number."""
         scores = {}
         for name, hits in means.items():
@@ -324,7 +344,9 @@ class Submission(Record):
         """Tables with the baselines of `others`, those of another submission of its table."""
         names = {system: system for system in self.LAYOUT.systems if system not in self.BASELINES}
         known = {system: system for system in self.BASELINES}
-        return {name: hits.named(names).join(others[name].named(known)) for name, hits in tables.items()}
+        return {
+            name: hits.named(names).join(others[name].named(known)) for name, hits in tables.items()
+        }
 
     def said(self) -> dict[str, Any]:
         """The fields of the record, as JSON."""
@@ -397,7 +419,11 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
     file = HitsFile.open(data)
     version, instrument, functions = map(file.about.get, ("format", "instrument", "functions"))
     if type(version) is int and version != ENTRY_FORMAT:  # first: other formats have other fields
-        todo = "make the entry again from its results" if version < ENTRY_FORMAT else "upgrade codesyntax"
+        todo = (
+            "make the entry again from its results"
+            if version < ENTRY_FORMAT
+            else "upgrade codesyntax"
+        )
         raise EntryError(
             f"format is {version}, which another version of codesyntax wrote, expected {ENTRY_FORMAT}: {todo}"
         )
@@ -409,7 +435,9 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         raise EntryError(instead_of_board(instrument))
     most = most_bytes(functions) if type(functions) is int else SMALL
     if len(data) > most:
-        raise EntryError(f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions")
+        raise EntryError(
+            f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions"
+        )
     submission: Submission = kinds[instrument].submission.read(file)
     return submission
 

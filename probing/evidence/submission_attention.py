@@ -46,11 +46,17 @@ from probing.stats.hits_file import Layout
 MeanCell = tuple[str, str, str]
 """A protocol or SAME_RELATIONS, a rule, and a k."""
 
-_OF_MODEL = ("model", "also-fits", "begin")  # parts of a signature that models of one table need not share
+_OF_MODEL = (
+    "model",
+    "also-fits",
+    "begin",
+)  # parts of a signature that models of one table need not share
 
 Size = Annotated[int, Field(ge=1, le=1000)]
 Places = Annotated[tuple[records.Number, ...], FailFast(), listed, Field(max_length=10**5)]
-ByMeasure = Annotated[tuple[records.Number, ...], listed, Field(min_length=12, max_length=len(TABLE_MEASURES))]
+ByMeasure = Annotated[
+    tuple[records.Number, ...], listed, Field(min_length=12, max_length=len(TABLE_MEASURES))
+]
 ByRelation = Annotated[tuple[ByMeasure, ...], FailFast(), listed, Field(max_length=1000)]
 
 
@@ -86,8 +92,8 @@ class Digests(Record):
 
 
 class ChosenHeads(Record):
-    """What a protocol chose for each relation of its table, by each rule and k: the model's `heads`,
-    layer * heads + head; and which of KINDS is the `better` baseline, 0 or 1."""
+    """What a protocol chose for each relation of its table, by each rule and k: the model's
+    `heads`, layer * heads + head; and which of KINDS is the `better` baseline, 0 or 1."""
 
     heads: ByRelation
     better: ByRelation
@@ -108,7 +114,10 @@ def table_of(model: ChosenHits, baselines: Mapping[str, ChosenHits]) -> Hits:
 def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits:
     """The baselines of a protocol on some relations: KINDS, and the combined one."""
     first, *others = (
-        baselines[kind].only(relations).at(TABLE_MEASURES).hits.named({baselines[kind].system: kind})
+        baselines[kind]
+        .only(relations)
+        .at(TABLE_MEASURES)
+        .hits.named({baselines[kind].system: kind})
         for kind in BASELINES
     )
     for other in others:
@@ -116,7 +125,9 @@ def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits
     return first
 
 
-def chosen_of(model: ChosenHits, baselines: Mapping[str, ChosenHits], heads: int) -> dict[str, list[list[int]]]:
+def chosen_of(
+    model: ChosenHits, baselines: Mapping[str, ChosenHits], heads: int
+) -> dict[str, list[list[int]]]:
     """The fields of ChosenHeads; the model has so many `heads` in a layer."""
     layer, head = np.moveaxis(_choices(model, model.relations), -1, 0)
     better = _choices(baselines[BEST_BASELINE], model.relations)[..., 1]

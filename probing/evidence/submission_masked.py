@@ -1,9 +1,9 @@
 """Submissions on masked syntax: what a masked language model restores, by function.
 
 There is one table of hits: node types are groups, the functions of the split that have nodes of the
-type are clusters, with an `n` of 1. The systems are T1 and T0, the measures OUTCOMES, in millionths,
-rounded, log-probabilities without their sign; and `masked`, sub-tokens in T1. What the model could
-not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
+type are clusters, with an `n` of 1. The systems are T1 and T0, the measures OUTCOMES, in
+millionths, rounded, log-probabilities without their sign; and `masked`, sub-tokens in T1. What the
+model could not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class MaskedSettings(submission.CompleteRun, MaskSettings):
     """The settings of a masking run."""
 
     protocol: Annotated[str, submission.one_of(PROTOCOLS)]
-    node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
+    node_types: Annotated[
+        tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)
+    ]
     rate: Annotated[float, Field(gt=0, le=1)]
     control: Annotated[str, submission.one_of(CONTROLS)]
     random_weights: Literal[False]

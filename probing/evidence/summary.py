@@ -1,4 +1,5 @@
-"""The numbers of one protocol as JSON has them: means and relations, by rule and k, with intervals and heads."""
+"""The numbers of one protocol as JSON has them: means and relations, by rule and k, with intervals
+and heads."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from probing.runs.records import FieldsByName
 from probing.stats.intervals import Estimate
 
 Means = dict[str, dict[str, list[float | None] | None]]
-"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation counts; without bounds
-for fewer than three functions."""
+"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation
+counts; without bounds for fewer than three functions."""
 
 
 class HeadEstimate(FieldsByName):
-    """[score, low, high] of a relation in percent, and its head; in few functions there is no interval."""
+    """[score, low, high] of a relation in percent, and its head; in few functions there is no
+    interval."""
 
     score: list[float | None]
     layer: int
@@ -39,7 +41,8 @@ class RelationSummary(FieldsByName):
 
 
 class Summary(FieldsByName):
-    """Everything about a protocol's scores. `unchosen`: relation without a chosen head -> its edges."""
+    """Everything about a protocol's scores. `unchosen`: relation without a chosen head -> its
+    edges."""
 
     scores: Means
     relations: dict[str, RelationSummary]
@@ -54,10 +57,14 @@ def summary(chosen: ChosenHits) -> Summary:
         name: _of_relation(chosen, name, [of_measure[column] for of_measure in scores])
         for column, name in enumerate(hits.groups)
     }
-    return Summary(scores=means(hits.mean(chosen.system)), relations=relations, unchosen=dict(chosen.unchosen))
+    return Summary(
+        scores=means(hits.mean(chosen.system)), relations=relations, unchosen=dict(chosen.unchosen)
+    )
 
 
-def _of_relation(chosen: ChosenHits, name: str, scores: list[list[float | None]]) -> RelationSummary:
+def _of_relation(
+    chosen: ChosenHits, name: str, scores: list[list[float | None]]
+) -> RelationSummary:
     group, heads = chosen.hits.groups[name], chosen.choice[name].reshape(-1, 2)
     by_rule: dict[str, dict[str, HeadEstimate]] = {rule: {} for rule in RULES}
     for (rule, k), score, (layer, head) in zip(MEASURES, scores, heads.tolist()):
@@ -72,7 +79,8 @@ def _of_relation(chosen: ChosenHits, name: str, scores: list[list[float | None]]
 
 
 def means(mean: Estimate) -> Means:
-    """The means by MEASURES as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
+    """The means by MEASURES as JSON: rule -> k -> [score, low, high], or None if no relation
+    counts."""
     cells: Means = {rule: dict.fromkeys(map(str, KS)) for rule in RULES}
     for (rule, k), cell in zip(MEASURES, each_bounded(mean)):
         cells[rule][str(k)] = None if cell[0] is None else cell

@@ -1,7 +1,8 @@
-"""While a model trains: what it knows of syntax, in a few numbers of one call, and a callback that logs them.
+"""While a model trains: what it knows of syntax, in a few numbers of one call, and a callback that
+logs them.
 
-The functions are those of the embedded sample, of which each call reads the same few. All that does not depend on the
-model, such as labels and baselines, is made once per process.
+The functions are those of the embedded sample, of which each call reads the same few. All that does
+not depend on the model, such as labels and baselines, is made once per process.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ logger = logging.getLogger(__name__)
 FUNCTIONS = 64
 """How many functions of each split are read, if there are so many, and how many minimal pairs."""
 
-_MASKED = 4  # one in so many of them is masked: all its nodes, which takes as long as reading the others
+_MASKED = (
+    4  # one in so many of them is masked: all its nodes, which takes as long as reading the others
+)
 
 _BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
 
@@ -62,25 +65,26 @@ def evaluate(
 ) -> dict[str, float]:
     """What a model in memory knows of syntax: a few numbers, on functions of the embedded sample.
 
-    The model stays as it is: its mode, attention implementation, gradients and precision, and the state of random
-    generators. Nothing is printed, and processes beside this one do nothing. Heads are chosen on the split
-    `validation`, so that few functions suffice.
+    The model stays as it is: its mode, attention implementation, gradients and precision, and the
+    state of random generators. Nothing is printed, and processes beside this one do nothing. Heads
+    are chosen on the split `validation`, so that few functions suffice.
 
     Args:
-        model: a transformers model in float32, bfloat16 or float16, on any device, with or without its head.
-        tokenizer: its own.
-        language: of the functions: one of code.
-        functions: how many are drawn from each split, and how many minimal pairs; always the same. A quarter of them is
+        model: a transformers model in float32, bfloat16 or float16, on any device, with or without
+        its head. tokenizer: its own. language: of the functions: one of code. functions: how many
+        are drawn from each split, and how many minimal pairs; always the same. A quarter of them is
             masked.
 
     Returns:
-        Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the heads, rule `first`,
-        mean over relations; `syntax/best_rule`: that of the better of an offset and a keyword, on the same edges;
-        `syntax/beyond_offset`: that of the heads on edges that the best offset of their relation misses. Of a decoder
-        also `syntax/preference`, the minimal pairs of which it finds the text that parses likelier, and
-        `syntax/surprisal` of the closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as
-        frequent, in bits. Of a masked language model also `syntax/restored`, the masked sub-tokens of syntax nodes that
-        it restores, mean over node types. A number without anything to measure is left out.
+        Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the
+        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the better of an
+        offset and a keyword, on the same edges; `syntax/beyond_offset`: that of the heads on edges
+        that the best offset of their relation misses. Of a decoder also `syntax/preference`, the
+        minimal pairs of which it finds the text that parses likelier, and `syntax/surprisal` of the
+        closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as frequent, in
+        bits. Of a masked language model also `syntax/restored`, the masked sub-tokens of syntax
+        nodes that it restores, mean over node types. A number without anything to measure is left
+        out.
 
     Raises ModelError for a model that cannot be probed, and UnknownName for another language.
     """
@@ -88,7 +92,9 @@ def evaluate(
     if language not in known:
         raise UnknownName("language of code", language, known)
     if not isinstance(model, torch.nn.Module):
-        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model in memory")
+        raise ModelError(
+            f"the model is a {type(model).__name__}, expected a transformers model in memory"
+        )
     with silent(), quiet(), _in_own_precision(model):
         session = Session((model, tokenizer), dtype=getattr(model, "dtype", "float32"), alone=True)
         numbers = _of_attention(session, language, functions)
@@ -137,8 +143,11 @@ def _of_masked(session: Session, language: str, functions: int) -> dict[str, flo
 
 @contextlib.contextmanager
 def _in_own_precision(model: Any) -> Iterator[None]:
-    """Run the model in the precision of its weights, even where a Trainer lets it compute in another one."""
-    replaced = vars(model).pop("forward", None)  # in mixed precision, accelerate puts its own in place
+    """Run the model in the precision of its weights, even where a Trainer lets it compute in
+    another one."""
+    replaced = vars(model).pop(
+        "forward", None
+    )  # in mixed precision, accelerate puts its own in place
     try:
         with torch.autocast(next(model.parameters()).device.type, enabled=False):
             yield
@@ -165,7 +174,8 @@ def _average(numbers: Any) -> float:
 
 @cache
 def _sample(language: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder, which is removed when the process ends, with the embedded functions and minimal pairs of a language."""
+    """A folder, which is removed when the process ends, with the embedded functions and minimal
+    pairs of a language."""
     folder = tempfile.TemporaryDirectory(prefix="codesyntax-")
     build("sample", [language, f"{language}_pairs"], Path(folder.name, "codesyntax"))
     return folder
@@ -179,8 +189,11 @@ def _read(config: str, split: str, functions: int) -> Functions:
 
 
 @cache
-def _best_rule(language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]) -> float:
-    """The score of the better of an offset and a keyword for each relation, on functions by their places."""
+def _best_rule(
+    language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]
+) -> float:
+    """The score of the better of an offset and a keyword for each relation, on functions by their
+    places."""
     data = Path(_sample(language).name, "codesyntax")
     validation, test = (
         baselines.read_edges(data, language, split, np.array(places))
@@ -191,14 +204,15 @@ def _best_rule(language: str, direction: str, chosen_on: tuple[int, ...], scored
 
 
 class SyntaxCallback(TrainerCallback):
-    """Logs `evaluate` through a Trainer, so that its history and all that it reports to have `syntax/held_out` and so
-    on.
+    """Logs `evaluate` through a Trainer, so that its history and all that it reports to have
+    `syntax/held_out` and so on.
 
         trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=500))
 
-    The model is evaluated before the first step, then every so many steps, and after the last. Of several processes the
-    main one evaluates, and the others wait. What goes wrong is said once, and the training goes on without further
-    evaluations. Models whose weights are spread over processes (FSDP, DeepSpeed) are not evaluated.
+    The model is evaluated before the first step, then every so many steps, and after the last. Of
+    several processes the main one evaluates, and the others wait. What goes wrong is said once, and
+    the training goes on without further evaluations. Models whose weights are spread over processes
+    (FSDP, DeepSpeed) are not evaluated.
 
     Args:
         trainer: the one to which it is added.
@@ -223,9 +237,13 @@ class SyntaxCallback(TrainerCallback):
         self.options: dict[str, Any] = {"language": language, "functions": functions}
         self.failed = False
         if every not in (EVALUATION, SAVE) and (not isinstance(every, int) or every < 1):
-            raise ArgumentError(f"every is {every!r}, expected a number of steps, {EVALUATION!r} or {SAVE!r}")
+            raise ArgumentError(
+                f"every is {every!r}, expected a number of steps, {EVALUATION!r} or {SAVE!r}"
+            )
         if self.tokenizer is None:
-            raise ArgumentError("the trainer has no tokenizer as its processing_class: give the tokenizer of the model")
+            raise ArgumentError(
+                "the trainer has no tokenizer as its processing_class: give the tokenizer of the model"
+            )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if isinstance(self.every, int) and state.global_step == 0:

@@ -1,23 +1,27 @@
 """Verify a result: a part of it is run again, in other batches, and compared with its ledger.
 
-*Which functions are run again, and how much a forger can still gain when a verification passes.* The *influence* of a
-function on a published number is the most points by which a change of the function can have raised the number. A
-function whose largest influence is m is drawn with the probability 1 - exp(-rate * m), independently of all others.
-Forged functions are therefore all missed with the probability exp(-rate * sum of m): with 5 % or more only if they gain
-log(20) / rate points or less. The default rate makes these ENOUGH points for every number.
+*Which functions are run again, and how much a forger can still gain when a verification passes.*
+The *influence* of a function on a published number is the most points by which a change of the
+function can have raised the number. A function whose largest influence is m is drawn with the
+probability 1 - exp(-rate * m), independently of all others. Forged functions are therefore all
+missed with the probability exp(-rate * sum of m): with 5 % or more only if they gain log(20) / rate
+points or less. The default rate makes these ENOUGH points for every number.
 
-*What is compared.* Three things, of every instrument in the same way; `probing.evidence.reruns` has what is an
-instrument's own: how its rows are run again, its tolerances, and its published numbers.
+*What is compared.* Three things, of every instrument in the same way; `probing.evidence.reruns` has
+what is an instrument's own: how its rows are run again, its tolerances, and its published numbers.
 
 - Each row is the same, but for what rounding explains. A single one that is not rejects the result.
-- Rounding takes no side. Neither the differences in a column nor those in a published number favour the claim by more
+- Rounding takes no side. Neither the differences in a column nor those in a published number favour
+the claim by more
   than random signs give: a test of the size BIAS, over all numbers together (`biased`).
-- What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard deviations of those
+- What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard
+deviations of those
   against it (`gained_by_rounding`). So much is added to the bound that is printed.
 
-*What remains.* The draw follows from the digest of the ledger, so that verifying the same ledger again changes nothing.
-Who alters a ledger gets another draw, and may alter it until one misses what is forged: by the bounds, after some
-twenty trials. A maintainer's own `seed`, which nobody knew before, ends that.
+*What remains.* The draw follows from the digest of the ledger, so that verifying the same ledger
+again changes nothing. Who alters a ledger gets another draw, and may alter it until one misses what
+is forged: by the bounds, after some twenty trials. A maintainer's own `seed`, which nobody knew
+before, ends that.
 """
 
 from __future__ import annotations
@@ -52,16 +56,19 @@ if TYPE_CHECKING:
     from probing.runs.experiment import Experiment
 
 ENOUGH = 0.4
-"""Points that changes of functions that are not drawn may gain, with a probability of at least MISSED."""
+"""Points that changes of functions that are not drawn may gain, with a probability of at least
+MISSED."""
 
 MISSED = 0.05
 """A bound is the largest gain that is accepted with at least this probability."""
 
 BIAS = 0.001
-"""The size of the test of bias: the largest probability with which honest differences are rejected by it."""
+"""The size of the test of bias: the largest probability with which honest differences are rejected
+by it."""
 
 ROUNDING = 0.1
-"""Points by which differences that rounding explains may favour a number, beside honest differences."""
+"""Points by which differences that rounding explains may favour a number, beside honest
+differences."""
 
 DEVIATIONS = 3.0
 """Standard deviations by which honest differences may favour a number."""
@@ -70,7 +77,8 @@ NEGLIGIBLE = 0.05
 """The share of a tolerance within which differences are none for the test of bias."""
 
 DECIMALS_APART = 0.0015
-"""The most by which two roundings of one log-probability to three decimals differ, and an error of 0.0005 in it."""
+"""The most by which two roundings of one log-probability to three decimals differ, and an error of
+0.0005 in it."""
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
@@ -94,9 +102,10 @@ AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 class Influence:
     """Of F functions, by how many points each may have raised a number.
 
-    `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by which functions are
-    drawn; `parts`: a name for several numbers that one function may decide, such as scores of relations -> points (F,)
-    of each; `least` (F,): points by which a function is drawn, even if it raises no number.
+    `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by
+    which functions are drawn; `parts`: a name for several numbers that one function may decide,
+    such as scores of relations -> points (F,) of each; `least` (F,): points by which a function is
+    drawn, even if it raises no number.
     """
 
     places: np.ndarray
@@ -126,15 +135,18 @@ class Influence:
 
 
 class Draw(NamedTuple):
-    """The functions to run again: their `places` (n,), the probabilities (n,) with which they were drawn, and the name
-    of each published number -> the largest gain in points that passes with the probability MISSED."""
+    """The functions to run again: their `places` (n,), the probabilities (n,) with which they were
+    drawn, and the name of each published number -> the largest gain in points that passes with the
+    probability MISSED."""
 
     places: np.ndarray
     chance: np.ndarray
     bounds: dict[str, float]
 
 
-def draw(influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False) -> Draw:
+def draw(
+    influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False
+) -> Draw:
     """Draw functions to run again.
 
     Args:
@@ -143,7 +155,9 @@ def draw(influence: Influence, number: int | None, rng: np.random.Generator, eve
         everything: draw all functions.
     """
     largest = influence.largest
-    costs = np.full(len(largest), np.inf)  # where no function can have raised a number, all are drawn
+    costs = np.full(
+        len(largest), np.inf
+    )  # where no function can have raised a number, all are drawn
     if largest.any() and not everything:
         costs = _rate(largest, number) * largest
     chance = -np.expm1(-costs)
@@ -156,10 +170,11 @@ def draw(influence: Influence, number: int | None, rng: np.random.Generator, eve
 
 
 def undetected(points: np.ndarray, costs: np.ndarray) -> float:
-    """The most points that functions gain which are all missed with the probability MISSED; a little more, as if a part
-    of a function could be forged.
+    """The most points that functions gain which are all missed with the probability MISSED; a
+    little more, as if a part of a function could be forged.
 
-    `points` (F,) of each; `costs` (F,): the negative logarithms of the probabilities that they are missed.
+    `points` (F,) of each; `costs` (F,): the negative logarithms of the probabilities that they are
+    missed.
 
     >>> undetected(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 9.0]))
     3.0
@@ -194,9 +209,10 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
 class RowComparison(NamedTuple):
     """Some functions as they were claimed, beside what they are again.
 
-    `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that cannot be said;
-    `signed`: name -> differences in favour of the claim by function (f,), of which rounding explains no sum far from 0;
-    `gained`: published number -> points (f,) that it gains by the differences in each function.
+    `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that
+    cannot be said; `signed`: name -> differences in favour of the claim by function (f,), of which
+    rounding explains no sum far from 0; `gained`: published number -> points (f,) that it gains by
+    the differences in each function.
     """
 
     report: str
@@ -206,11 +222,12 @@ class RowComparison(NamedTuple):
 
 
 def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
-    """The number that differences (f,) favour most, with their sum in standard deviations, if that is more than
-    rounding explains; otherwise None.
+    """The number that differences (f,) favour most, with their sum in standard deviations, if that
+    is more than rounding explains; otherwise None.
 
-    If each difference is as likely to be for as against, their sum exceeds z standard deviations with a probability of
-    at most exp(-z ** 2 / 2) (Hoeffding 1963). The limit is the z of which that is BIAS, over the number of tests.
+    If each difference is as likely to be for as against, their sum exceeds z standard deviations
+    with a probability of at most exp(-z ** 2 / 2) (Hoeffding 1963). The limit is the z of which
+    that is BIAS, over the number of tests.
     """
     if not signed:
         return None
@@ -224,10 +241,12 @@ def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
 
 
 def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
-    """By how many points differences to what was found again favour a number, and how many points are accepted.
+    """By how many points differences to what was found again favour a number, and how many points
+    are accepted.
 
-    `gained` (f,): of each function that was run again; `chance` (f,) with which it was drawn. Rounding takes no side:
-    honest differences in favour are about as many as those against, so the latter say what is accepted.
+    `gained` (f,): of each function that was run again; `chance` (f,) with which it was drawn.
+    Rounding takes no side: honest differences in favour are about as many as those against, so the
+    latter say what is accepted.
     """
     whole = gained / chance
     against = (np.minimum(whole, 0) ** 2).sum()
@@ -249,9 +268,10 @@ class Criterion(NamedTuple):
 class Verification:
     """The checks of one result, and how many functions were run again: `functions` out of `total`.
 
-    `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each published number -> the
-    largest gain in points that a forger has with the probability MISSED, although all checks pass. `reference`: the
-    branch or tag that the weights were loaded from; empty for a model that is not on the Hub.
+    `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each
+    published number -> the largest gain in points that a forger has with the probability MISSED,
+    although all checks pass. `reference`: the branch or tag that the weights were loaded from;
+    empty for a model that is not on the Hub.
     """
 
     checks: list[Criterion]
@@ -294,7 +314,8 @@ def _verdict(checks: Sequence[Criterion]) -> str:
 
 
 def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
-    """Check that both are equal. Unless `named` by the user, a difference may mean that another one has this name."""
+    """Check that both are equal. Unless `named` by the user, a difference may mean that another one
+    has this name."""
     if theirs == ours:
         return Criterion(name, True, f"{theirs}")
     difference = f"the result says {theirs}, here it is {ours}"
@@ -325,8 +346,9 @@ def report(verification: Verification) -> Sequence[str]:
 
 
 class Rerun(NamedTuple):
-    """What some functions give again: `rows` in the order of a ledger; the `tolerance` of each column that need not be
-    equal, one number or one for each row (N,); and why they cannot be compared, if that is so."""
+    """What some functions give again: `rows` in the order of a ledger; the `tolerance` of each
+    column that need not be equal, one number or one for each row (N,); and why they cannot be
+    compared, if that is so."""
 
     rows: np.ndarray
     tolerance: Mapping[str, Any]
@@ -334,11 +356,12 @@ class Rerun(NamedTuple):
 
 
 class Verifier(Generic[AnyExperiment]):
-    """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
+    """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the
+    result.
 
-    An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes it; and by
-    `published` what its functions add to its numbers. COUNTED: fields of the provenance that must be equal; RERUN: the
-    name of the check of what is run again.
+    An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes
+    it; and by `published` what its functions add to its numbers. COUNTED: fields of the provenance
+    that must be equal; RERUN: the name of the check of what is run again.
     """
 
     COUNTED: ClassVar[tuple[str, ...]] = ("skips",)
@@ -390,8 +413,8 @@ class Verifier(Generic[AnyExperiment]):
         return {}
 
     def influence(self) -> Influence:
-        """By what functions add to the published numbers; where they add nothing, they may have taken something away:
-        as much as functions differ."""
+        """By what functions add to the published numbers; where they add nothing, they may have
+        taken something away: as much as functions differ."""
         places, published = self.places(self.ledger), self.published(self.ledger)
         if not published:
             equal = np.full(len(places), 100 / len(places))
@@ -400,8 +423,11 @@ class Verifier(Generic[AnyExperiment]):
         raised = {name: np.maximum(points, 0) for name, points in published.items()}
         return Influence(places, raised, {}, least)
 
-    def again(self, number: int | None, everything: bool, rng: np.random.Generator) -> tuple[Criterion, Draw]:
-        """Draw functions, run them again and compare; what rounding may favour a mean by is added to its bound."""
+    def again(
+        self, number: int | None, everything: bool, rng: np.random.Generator
+    ) -> tuple[Criterion, Draw]:
+        """Draw functions, run them again and compare; what rounding may favour a mean by is added
+        to its bound."""
         drawn = draw(self.influence(), number, rng, everything)
         chosen = set(drawn.places.tolist())
         functions = [function for function in self.experiment.functions if function.index in chosen]
@@ -450,8 +476,11 @@ class Verifier(Generic[AnyExperiment]):
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
         return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
 
-    def impossible(self, functions: Sequence[Any], claimed: np.ndarray, rerun: Rerun, asked: np.ndarray) -> np.ndarray:
-        """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool (N,)."""
+    def impossible(
+        self, functions: Sequence[Any], claimed: np.ndarray, rerun: Rerun, asked: np.ndarray
+    ) -> np.ndarray:
+        """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool
+        (N,)."""
         return np.zeros(len(claimed), bool)
 
     def row(self, row: np.ndarray) -> str:
@@ -465,7 +494,8 @@ class Verifier(Generic[AnyExperiment]):
     def signed(self, claimed: np.ndarray, rerun: Rerun) -> dict[str, np.ndarray]:
         """The differences in each column by function, either sign of which may favour the claim.
 
-        Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all numbers to one side.
+        Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all
+        numbers to one side.
         """
         starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
         arms, signed = self.arms(rerun.rows), {}
@@ -479,8 +509,9 @@ class Verifier(Generic[AnyExperiment]):
         return signed
 
     def gained(self, functions: Sequence[Any], rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The points that each published number gains by the claim, in each of these functions, by place: the numbers
-        of the ledger, less those of the ledger with the rows that were found again."""
+        """The points that each published number gains by the claim, in each of these functions, by
+        place: the numbers of the ledger, less those of the ledger with the rows that were found
+        again."""
         ledger, chosen = self.ledger, np.array(sorted(function.index for function in functions))
         both = ledger.rows.copy()
         both[np.isin(both["function"], chosen)] = rows
@@ -499,7 +530,8 @@ class Verifier(Generic[AnyExperiment]):
 
 
 def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
-    """By how much the numbers of a column differ (N,): not if both are unknown, without limit if one is."""
+    """By how much the numbers of a column differ (N,): not if both are unknown, without limit if
+    one is."""
     apart = np.abs(claimed.astype(float) - again)
     if claimed.dtype.kind != "f":  # a float does not hold all whole numbers
         return np.where(claimed == again, 0, np.maximum(apart, 1))
@@ -543,13 +575,11 @@ def verify_each(
     Results of one model share one that is loaded.
 
     Args:
-        results: JSON files of results, each beside its ledger.
-        model: its location, if not that in the results.
-        data: its location, if not that in the results.
-        device: where the model runs.
-        functions: about how many are run again; by default as many as bound each mean to half a point.
-        everything: run all functions again.
-        seed: for a draw of one's own, which otherwise follows from the ledger.
+        results: JSON files of results, each beside its ledger. model: its location, if not that in
+        the results. data: its location, if not that in the results. device: where the model runs.
+        functions: about how many are run again; by default as many as bound each mean to half a
+        point. everything: run all functions again. seed: for a draw of one's own, which otherwise
+        follows from the ledger.
 
     Yields:
         The checks of each result, or the error if there is no readable one.
@@ -628,7 +658,8 @@ def _check_scores(difference: str | None) -> Criterion:
 
 
 def _check_reference(model: str, commit: str) -> Criterion:
-    """Check that a commit is on a branch or tag of a model's repository, unless its name says that it is not."""
+    """Check that a commit is on a branch or tag of a model's repository, unless its name says that
+    it is not."""
     if f"@{REQUEST}" in model:
         return Criterion(REVISION, True, model.partition("@")[2])
     try:
@@ -652,5 +683,6 @@ def rng_of(digest: str, seed: int | None) -> np.random.Generator:
 
 
 def _version_and_labels(settings: Any) -> str:
-    """The version and labels of the data, without its name, because a copy may have another name."""
+    """The version and labels of the data, without its name, because a copy may have another
+    name."""
     return f"{settings.data.rpartition('@')[2]} {settings.labels}"

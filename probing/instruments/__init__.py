@@ -1,1 +1,2 @@
-"""What is asked of a model: a room for each instrument, with its settings, run, ledger, result and hits."""
+"""What is asked of a model: a room for each instrument, with its settings, run, ledger, result and
+hits."""

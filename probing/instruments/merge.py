@@ -25,17 +25,24 @@ class _Shard(NamedTuple):
 
 
 @checked
-def merge(folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None) -> Iterator[Result]:
-    """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of one process.
+def merge(
+    folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None
+) -> Iterator[Result]:
+    """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of
+    one process.
 
-    `output`: by default the folder, if there is only one. Needs no model and no data; the shards stay as they are.
+    `output`: by default the folder, if there is only one. Needs no model and no data; the shards
+    stay as they are.
 
-    Raises ArgumentError without an output for several folders, and LedgerError if there are no shards; in the end, too,
-    if shards are missing, damaged, or not of one run: it says which, and the complete runs are yielded before.
+    Raises ArgumentError without an output for several folders, and LedgerError if there are no
+    shards; in the end, too, if shards are missing, damaged, or not of one run: it says which, and
+    the complete runs are yielded before.
     """
     places = list(dict.fromkeys(map(Path, folders)))
     if output is None and len(places) != 1:
-        raise ArgumentError("no output for the shards of several folders: name the folder for the results")
+        raise ArgumentError(
+            "no output for the shards of several folders: name the folder for the results"
+        )
     target = Path(places[0] if output is None else output)
     problems: list[str] = []
     runs = _runs(places, problems)
@@ -53,7 +60,8 @@ def merge(folders: Sequence[str | os.PathLike], output: str | os.PathLike | None
 
 
 def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
-    """The shards in folders, those with the same settings together; what is not a shard is told among `problems`."""
+    """The shards in folders, those with the same settings together; what is not a shard is told
+    among `problems`."""
     shards = []
     for folder in folders:
         if not folder.is_dir():
@@ -62,7 +70,9 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
             instrument, settings = kind_of(file)
             try:
                 if instrument not in INSTRUMENTS:
-                    raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
+                    raise LedgerError(
+                        f"{file} is not a shard, or a damaged one: remove it, and run this shard again"
+                    )
                 own_settings, record = split_shard(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
                     raise LedgerError(
@@ -73,7 +83,9 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
                 problems.append(str(error))
     if not shards and not problems:
         places = " or ".join(map(str, folders))
-        raise LedgerError(f"no shard in {places}: expected files that `codesyntax probe --shard I/N --output` wrote")
+        raise LedgerError(
+            f"no shard in {places}: expected files that `codesyntax probe --shard I/N --output` wrote"
+        )
 
     def settings_of(shard: _Shard) -> str:
         return repr(shard.settings.get("settings"))
@@ -92,14 +104,20 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
             )
         same = next(other for other in run if other.record.number == shard.record.number)
         if same.record.ledger != shard.record.ledger:
-            raise LedgerError(f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them")
+            raise LedgerError(
+                f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them"
+            )
     count, there = first.record.total, {shard.record.number for shard in run}
     if missing := sorted(set(range(1, count + 1)) - there):
         like = next(
             (other[0] for other in runs if {shard.record.number for shard in other} & set(missing)),
             None,
         )
-        hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
+        hint = (
+            f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})"
+            if like
+            else ""
+        )
         raise LedgerError(
             f"{len(missing)} of {count} shards beside {first.file} are missing{hint}: run `codesyntax "
             f"{INSTRUMENTS[first.instrument].ledger.COMMAND}` as before with --shard {missing[0]}/{count}"
@@ -116,7 +134,10 @@ def _difference(first: Any, second: Any, path: str = "") -> str | None:
     """The first thing in which two values of JSON differ, and both."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         names = sorted(first.keys() | second.keys())
-        differences = (_difference(first.get(name), second.get(name), f"{path}.{name}".lstrip(".")) for name in names)
+        differences = (
+            _difference(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
+            for name in names
+        )
         return next((difference for difference in differences if difference), None)
     return None if first == second else f"{path} is {first!r} in one and {second!r} in the other"
 

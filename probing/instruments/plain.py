@@ -1,4 +1,5 @@
-"""A plain instrument says what its rows are, how a model gives them, and which hits follow; all else is here.
+"""A plain instrument says what its rows are, how a model gives them, and which hits follow; all
+else is here.
 
     class CountLedger(PlainLedger):
         INSTRUMENT, NAMED, ROW = ...
@@ -14,7 +15,8 @@
 
     INSTRUMENTS["counting"] = Instrument("counts:Counting", "counts:CountResult")
 
-It is resumed, shared out in shards, cached, merged, scored, verified and reported as the others are.
+It is resumed, shared out in shards, cached, merged, scored, verified and reported as the others
+are.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from probing.stats.hits import Hits
 class PlainLedger(RowLedger):
     """Rows by function and group.
 
-    INSTRUMENT: its name; NAMED: the column of the groups; ROW: the type of rows, with the columns `function` and NAMED.
+    INSTRUMENT: its name; NAMED: the column of the groups; ROW: the type of rows, with the columns
+    `function` and NAMED.
     """
 
     def __init_subclass__(cls) -> None:
@@ -66,7 +69,8 @@ class PlainProvenance(Provenance):
 
 
 class PlainResult(Result[PlainLedger]):
-    """`scores`: what is measured -> system -> group -> its score, in the unit of the hits. LEDGER: of its rows."""
+    """`scores`: what is measured -> system -> group -> its score, in the unit of the hits. LEDGER:
+    of its rows."""
 
     PROVENANCE = PlainProvenance
 
@@ -77,15 +81,25 @@ class PlainResult(Result[PlainLedger]):
     def from_ledger(cls, ledger: PlainLedger, data_folder: Path | None = None) -> Self:
         provenance = PlainProvenance.of(ledger)
         settings = provenance.settings
-        signature = Signature.of(settings.instrument, settings, rows=len(ledger), version=provenance.version)
+        signature = Signature.of(
+            settings.instrument, settings, rows=len(ledger), version=provenance.version
+        )
         scores = {
-            name: {system: dict(zip(hits.names, hits.scores(system)[0].tolist())) for system in hits.systems}
+            name: {
+                system: dict(zip(hits.names, hits.scores(system)[0].tolist()))
+                for system in hits.systems
+            }
             for name, hits in ledger.hits().items()
         }
         functions = len(np.unique(ledger.function))
-        return cls._of(ledger, data_folder, provenance, signature, functions=functions, scores=scores)
+        return cls._of(
+            ledger, data_folder, provenance, signature, functions=functions, scores=scores
+        )
 
     def hits(self) -> dict[str, Hits]:
         """Those of the ledger, by the clusters that intervals are over."""
         repositories = self.ledger.repositories
-        return {name: replace(hits, repositories=repositories) for name, hits in self.ledger.hits().items()}
+        return {
+            name: replace(hits, repositories=repositories)
+            for name, hits in self.ledger.hits().items()
+        }

@@ -1,4 +1,5 @@
-"""The instruments: where the parts of each are. They are imported when they are asked for, and not before."""
+"""The instruments: where the parts of each are. They are imported when they are asked for, and not
+before."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ from probing.runs.ledger_file import (
 
 @dataclass(frozen=True)
 class Instrument:
-    """The parts of an instrument, each as `module:name`. The least that these must be: `probing.instruments.plain`.
+    """The parts of an instrument, each as `module:name`. The least that these must be:
+    `probing.instruments.plain`.
 
-    `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and settings; `verifies`: how
-    the rows are run again, their tolerances, and what functions add to the published numbers; `submits`: its
-    submission to boards, empty if these do not take it.
+    `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and
+    settings; `verifies`: how the rows are run again, their tolerances, and what functions add to
+    the published numbers; `submits`: its submission to boards, empty if these do not take it.
     """
 
     runs: str

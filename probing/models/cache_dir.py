@@ -1,7 +1,8 @@
-"""The cache folder: files kept between runs, found again by a digest of everything that they depend on.
+"""The cache folder: files kept between runs, found again by a digest of everything that they depend
+on.
 
-It is the folder `codesyntax` of the Hugging Face cache (`$HF_HOME`), or the one that CODESYNTAX_CACHE names; if that is
-empty, nothing is kept or read. It can be deleted at any time.
+It is the folder `codesyntax` of the Hugging Face cache (`$HF_HOME`), or the one that
+CODESYNTAX_CACHE names; if that is empty, nothing is kept or read. It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def folder() -> Path | None:
 
 
 def private(folder: Path) -> Path:
-    """Create the folder, readable by its owner only, if it does not exist: who can write to it can forge results."""
+    """Create the folder, readable by its owner only, if it does not exist: who can write to it can
+    forge results."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
@@ -57,7 +59,8 @@ def key(made_of: Any) -> str:
 
 
 def self_check(revision: str, *settings: Any) -> Path | None:
-    """The file for the self-check of the model with this commit or digest; None if nothing is kept."""
+    """The file for the self-check of the model with this commit or digest; None if nothing is
+    kept."""
     cache = folder()
     return cache and cache / f"{key([revision, settings])}.self-check.json"
 
@@ -68,8 +71,8 @@ _temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # removed when the
 def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path:
     """The folder that `make` filled with a model, now or earlier, from what `made_of` describes.
 
-    `end`: of its name, `<key>-<digest of its files><end>`, so that a damaged one is made again. If nothing can be kept,
-    it is removed when the process ends.
+    `end`: of its name, `<key>-<digest of its files><end>`, so that a damaged one is made again. If
+    nothing can be kept, it is removed when the process ends.
     """
     name, cache = key(made_of), folder()
     if name in _temporary:
@@ -81,7 +84,9 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
         shutil.rmtree(candidate, ignore_errors=True)
     with contextlib.ExitStack() as stack:
         try:
-            work = stack.enter_context(temporary_folder(private(cache))) / "model" if cache else None
+            work = (
+                stack.enter_context(temporary_folder(private(cache))) / "model" if cache else None
+            )
         except OSError as error:
             logger.warning("cannot write to the cache: %s", error)
             work = None

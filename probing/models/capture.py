@@ -1,8 +1,10 @@
-"""The attention function: computes a model's attention, and gives a listener access to chosen rows of probabilities.
+"""The attention function: computes a model's attention, and gives a listener access to chosen rows
+of probabilities.
 
-transformers can use an attention function that is registered by name. Ours computes what the model needs with torch's
-fused attention, and calls a listener that can request the attention probabilities of the few rows that it reads. No
-attention map of the model is ever stored. An editor can read and change what the heads put out.
+transformers can use an attention function that is registered by name. Ours computes what the model
+needs with torch's fused attention, and calls a listener that can request the attention
+probabilities of the few rows that it reads. No attention map of the model is ever stored. An editor
+can read and change what the heads put out.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """Some inputs of the batch and positions (B, R) -> attention probabilities of these rows, float32 (B, H, R, S).
+    """Some inputs of the batch and positions (B, R) -> attention probabilities of these rows,
+    float32 (B, H, R, S).
 
-    None requests all rows. `columns`: only so many of the S, of rows that attend to none of the others.
+    None requests all rows. `columns`: only so many of the S, of rows that attend to none of the
+    others.
     """
 
     def __call__(
@@ -34,35 +38,44 @@ class Rows(Protocol):
 
 
 Listener = Callable[[Rows], "torch.Tensor | None"]
-"""Called once per layer, in order. May return attention maps (b, H, S, S) that replace the layer's own for the first b
-inputs of the batch, so that the self-check can compare layer by layer without the rounding of earlier layers."""
+"""Called once per layer, in order. May return attention maps (b, H, S, S) that replace the layer's
+own for the first b inputs of the batch, so that the self-check can compare layer by layer without
+the rounding of earlier layers."""
 
 
 def rows_of(maps: torch.Tensor) -> Rows:
-    """Rows from whole attention maps (B, H, S, S), for models whose attention function cannot be replaced."""
+    """Rows from whole attention maps (B, H, S, S), for models whose attention function cannot be
+    replaced."""
 
-    def rows(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
+    def rows(
+        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
+    ) -> torch.Tensor:
         chosen = maps[inputs, ..., :columns].float()
         if positions is None:
             return chosen
-        return chosen.gather(2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3]))
+        return chosen.gather(
+            2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3])
+        )
 
     return rows
 
 
-# Other arguments of attention functions that do not change the probabilities: sliding windows are in the mask,
-# positions in the queries and keys. Any further argument may, so a model that passes one is probed by its eager maps.
+# Other arguments of attention functions that do not change the probabilities: sliding windows are
+# in the mask, positions in the queries and keys. Any further argument may, so a model that passes
+# one is probed by its eager maps.
 _HARMLESS = frozenset(
     "cache_position deterministic output_attentions output_hidden_states output_router_logits past_key_values "
     "position_ids return_dict sliding_window use_cache".split()
 )
 
 _MOST_WEIGHTS = 1 << 22
-"""The most weights in memory at once where they are computed for the model itself, or those of one row of each head."""
+"""The most weights in memory at once where they are computed for the model itself, or those of one
+row of each head."""
 
 Editor = Callable[[torch.Tensor], None]
-"""Called once per layer, in order, with the outputs of its query heads (B, S, H, D), which it may change in place: the
-model has not added them up yet, so that a change of one head leaves the others as they are."""
+"""Called once per layer, in order, with the outputs of its query heads (B, S, H, D), which it may
+change in place: the model has not added them up yet, so that a change of one head leaves the others
+as they are."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
@@ -85,8 +98,8 @@ def edit(editor: Editor) -> contextlib.AbstractContextManager[None]:
 
 
 def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]:
-    """Append to `numbers`, while the model runs, the number that each attention layer has among all layers of the
-    model; None if it does not know its own.
+    """Append to `numbers`, while the model runs, the number that each attention layer has among all
+    layers of the model; None if it does not know its own.
     """
     return _set(_numbers, numbers)
 
@@ -95,7 +108,8 @@ def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]
 def listen(listener: Listener, factors: Iterable[torch.Tensor] = ()) -> Iterator[None]:
     """Call `listener` for every layer while the model runs.
 
-    `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then weighted.
+    `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then
+    weighted.
     """
     with _set(_listener, listener), _set(_factors, iter(factors)):
         yield
@@ -116,16 +130,23 @@ def attention(
     s_aux: torch.Tensor | None = None,
     **others: object,
 ) -> tuple[torch.Tensor, None]:
-    """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or fewer, S, D).
+    """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or
+    fewer, S, D).
 
     Raises TypeError for unknown arguments, which may change the attention.
     """
-    unknown = sorted(name for name, what in others.items() if what is not None and name not in _HARMLESS)
+    unknown = sorted(
+        name for name, what in others.items() if what is not None and name not in _HARMLESS
+    )
     if unknown:
-        raise TypeError(f"the model passes {', '.join(unknown)} to its attention, which only its own code understands")
+        raise TypeError(
+            f"the model passes {', '.join(unknown)} to its attention, which only its own code understands"
+        )
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
 
-    def rows(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
+    def rows(
+        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
+    ) -> torch.Tensor:
         def pick(x: torch.Tensor | None) -> torch.Tensor | None:
             return None if x is None else (x[inputs] if len(x) == len(query) else x)[..., :columns]
 
@@ -150,11 +171,17 @@ def attention(
     if (numbers := _numbers.get()) is not None:
         numbers.append(getattr(module, "layer_idx", None))
     listener, factor = _listener.get(), next(_factors.get(iter(())), None)
-    replacement = None if listener is None else listener(rows if factor is None else _weighted(rows, values(), factor))
+    replacement = (
+        None
+        if listener is None
+        else listener(rows if factor is None else _weighted(rows, values(), factor))
+    )
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
-        output = torch.cat([output_of(rows(slice(None), part)) for part in every.split(at_once, dim=1)], dim=1)
+        output = torch.cat(
+            [output_of(rows(slice(None), part)) for part in every.split(at_once, dim=1)], dim=1
+        )
     else:
         output, _ = sdpa_attention_forward(
             module,
@@ -176,10 +203,13 @@ def attention(
 
 
 def _weighted(rows: Rows, values: torch.Tensor, factor: torch.Tensor) -> Rows:
-    """Rows times the norm of what each sub-token gives a head: values (B, H, S, D) times a factor (H, D, D)."""
+    """Rows times the norm of what each sub-token gives a head: values (B, H, S, D) times a factor
+    (H, D, D)."""
     norms = (values.float() @ factor.mT).norm(dim=-1)[:, :, None]  # (B, H, 1, S)
 
-    def weighted(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
+    def weighted(
+        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
+    ) -> torch.Tensor:
         return rows(inputs, positions, columns).mul_(norms[inputs, ..., :columns])
 
     return weighted
@@ -199,14 +229,16 @@ def probabilities(
 ) -> torch.Tensor:
     """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
 
-    Includes what models add to scaled dot products: masks (bool: attend, float: added), causality if there is no mask,
-    position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that goes to no
-    sub-token.
+    Includes what models add to scaled dot products: masks (bool: attend, float: added), causality
+    if there is no mask, position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss),
+    which take a share that goes to no sub-token.
     """
     batch, heads, length, width = query.shape
     groups = key.shape[1]
 
-    def at_rows(x: torch.Tensor) -> torch.Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
+    def at_rows(
+        x: torch.Tensor,
+    ) -> torch.Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
         if positions is None or x.shape[2] == 1:
             return x
         inputs = torch.arange(batch, device=x.device)[:, None]
@@ -214,7 +246,8 @@ def probabilities(
 
     q = at_rows(query).float()  # (B, H, R, D)
     rows = q.shape[2]
-    # heads that share a key are concatenated, so that keys need not be copied (grouped-query attention)
+    # heads that share a key are concatenated, so that keys need not be copied (grouped-query
+    # attention)
     q = q.reshape(batch, groups, heads // groups * rows, width)
     scores = (q @ key.float().transpose(2, 3)).view(batch, heads, rows, key.shape[2])
     scores *= width**-0.5 if scaling is None else scaling
@@ -236,10 +269,12 @@ def probabilities(
 
 
 def _added(allowed: torch.Tensor) -> torch.Tensor:
-    """What is added to scores: broadcast over heads, that is several times as fast as masked_fill."""
+    """What is added to scores: broadcast over heads, that is several times as fast as
+    masked_fill."""
     return torch.where(allowed, 0.0, torch.finfo(torch.float32).min)
 
 
-# Without a mask function of the same name a model would get no mask, and ignore padding and sliding windows.
+# Without a mask function of the same name a model would get no mask, and ignore padding and sliding
+# windows.
 AttentionInterface.register(ATTENTION_NAME, attention)
 AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)

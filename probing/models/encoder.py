@@ -1,10 +1,11 @@
-"""Any Hugging Face encoder, encoder half or decoder, whose attention is read batch by batch; and a language model with
-some attention heads of its body silenced.
+"""Any Hugging Face encoder, encoder half or decoder, whose attention is read batch by batch; and a
+language model with some attention heads of its body silenced.
 
-A silenced head puts out, at every position, the mean of its outputs over all sub-tokens of some reference functions
-(mean ablation: its weights and the other heads stay as they are). The reference is the same for all functions, so that
-the mean tells nothing about the function that is read, and no result depends on which functions share a batch; its
-functions run one by one, in order, so that padding is not in the mean.
+A silenced head puts out, at every position, the mean of its outputs over all sub-tokens of some
+reference functions (mean ablation: its weights and the other heads stay as they are). The reference
+is the same for all functions, so that the mean tells nothing about the function that is read, and
+no result depends on which functions share a batch; its functions run one by one, in order, so that
+padding is not in the mean.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ logger = logging.getLogger(__name__)
 
 
 class SelfCheck(NamedTuple):
-    """The outcome of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
-    later one, the checks, why attention must be read from the eager maps (empty if it need not), and which layers of
-    the model the attention layers are, from 0 (empty if they are all, in order)."""
+    """The outcome of a self-check: the number of attention layers and of heads in each, whether no
+    sub-token sees a later one, the checks, why attention must be read from the eager maps (empty if
+    it need not), and which layers of the model the attention layers are, from 0 (empty if they are
+    all, in order)."""
 
     layers: int
     heads: int
@@ -54,16 +56,18 @@ class SelfCheck(NamedTuple):
 class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
-    `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
-    to a later one; `weights`, `factors`: of its rows, as of `weigh` and `factors_of`; `path`: `captured` if
-    attention is read in our attention function, `eager` if that differs from what the model computes, for the reason in
-    `why`; `numbers`: as of `SelfCheck`; `begin`: the id of the token that is put before the text of a decoder, None if
-    none is; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an
+    `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether
+    no sub-token attends to a later one; `weights`, `factors`: of its rows, as of `weigh` and
+    `factors_of`; `path`: `captured` if attention is read in our attention function, `eager` if that
+    differs from what the model computes, for the reason in `why`; `numbers`: as of `SelfCheck`;
+    `begin`: the id of the token that is put before the text of a decoder, None if none is;
+    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an
     encoder-decoder, `model` is the encoder; of a model with a head, the body.
 
-    Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section 3.1). Where the
-    tokenizer puts none in front, that token would be code, and what heads know of it, and of all tokens that it hides,
-    would not show. So the model reads after a token that is never counted, as it does with other tokenizers.
+    Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section
+    3.1). Where the tokenizer puts none in front, that token would be code, and what heads know of
+    it, and of all tokens that it hides, would not show. So the model reads after a token that is
+    never counted, as it does with other tokenizers.
     """
 
     layers: int
@@ -75,7 +79,9 @@ class Encoder(LoadedModel):
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)
         self.model = body_of(loaded.model)
-        config: Any = getattr(self.model, "config", loaded.model.config)  # the encoder of fsmt has none of its own
+        config: Any = getattr(
+            self.model, "config", loaded.model.config
+        )  # the encoder of fsmt has none of its own
         self.family = config.model_type
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self.model)
@@ -110,7 +116,8 @@ class Encoder(LoadedModel):
             yield ids, offsets, special
 
     def weigh(self, weights: str) -> Self:
-        """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of` does."""
+        """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of`
+        does."""
         if weights not in WEIGHTS:
             raise UnknownName("weights", weights, WEIGHTS)
         if weights == NORM and not self.factors:
@@ -141,11 +148,15 @@ class Encoder(LoadedModel):
             )
 
     def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
-        """The attention maps (B, H, S, S) of each layer, as the model reports them in eager mode."""
+        """The attention maps (B, H, S, S) of each layer, as the model reports them in eager
+        mode."""
         length = inputs["input_ids"].shape[1]
         layers = self.run(inputs, "eager", output_attentions=True)["attentions"]
         for maps in layers:
-            if maps.shape[2:] != (length, length):  # some families use another kind of attention for long inputs
+            if maps.shape[2:] != (
+                length,
+                length,
+            ):  # some families use another kind of attention for long inputs
                 raise ModelError(
                     f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: "
                     "lower --max-length to where its attention changes"
@@ -153,22 +164,36 @@ class Encoder(LoadedModel):
         return layers
 
     def states(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
-        """The hidden states (B, S, D) of the embeddings and of each layer; raises ModelError if some are pooled."""
-        output = self.run(inputs, "eager" if self.why else capture.ATTENTION_NAME, output_hidden_states=True)
+        """The hidden states (B, S, D) of the embeddings and of each layer; raises ModelError if
+        some are pooled."""
+        output = self.run(
+            inputs, "eager" if self.why else capture.ATTENTION_NAME, output_hidden_states=True
+        )
         states, shape = output.get("hidden_states") or (), inputs["input_ids"].shape
         if not states or any(layer.shape[:2] != shape for layer in states):
-            raise ModelError(f"{self.name} does not give the hidden states of each sub-token after each layer")
+            raise ModelError(
+                f"{self.name} does not give the hidden states of each sub-token after each layer"
+            )
         return states
 
-    def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any) -> transformers.utils.ModelOutput:
-        """The model's output for a padded batch, computed with the attention function registered as `attention`."""
-        with borrowed(self.model), attention_of(self.model, attention), full_precision(), torch.inference_mode():
+    def run(
+        self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any
+    ) -> transformers.utils.ModelOutput:
+        """The model's output for a padded batch, computed with the attention function registered as
+        `attention`."""
+        with (
+            borrowed(self.model),
+            attention_of(self.model, attention),
+            full_precision(),
+            torch.inference_mode(),
+        ):
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
 @contextlib.contextmanager
 def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
-    """Let the model compute with the attention function registered as `name`, if its code supports this."""
+    """Let the model compute with the attention function registered as `name`, if its code supports
+    this."""
     if not isinstance(model, transformers.PreTrainedModel):
         yield
         return
@@ -183,14 +208,16 @@ def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
 
 
 def factors_of(encoder: Encoder) -> list[torch.Tensor]:
-    """Of each layer and query head a factor R, float32 (H, D, D): the norm of f(x) is that of R applied to the value.
+    """Of each layer and query head a factor R, float32 (H, D, D): the norm of f(x) is that of R
+    applied to the value.
 
-    Attention weights times such norms, ‖α f(x)‖, rank instead of α (Kobayashi et al. 2020, section 2.2): a head adds
-    α_ij f(x_j) to sub-token i, where f is its value followed by its part of the output projection, and a large weight
-    on a short vector hardly counts. Which module projects is found by what goes in and out, not by its name.
+    Attention weights times such norms, ‖α f(x)‖, rank instead of α (Kobayashi et al. 2020, section
+    2.2): a head adds α_ij f(x_j) to sub-token i, where f is its value followed by its part of the
+    output projection, and a large weight on a short vector hardly counts. Which module projects is
+    found by what goes in and out, not by its name.
 
-    Raises ModelError for a model that is probed with eager attention maps, or whose heads' outputs are not what a
-    linear module of its own receives, as with gates or norms in between.
+    Raises ModelError for a model that is probed with eager attention maps, or whose heads' outputs
+    are not what a linear module of its own receives, as with gates or norms in between.
     """
     projections = _projections(encoder) if encoder.path == "captured" else {}
     if len(projections) < encoder.layers:
@@ -202,12 +229,18 @@ def factors_of(encoder: Encoder) -> list[torch.Tensor]:
 
 
 def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
-    """Of each layer the first module with a matrix that receives just what the heads give, side by side."""
+    """Of each layer the first module with a matrix that receives just what the heads give, side by
+    side."""
     inputs: list[torch.Tensor] = []
     projections: dict[int, torch.nn.Module] = {}
 
     def enter(module: torch.nn.Module, received: tuple) -> None:
-        if inputs and received and isinstance(received[0], torch.Tensor) and torch.equal(received[0], inputs[-1]):
+        if (
+            inputs
+            and received
+            and isinstance(received[0], torch.Tensor)
+            and torch.equal(received[0], inputs[-1])
+        ):
             projections.setdefault(len(inputs) - 1, module)
 
     with contextlib.ExitStack() as stack:
@@ -222,7 +255,9 @@ def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
 
 def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
     weight = projection.get_parameter("weight").detach().float()
-    if isinstance(projection, torch.nn.Linear):  # otherwise of GPT-2's kind, whose inputs come first
+    if isinstance(
+        projection, torch.nn.Linear
+    ):  # otherwise of GPT-2's kind, whose inputs come first
         weight = weight.T
     return torch.linalg.qr(weight.unflatten(0, (heads, -1)).mT, mode="r").R
 
@@ -232,11 +267,12 @@ AttentionHead = tuple[int, int]
 
 
 class LanguageModel(Encoder):
-    """A language model that predicts single sub-tokens while some of its attention heads are silenced.
+    """A language model that predicts single sub-tokens while some of its attention heads are
+    silenced.
 
-    `scoring`: the same model with its head; `with_head`: its revision with this head, where `revision` is that of an
-    encoder; `mask`: the id of its mask token, None for a decoder; `means`: of each layer the mean output of its heads
-    (H, D), empty until `learn_means`.
+    `scoring`: the same model with its head; `with_head`: its revision with this head, where
+    `revision` is that of an encoder; `mask`: the id of its mask token, None for a decoder; `means`:
+    of each layer the mean output of its heads (H, D), empty until `learn_means`.
     """
 
     def __init__(self, loaded: Loaded, masked: bool):
@@ -246,7 +282,8 @@ class LanguageModel(Encoder):
         self.means: list[torch.Tensor] = []
 
     def learn_means(self, functions: Sequence[np.ndarray]) -> None:
-        """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each, at least one."""
+        """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each,
+        at least one."""
         heard: list[torch.Tensor] = []
         sums: list[torch.Tensor] = []
 
@@ -258,7 +295,9 @@ class LanguageModel(Encoder):
             with capture.edit(hear):
                 self.run(self.inputs([ids]), capture.ATTENTION_NAME)
             if [len(outputs) for outputs in heard] != [self.heads] * self.layers:
-                raise ModelError(f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms")
+                raise ModelError(
+                    f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms"
+                )
             sums = [before + outputs for before, outputs in zip(sums, heard)] if sums else [*heard]
         total = sum(map(len, functions))
         self.means = [(outputs / total).float() for outputs in sums]
@@ -274,16 +313,23 @@ class LanguageModel(Encoder):
 
         `silenced`: those of each row of the batch, none for the whole model.
         """
-        with attention_of(self.model, capture.ATTENTION_NAME), capture.edit(self._silencer(silenced)):
+        with (
+            attention_of(self.model, capture.ATTENTION_NAME),
+            capture.edit(self._silencer(silenced)),
+        ):
             return self.scoring.log_probabilities(inputs, rows, columns)
 
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
-        """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""
+        """Puts the mean in place of the outputs of the heads that are silenced in each row of a
+        batch."""
         of_layers: list[list[tuple[int, int]]] = [[] for _ in self.means]
         for row, heads in enumerate(silenced):
             for number, head in heads:
                 of_layers[number].append((row, head))
-        cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in of_layers]
+        cells = [
+            send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device)
+            for of_layer in of_layers
+        ]
         layer = -1
 
         def silence(outputs: torch.Tensor) -> None:
@@ -295,7 +341,8 @@ class LanguageModel(Encoder):
         return silence
 
     def examine(self) -> Self:
-        """Check what silencing needs, beside the self-check of attention: the head, with our attention function.
+        """Check what silencing needs, beside the self-check of attention: the head, with our
+        attention function.
 
         Raises ModelError if the heads cannot be silenced, or there is nothing to compare them with.
         """
@@ -304,7 +351,9 @@ class LanguageModel(Encoder):
                 f"the heads of {self.name} cannot be silenced: silencing needs our attention function, and {self.why}"
             )
         if self.heads < 2:
-            raise ModelError(f"{self.name} has one attention head in each layer, and no other to compare it with")
+            raise ModelError(
+                f"{self.name} has one attention head in each layer, and no other to compare it with"
+            )
         with attention_of(self.model, capture.ATTENTION_NAME):
             self.scoring.examine()
         return self

@@ -1,8 +1,10 @@
-"""The configuration of the model in a GGUF file: every metadata key of its architecture counts, or the file is refused.
+"""The configuration of the model in a GGUF file: every metadata key of its architecture counts, or
+the file is refused.
 
-transformers' own loader leaves out the keys that it does not know, such as those of scaled rotary positions, without a
-word, and takes what a key would say from the defaults of its configurations: the model is then another one. What keys
-mean, and which values they have where a file lacks them, is that of llama.cpp, which writes and runs such files.
+transformers' own loader leaves out the keys that it does not know, such as those of scaled rotary
+positions, without a word, and takes what a key would say from the defaults of its configurations:
+the model is then another one. What keys mean, and which values they have where a file lacks them,
+is that of llama.cpp, which writes and runs such files.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from codesyntax_dataset.errors import ModelError
 from probing.models.untrusted import MOST_LAYERS
 
 ROTARY_FACTORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-"""Tensors that are no weights of the model: by what rotary frequencies are divided, one number for each."""
+"""Tensors that are no weights of the model: by what rotary frequencies are divided, one number for
+each."""
 
 _SIZES = {
     "block_count": "num_hidden_layers",
@@ -87,7 +90,8 @@ _NO_MATTER = frozenset({"pooling_type", "rope.scaling.finetuned", "tensor_data_l
 """Keys that change no hidden state."""
 
 _LAYERS_OF_27B = {"gemma2": 46, "gemma3": 62}
-"""Gemma 27B divides its queries by the root of another number, which llama.cpp tells by its layers."""
+"""Gemma 27B divides its queries by the root of another number, which llama.cpp tells by its
+layers."""
 
 
 class _Keys(dict[str, Any]):
@@ -96,7 +100,11 @@ class _Keys(dict[str, Any]):
     def __init__(self, architecture: str, fields: Mapping[str, Any]):
         prefix = f"{architecture}."
         super().__init__(
-            {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+            {
+                name.removeprefix(prefix): value
+                for name, value in fields.items()
+                if name.startswith(prefix)
+            }
         )
         self.architecture = architecture
 
@@ -104,7 +112,9 @@ class _Keys(dict[str, Any]):
         """A number; raises ModelError for a value that is none, and without `default` for none."""
         value = self.pop(name, default)
         if value is None:
-            raise ModelError(f"it does not say {self.architecture}.{name}: convert it again with a current llama.cpp")
+            raise ModelError(
+                f"it does not say {self.architecture}.{name}: convert it again with a current llama.cpp"
+            )
         if isinstance(value, list) and len(set(value)) == 1:  # the same for each layer
             (value,) = set(value)
         if not isinstance(value, (int, float)) or value < 0:
@@ -118,12 +128,15 @@ class _Keys(dict[str, Any]):
 
 
 def configuration(
-    fields: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], factors: Mapping[str, list[float]]
+    fields: Mapping[str, Any],
+    shapes: Mapping[str, Sequence[int]],
+    factors: Mapping[str, list[float]],
 ) -> PreTrainedConfig:
     """The configuration of the model with these metadata.
 
-    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS. Raises ModelError for
-    an architecture, a key or a value whose meaning is not known, or that transformers' model does not have.
+    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS.
+    Raises ModelError for an architecture, a key or a value whose meaning is not known, or that
+    transformers' model does not have.
     """
     name = fields["general.architecture"]
     if (architecture := _ARCHITECTURES.get(name)) is None:
@@ -135,10 +148,14 @@ def configuration(
         raise ModelError("it has no embeddings of tokens (token_embd.weight), as a model has")
     keys = _Keys(name, fields)
     values = {field: keys.number(key) for key, field in architecture.required.items()}
-    layers, heads, width = (values[_SIZES[key]] for key in ("block_count", "attention.head_count", "embedding_length"))
+    layers, heads, width = (
+        values[_SIZES[key]] for key in ("block_count", "attention.head_count", "embedding_length")
+    )
     if not heads or layers > MOST_LAYERS:  # some configurations have a list of all layers
         raise ModelError(f"its keys say {layers:,} layers of {heads:,} heads, which no model has")
-    values |= {field: keys.number(key) for key, field in architecture.optional.items() if key in keys}
+    values |= {
+        field: keys.number(key) for key, field in architecture.optional.items() if key in keys
+    }
     values |= {field: tensor in shapes for field, tensor in architecture.by_tensor.items()}
     values |= architecture.always
     head_dim = width // heads
@@ -146,7 +163,9 @@ def configuration(
         head_dim = values["head_dim"] = keys.number("attention.key_length", head_dim)
         values |= _rotary(keys, architecture, factors, head_dim, values["max_position_embeddings"])
     if name in _LAYERS_OF_27B:
-        values["query_pre_attn_scalar"] = width // heads if layers == _LAYERS_OF_27B[name] else head_dim
+        values["query_pre_attn_scalar"] = (
+            width // heads if layers == _LAYERS_OF_27B[name] else head_dim
+        )
     vocabulary = shapes["token_embd.weight"][-1]
     expected = {
         "attention.causal": True,
@@ -163,7 +182,11 @@ def configuration(
         if key in expected and value != expected[key]:
             raise keys.refused(key, value, f"and {expected[key]} is what transformers' model has")
         if key not in expected and key not in _NO_MATTER:
-            raise keys.refused(key, value, "which is not known here, and a model read without it may be another one")
+            raise keys.refused(
+                key,
+                value,
+                "which is not known here, and a model read without it may be another one",
+            )
     tokens = {
         f"{token}_token_id": fields.get(f"tokenizer.ggml.{key}_token_id")
         for token, key in {"bos": "bos", "eos": "eos", "pad": "padding"}.items()
@@ -175,7 +198,11 @@ def configuration(
 
 
 def _rotary(
-    keys: _Keys, architecture: _Architecture, factors: Mapping[str, list[float]], head_dim: int, context: int
+    keys: _Keys,
+    architecture: _Architecture,
+    factors: Mapping[str, list[float]],
+    head_dim: int,
+    context: int,
 ) -> dict[str, Any]:
     """The fields of rotary positions."""
     base = keys.number("rope.freq_base", 10_000.0)
@@ -191,11 +218,15 @@ def _rotary(
     rope = {"rope_type": "default", "rope_theta": base, **scaling}
     if part != head_dim or architecture.partial:
         rope["partial_rotary_factor"] = part / head_dim
-    if architecture.model_type == "gemma3_text":  # its layers with a window have positions of their own, never scaled
+    if (
+        architecture.model_type == "gemma3_text"
+    ):  # its layers with a window have positions of their own, never scaled
         near = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base_swa", 10_000.0)}
         return {"rope_parameters": {"full_attention": rope, "sliding_attention": near}}
     fields: dict[str, Any] = {"rope_parameters": rope}
-    if architecture.model_type == "phi3" and "original_max_position_embeddings" in rope:  # it looks there
+    if (
+        architecture.model_type == "phi3" and "original_max_position_embeddings" in rope
+    ):  # it looks there
         fields["original_max_position_embeddings"] = rope["original_max_position_embeddings"]
     return fields
 
@@ -203,13 +234,25 @@ def _rotary(
 def _scaling(keys: _Keys, factors: Mapping[str, list[float]], context: int) -> dict[str, Any]:
     """How rotary positions are scaled, as transformers says it; empty if they are not.
 
-    Factors of single frequencies are those of longrope, also where they are the same for long and short texts.
+    Factors of single frequencies are those of longrope, also where they are the same for long and
+    short texts.
     """
-    kind = keys.pop("rope.scaling.type", "longrope" if "rope_factors_long.weight" in factors else "linear")
-    factor = keys.number("rope.scaling.factor" if "rope.scaling.factor" in keys else "rope.scale_linear", 1) or 1
+    kind = keys.pop(
+        "rope.scaling.type", "longrope" if "rope_factors_long.weight" in factors else "linear"
+    )
+    factor = (
+        keys.number(
+            "rope.scaling.factor" if "rope.scaling.factor" in keys else "rope.scale_linear", 1
+        )
+        or 1
+    )
     original = keys.number("rope.scaling.original_context_length", context)
     if kind == "yarn" and not factors:
-        scaling = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+        scaling = {
+            "rope_type": "yarn",
+            "factor": factor,
+            "original_max_position_embeddings": original,
+        }
         named = {
             "rope.scaling.yarn_attn_factor": "attention_factor",
             "rope.scaling.yarn_beta_fast": "beta_fast",
@@ -219,13 +262,19 @@ def _scaling(keys: _Keys, factors: Mapping[str, list[float]], context: int) -> d
     both = [factors.get(name) for name in ROTARY_FACTORS[1:]]
     if kind == "longrope" and factor == 1 and all(both) and len(factors) == 2:
         attention = keys.number("rope.scaling.attn_factor", 1.0)
-    elif kind in ("none", "linear") and (kind == "none" or factor == 1) and set(factors) == {ROTARY_FACTORS[0]}:
+    elif (
+        kind in ("none", "linear")
+        and (kind == "none" or factor == 1)
+        and set(factors) == {ROTARY_FACTORS[0]}
+    ):
         both, attention = [factors[ROTARY_FACTORS[0]]] * 2, 1.0  # as Llama 3 has them
     elif kind in ("none", "linear") and not factors:
         return {"rope_type": "linear", "factor": factor} if kind == "linear" and factor != 1 else {}
     else:
         tensors = ", ".join(factors) or "none"
-        raise keys.refused("rope.scaling.type", kind, f"with the factor {factor} and the tensors {tensors}")
+        raise keys.refused(
+            "rope.scaling.type", kind, f"with the factor {factor} and the tensors {tensors}"
+        )
     return {
         "rope_type": "longrope",
         "long_factor": both[0],

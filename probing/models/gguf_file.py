@@ -1,9 +1,11 @@
-"""GGUF files, llama.cpp's format of quantized models: checked first, then converted once by transformers' own loader.
+"""GGUF files, llama.cpp's format of quantized models: checked first, then converted once by
+transformers' own loader.
 
-The package gguf makes an object of each string in a file, and believes every length in it. So the file's structure is
-read here first, within limits (the specification: ggml/docs/gguf.md). transformers parses the file four times, and
-renames each tensor by a table that it builds anew for each module, which takes most of a minute: the dequantized
-weights and the tokenizer are therefore kept in the cache, under the digest of the file.
+The package gguf makes an object of each string in a file, and believes every length in it. So the
+file's structure is read here first, within limits (the specification: ggml/docs/gguf.md).
+transformers parses the file four times, and renames each tensor by a table that it builds anew for
+each module, which takes most of a minute: the dequantized weights and the tokenizer are therefore
+kept in the cache, under the digest of the file.
 """
 
 from __future__ import annotations
@@ -37,15 +39,33 @@ from probing.models.untrusted import check_asked, check_growth, check_parts
 _LARGEST_GGUF_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
 _MOST_TENSORS = 100_000  # the largest known models have a few thousand
 _MOST_FIELDS = 10_000  # known files have some fifty
-_MOST_VALUES = 1 << 21  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
+_MOST_VALUES = (
+    1 << 21
+)  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
 _LONGEST_NAME = 1 << 10  # bytes; llama.cpp allows 64
 _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
-_MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
+_MOST_PIECES = (
+    1 << 28
+)  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
-_MOST_LISTED_NUMBERS = 1 << 12  # numbers that are read, of layers or frequencies: known ones have a few hundred
+_MOST_LISTED_NUMBERS = (
+    1 << 12
+)  # numbers that are read, of layers or frequencies: known ones have a few hundred
 
-_NUMBER_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_NUMBER_FORMATS = {
+    0: "<B",
+    1: "<b",
+    2: "<H",
+    3: "<h",
+    4: "<I",
+    5: "<i",
+    6: "<f",
+    7: "<?",
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
 """The types of values that are numbers, as `struct` reads them."""
 
 _STRING, _ARRAY = 8, 9
@@ -57,9 +77,10 @@ CONVERTED = ".gguf"
 class Header(NamedTuple):
     """What a GGUF file says of itself.
 
-    `fields`: its metadata that are texts, numbers, or lists of numbers; `shapes`: those of its tensors, in the order of
-    ggml; `factors`: the values of the tensors of ROTARY_FACTORS; `quantization`: the type of the file, such as Q4_K_M,
-    or where it says none, that of most weights; empty for F32.
+    `fields`: its metadata that are texts, numbers, or lists of numbers; `shapes`: those of its
+    tensors, in the order of ggml; `factors`: the values of the tensors of ROTARY_FACTORS;
+    `quantization`: the type of the file, such as Q4_K_M, or where it says none, that of most
+    weights; empty for F32.
     """
 
     fields: dict[str, Any]
@@ -102,7 +123,8 @@ class _Bytes:
 
 
 def read_header(file: Path) -> Header:
-    """The structure of a GGUF file; raises ModelError for one that is damaged, or larger than any model's."""
+    """The structure of a GGUF file; raises ModelError for one that is damaged, or larger than any
+    model's."""
     _check_installed()
     try:
         with opened(file) as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -118,7 +140,9 @@ def read_header(file: Path) -> Header:
 
 def _check_installed() -> None:
     if importlib.util.find_spec("gguf") is None:
-        raise ModelError('GGUF files are read by the package gguf, which is not installed: pip install -e ".[decoder]"')
+        raise ModelError(
+            'GGUF files are read by the package gguf, which is not installed: pip install -e ".[decoder]"'
+        )
 
 
 def _header(data: mmap.mmap) -> Header:
@@ -132,7 +156,10 @@ def _header(data: mmap.mmap) -> Header:
     fields = _header_fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
     if (parts := fields.get("split.count", 1)) != 1:
         raise ModelError(f"it is one of {parts} parts of a GGUF file: {JOIN}")
-    architecture, alignment = fields.get("general.architecture"), fields.get("general.alignment", 32)
+    architecture, alignment = (
+        fields.get("general.architecture"),
+        fields.get("general.alignment", 32),
+    )
     if not isinstance(architecture, str) or not re.fullmatch(r"[a-z0-9_-]{1,40}", architecture):
         raise ValueError("it does not say the architecture of its model")
     if type(alignment) is not int or alignment not in [1 << power for power in range(17)]:
@@ -150,7 +177,9 @@ def _header(data: mmap.mmap) -> Header:
         kinds[tensor.kind] += prod(tensor.shape)
         if tensor.name in ROTARY_FACTORS:
             if tensor.kind != "F32" or prod(tensor.shape) > _MOST_LISTED_NUMBERS:
-                raise ValueError(f"its tensor {tensor.name} has {prod(tensor.shape):,} numbers of type {tensor.kind}")
+                raise ValueError(
+                    f"its tensor {tensor.name} has {prod(tensor.shape):,} numbers of type {tensor.kind}"
+                )
             form = f"<{prod(tensor.shape)}f"
             factors[tensor.name] = list(struct.unpack_from(form, data, start + tensor.offset))
     most = kinds.most_common(1)[0][0]
@@ -159,14 +188,16 @@ def _header(data: mmap.mmap) -> Header:
 
 
 def _file_type(number: Any) -> str:
-    """The name of a type of files, such as Q4_K_M, by its number; empty if the number is unknown, or says F32."""
+    """The name of a type of files, such as Q4_K_M, by its number; empty if the number is unknown,
+    or says F32."""
     gguf = importlib.import_module("gguf")  # no dependency of this package: only GGUF files need it
     names = {kind.value: kind.name.removeprefix("MOSTLY_") for kind in gguf.LlamaFileType}
     return names.get(number, "").removeprefix("GUESSED").removeprefix("ALL_F32")
 
 
 def _header_fields(read: _Bytes, number: int) -> dict[str, Any]:
-    """The fields of a file; arrays of texts, and long ones, are checked, and stand there as None."""
+    """The fields of a file; arrays of texts, and long ones, are checked, and stand there as
+    None."""
     fields: dict[str, Any] = {}
     values, pieces = 0, 0
     for _ in range(number):
@@ -222,12 +253,17 @@ def _tensor(read: _Bytes) -> _Tensor:
     except (KeyError, ValueError):
         raise ValueError(f"its tensor {name[:60]!r} is of the unknown type {kind}") from None
     if not prod(shape) or shape[0] % block:
-        raise ValueError(f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}")
-    return _Tensor(name, gguf.GGMLQuantizationType(kind).name, shape, offset, prod(shape) // block * size)
+        raise ValueError(
+            f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}"
+        )
+    return _Tensor(
+        name, gguf.GGMLQuantizationType(kind).name, shape, offset, prod(shape) // block * size
+    )
 
 
 def config_of(file: Path) -> PreTrainedConfig:
-    """The configuration in a GGUF file; raises ModelError if the file is damaged, or not known to be read rightly."""
+    """The configuration in a GGUF file; raises ModelError if the file is damaged, or not known to
+    be read rightly."""
     return _config_of(read_header(file))
 
 
@@ -239,10 +275,11 @@ def _config_of(header: Header) -> PreTrainedConfig:
 
 
 def converted(file: Path, digest: str) -> Path:
-    """A folder with the dequantized weights, float32, and the tokenizer of a GGUF file with this SHA-256.
+    """A folder with the dequantized weights, float32, and the tokenizer of a GGUF file with this
+    SHA-256.
 
-    It is kept in the cache, or without one until the process ends. Raises ModelError if the file is damaged, and what
-    transformers raises for a model that it does not support.
+    It is kept in the cache, or without one until the process ends. Raises ModelError if the file is
+    damaged, and what transformers raises for a model that it does not support.
     """
     _check_installed()
     made_of = ["GGUF, each key", digest, importlib.metadata.version("gguf")]
@@ -252,10 +289,18 @@ def converted(file: Path, digest: str) -> Path:
 def _convert(file: Path, output: Path) -> None:
     header = read_header(file)
     config = _config_of(header)
-    kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
+    kind: Any = (
+        AutoModelForCausalLM
+        if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        else AutoModel
+    )
     with _file_alone(file) as folder:
         model, info = kind.from_pretrained(
-            folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
+            folder,
+            gguf_file="model.gguf",
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
         check_weights(model, info)
         if (weights := sum(weight.numel() for weight in model.parameters())) != header.weights:

@@ -1,9 +1,10 @@
 """The identity of a model in memory: one digest for each checkpoint, however it was loaded.
 
-`digest_of` covers what attention depends on: the weights of the body (of an encoder-decoder, its encoder) by their
-names in it, the configuration, and the tokenizer. A folder, a snapshot of the Hub, shards, a pair and a model under any
-head give the same digest. Poolers and the body's own heads are left out: `from_pretrained` draws them at random where a
-checkpoint lacks them. `digest_of_head` covers the rest of a language model, and the mask token.
+`digest_of` covers what attention depends on: the weights of the body (of an encoder-decoder, its
+encoder) by their names in it, the configuration, and the tokenizer. A folder, a snapshot of the
+Hub, shards, a pair and a model under any head give the same digest. Poolers and the body's own
+heads are left out: `from_pretrained` draws them at random where a checkpoint lacks them.
+`digest_of_head` covers the rest of a language model, and the mask token.
 
 Digests are of weights as loaded: another precision gives another digest.
 """
@@ -28,7 +29,9 @@ _NOT_ATTENTION = {*transformers.PreTrainedConfig().to_dict(), "use_cache"} - {"m
 """Fields that every configuration has, on labels, outputs and files, and one on memory."""
 
 
-def digest_of(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
+def digest_of(
+    model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase
+) -> str:
     """SHA-256 over the body of a model, its configuration and its tokenizer."""
     body = body_of(model)
     config: Any = getattr(body, "config", model.config)  # the encoder of fsmt has none of its own
@@ -38,7 +41,9 @@ def digest_of(model: transformers.PreTrainedModel, tokenizer: transformers.PreTr
     )
 
 
-def digest_of_head(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
+def digest_of_head(
+    model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase
+) -> str:
     """SHA-256 over the weights of a language model outside of its body, and its mask token."""
     body = {id(weight) for weight in body_of(model).state_dict(keep_vars=True).values()}
     whole = model.state_dict(keep_vars=True)
@@ -49,7 +54,8 @@ def digest_of_head(model: transformers.PreTrainedModel, tokenizer: transformers.
 
 
 def is_revision(model: LoadedModel, revision: str) -> bool:
-    """True for the model's revision, and for the digest that a copy of it in memory or a folder has."""
+    """True for the model's revision, and for the digest that a copy of it in memory or a folder
+    has."""
     if revision == model.revision:
         return True
     digest = digest_of(model.model, model.tokenizer)
@@ -61,7 +67,9 @@ def is_revision(model: LoadedModel, revision: str) -> bool:
 def _configuration(fields: Any) -> Any:
     if not isinstance(fields, dict):
         return fields
-    return {name: _configuration(value) for name, value in fields.items() if name not in _NOT_ATTENTION}
+    return {
+        name: _configuration(value) for name, value in fields.items() if name not in _NOT_ATTENTION
+    }
 
 
 def _pipeline(tokenizer: Any) -> str:
@@ -93,4 +101,6 @@ def _digest(described: str, weights: Mapping[str, torch.Tensor]) -> str:
 
 
 def _content(weight: torch.Tensor) -> bytes:
-    return hashlib.sha256(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).digest()
+    return hashlib.sha256(
+        weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+    ).digest()

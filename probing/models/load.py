@@ -35,7 +35,15 @@ from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, LanguageModel, attention_of
 from probing.models.identity import digest_of, digest_of_head
-from probing.models.loaded import DTYPES, Check, FailedCheck, Loaded, check_weights, positions_of, quiet
+from probing.models.loaded import (
+    DTYPES,
+    Check,
+    FailedCheck,
+    Loaded,
+    check_weights,
+    positions_of,
+    quiet,
+)
 from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
@@ -43,12 +51,14 @@ from probing.models.untrusted import check_growth, check_parts, check_size
 
 
 def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
-    """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
+    """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model,
+    tokenizer) pair.
 
-    Options are `revision`; `dtype`; `device`: by default a CUDA GPU if there is one; a pair stays on its device by
-    default, and must already have the precision `dtype`; `max_length`: the most sub-tokens, special tokens included, of
-    a function, if the model can read so many; `random_weights`: a seed, to use the model's architecture with initial
-    weights instead of its own.
+    Options are `revision`; `dtype`; `device`: by default a CUDA GPU if there is one; a pair stays
+    on its device by default, and must already have the precision `dtype`; `max_length`: the most
+    sub-tokens, special tokens included, of a function, if the model can read so many;
+    `random_weights`: a seed, to use the model's architecture with initial weights instead of its
+    own.
 
     Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
     """
@@ -56,21 +66,25 @@ def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
     encoder, check = Encoder(loaded), None
     # a control and a model in memory are checked each time
     if not isinstance(model, tuple) and options.get("random_weights") is None:
-        check = cache_dir.self_check(loaded.revision, loaded.dtype, encoder.device.type, loaded.max_length)
+        check = cache_dir.self_check(
+            loaded.revision, loaded.dtype, encoder.device.type, loaded.max_length
+        )
     return self_check(encoder, check)
 
 
 def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> RestoringModel:
     """Load a masked language model, or a decoder that fills in the middle; options as of `load`.
 
-    None of its weights may be missing. Raises ModelError if the model does not exist, cannot be loaded, or is neither.
+    None of its weights may be missing. Raises ModelError if the model does not exist, cannot be
+    loaded, or is neither.
     """
     loaded, head = _loaded(model, with_head=True, **options)
     return (MaskedModel if head is MASKED_HEAD else InfillingModel)(loaded).examine()
 
 
 def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringModel:
-    """Load a masked language model or a decoder; options as of `load`. None of its weights may be missing.
+    """Load a masked language model or a decoder; options as of `load`. None of its weights may be
+    missing.
 
     Raises ModelError if the model does not exist, cannot be loaded, or has no language-model head.
     """
@@ -81,15 +95,16 @@ def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringMod
 def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> LanguageModel:
     """Load a masked language model or a decoder whose heads can be silenced; options as of `load`.
 
-    Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or heads that cannot be
-    silenced.
+    Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or
+    heads that cannot be silenced.
     """
     loaded, head = _loaded(model, with_head=True, eager=True, **options)
     return self_check(LanguageModel(loaded, head is MASKED_HEAD)).examine()
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
-    """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
+    """A model's tokenizer, and the most sub-tokens of a function for it, without loading its
+    weights."""
     with loading(model), quiet():
         described_model = described(model, None)
         with torch.device("meta"):
@@ -98,7 +113,8 @@ def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, 
 
 
 class Diagnosis(NamedTuple):
-    """The self-check of a model: `path` is `captured`, `eager` or `refused`; `summary` is one line of text."""
+    """The self-check of a model: `path` is `captured`, `eager` or `refused`; `summary` is one line
+    of text."""
 
     path: str
     summary: str
@@ -111,13 +127,15 @@ class Diagnosis(NamedTuple):
     def text(self) -> str:
         width = max(len(check.name) for check in self.checks)
         lines = [
-            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.measured}" for check in self.checks
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.measured}"
+            for check in self.checks
         ]
         return "\n".join([*lines, "", self.summary])
 
 
 def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
-    """Whether a model can be probed: load it like `probe` and return its self-check; options as of `load`.
+    """Whether a model can be probed: load it like `probe` and return its self-check; options as of
+    `load`.
 
     Raises ModelError if it cannot be loaded.
     """
@@ -126,10 +144,16 @@ def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
     except FailedCheck as failed:
         return Diagnosis("refused", str(failed), failed.checks)
     how = (
-        "from our attention function" if encoder.path == "captured" else f"from its eager attention maps: {encoder.why}"
+        "from our attention function"
+        if encoder.path == "captured"
+        else f"from its eager attention maps: {encoder.why}"
     )
     named = ", ".join(map(str, encoder.numbers))
-    which = f" (the model's layers {named}, numbered from 0 in results; its others have no attention)" if named else ""
+    which = (
+        f" (the model's layers {named}, numbered from 0 in results; its others have no attention)"
+        if named
+        else ""
+    )
     sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
     return Diagnosis(
         encoder.path,
@@ -140,7 +164,8 @@ def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
 
 
 class Head(NamedTuple):
-    """A kind of head. `names`: model type -> the class with it; `use`: the model to use instead of one without."""
+    """A kind of head. `names`: model type -> the class with it; `use`: the model to use instead of
+    one without."""
 
     name: str
     auto: Any
@@ -148,21 +173,36 @@ class Head(NamedTuple):
     use: str
 
     def missing(self, model: str, why: str) -> ModelError:
-        return ModelError(f"{model} has no {self.name} head ({why}): use a model trained to {self.use}")
+        return ModelError(
+            f"{model} has no {self.name} head ({why}): use a model trained to {self.use}"
+        )
 
 
-MASKED_HEAD = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
-CAUSAL_HEAD = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
+MASKED_HEAD = Head(
+    "masked-LM",
+    AutoModelForMaskedLM,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    "restore masked sub-tokens",
+)
+CAUSAL_HEAD = Head(
+    "causal-LM",
+    AutoModelForCausalLM,
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    "predict the next sub-token",
+)
 
 
 def head_of_class(kind: type) -> Head | None:
     """The language-model head that models of a class have; None without any."""
     names = {parent.__name__ for parent in kind.__mro__}
-    return next((head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()}), None)
+    return next(
+        (head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()}), None
+    )
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
-    """The language-model head of a model with this configuration: of two, the first, for a decoder the last.
+    """The language-model head of a model with this configuration: of two, the first, for a decoder
+    the last.
 
     Raises ModelError if it does not predict single sub-tokens.
     """
@@ -200,7 +240,9 @@ def _loaded(
     if isinstance(model, tuple):
         loaded, head = _of_pair(model, with_head, eager, precision, max_length)
     else:
-        loaded, head = _of_files(os.fspath(model), revision, with_head, eager, precision, max_length)
+        loaded, head = _of_files(
+            os.fspath(model), revision, with_head, eager, precision, max_length
+        )
     with loading(loaded.name), quiet():
         weights = loaded.model
         if random_weights is not None:
@@ -235,13 +277,19 @@ def _of_files(
         raise head.missing(files.name, f"its weights lack {', '.join(missing[:3])}{others}")
     known = files.revision or digest_of(weights, files.tokenizer)
     of_head = digest_of_head(weights, files.tokenizer) if head and not files.revision else ""
-    return Loaded(weights, files.tokenizer, files.name, known, dtype, max_length, files.quantization, of_head), head
+    return Loaded(
+        weights, files.tokenizer, files.name, known, dtype, max_length, files.quantization, of_head
+    ), head
 
 
-def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: int) -> tuple[Loaded, Head | None]:
+def _of_pair(
+    pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: int
+) -> tuple[Loaded, Head | None]:
     """A model in memory, and its head by its class."""
     if len(pair) != 2:
-        raise ModelError(f"the model is a tuple of {len(pair)}, expected two: a transformers model and its tokenizer")
+        raise ModelError(
+            f"the model is a tuple of {len(pair)}, expected two: a transformers model and its tokenizer"
+        )
     model, tokenizer = pair
     _check_pair(model, tokenizer, dtype)
     kind = type(model).__name__
@@ -261,13 +309,18 @@ def _of_pair(pair: tuple, with_head: bool, eager: bool, dtype: str, max_length: 
                     f"{kind} fixes its attention when it is built, and this one has "
                     f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
                 )
-    return Loaded(model, tokenizer, name, digest_of(model, tokenizer), dtype, max_length, head=of_head), head
+    return Loaded(
+        model, tokenizer, name, digest_of(model, tokenizer), dtype, max_length, head=of_head
+    ), head
 
 
 def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
-    """Raise ModelError for a pair in memory that is not a whole model of this precision and a tokenizer."""
+    """Raise ModelError for a pair in memory that is not a whole model of this precision and a
+    tokenizer."""
     if not isinstance(model, transformers.PreTrainedModel):
-        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
+        raise ModelError(
+            f"the model is a {type(model).__name__}, expected a transformers model, or the name of one"
+        )
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         raise ModelError(
             f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own"
@@ -285,9 +338,11 @@ def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
 
 
 class Described(NamedTuple):
-    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures.
+    """A model before its weights: `source` is that of its files, `name` and `revision` are those of
+    signatures.
 
-    `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are loaded.
+    `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are
+    loaded.
     """
 
     source: Location
@@ -314,8 +369,13 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(source.path, **options)
     check_parts(config)
-    if get_tokenizer_config(source.path, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
-        return config, CubertTokenizer.from_pretrained(source.path, revision=source.commit or "main")
+    if (
+        get_tokenizer_config(source.path, revision=source.commit).get("tokenizer_class")
+        == CubertTokenizer.__name__
+    ):
+        return config, CubertTokenizer.from_pretrained(
+            source.path, revision=source.commit or "main"
+        )
     tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
     if not isinstance(tokenizer.model_max_length, (int, float)):
         raise ModelError(
@@ -333,16 +393,20 @@ def _device_named(name: str | torch.device | None) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         there += ["mps"] * torch.backends.mps.is_available()
-        reason = "" if str(error).startswith("Expected one of") else f" ({str(error).splitlines()[0]})"
+        reason = (
+            "" if str(error).startswith("Expected one of") else f" ({str(error).splitlines()[0]})"
+        )
         raise ModelError(
             f"device {str(name)!r} cannot be used here{reason}: expected {' or '.join(['cpu', *there])}"
         ) from None
     return device
 
 
-def with_random_weights(model: PreTrainedModel, seed: int = 0, auto: Any = AutoModel) -> PreTrainedModel:
-    """A new model with the same configuration, precision and device, and initial weights: with the head of `auto`, by
-    default without any.
+def with_random_weights(
+    model: PreTrainedModel, seed: int = 0, auto: Any = AutoModel
+) -> PreTrainedModel:
+    """A new model with the same configuration, precision and device, and initial weights: with the
+    head of `auto`, by default without any.
 
     Raises ModelError if the model cannot be built from its configuration.
     """
@@ -352,5 +416,7 @@ def with_random_weights(model: PreTrainedModel, seed: int = 0, auto: Any = AutoM
         try:
             fresh = auto.from_config(config, dtype=model.dtype, attn_implementation="eager")
         except ValueError as error:
-            raise ModelError(f"{type(model).__name__} cannot be built from its configuration: {error}") from error
+            raise ModelError(
+                f"{type(model).__name__} cannot be built from its configuration: {error}"
+            ) from error
     return fresh.to(model.device).eval()

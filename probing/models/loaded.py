@@ -1,4 +1,5 @@
-"""The base of every loaded model: its parts, padded batches of its sub-tokens, its checks, and being left as it was."""
+"""The base of every loaded model: its parts, padded batches of its sub-tokens, its checks, and
+being left as it was."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from probing.models.transfer import send
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# A short one, which gets padding, and one longer than the local windows of most models. Both are Python without
-# comments, and are lexed as Java, too, for tokenizers that read one language, and may drop its comments.
+# A short one, which gets padding, and one longer than the local windows of most models. Both are
+# Python without comments, and are lexed as Java, too, for tokenizers that read one language, and
+# may drop its comments.
 TEXTS = (
     "def area(w, h):\n    return w * h\n",
     'def tally(rows, limit=10):\n    """Größe naïve → 数量 😀"""\n    found\t= {}\r\n    for row in rows:\n'
@@ -30,8 +32,9 @@ TEXTS = (
     "            raise KeyError('unexpected # key: %s' % key)\n    return sorted(found.items())\n",
 )
 
-# How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
-# to their norm. An ignored mask, or padding that leaks, changes them by more.
+# How much two runs of the whole model may differ, where rounding accumulates: probabilities, or
+# hidden states relative to their norm. An ignored mask, or padding that leaks, changes them by
+# more.
 DRIFT = {"float32": 1e-3, "bfloat16": 2e-1, "float16": 5e-2}
 
 
@@ -46,7 +49,12 @@ class Check(NamedTuple):
     @classmethod
     def within(cls, name: str, difference: float, bound: float, said: str, meaning: str) -> Check:
         """That a difference is at most a bound; `said` has a `{}` for it."""
-        return cls(name, difference <= bound, f"{said.format(f'{difference:.2g}')}, at most {bound:.0e}", meaning)
+        return cls(
+            name,
+            difference <= bound,
+            f"{said.format(f'{difference:.2g}')}, at most {bound:.0e}",
+            meaning,
+        )
 
 
 class FailedCheck(ModelError):
@@ -54,16 +62,18 @@ class FailedCheck(ModelError):
 
     def __init__(self, name: str, checks: list[Check]):
         failed = checks[-1]
-        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.measured})")
+        super().__init__(
+            f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.measured})"
+        )
         self.checks = checks
 
 
 class Loaded(NamedTuple):
     """A model, its tokenizer, and its name and revision in signatures.
 
-    `dtype`: the precision in which it runs; `max_length`: the most sub-tokens of a text; `quantization`: the type of
-    the weights in its file, such as Q4_1, if they were quantized; `head`: the digest of its head, where the revision
-    does not cover it.
+    `dtype`: the precision in which it runs; `max_length`: the most sub-tokens of a text;
+    `quantization`: the type of the weights in its file, such as Q4_1, if they were quantized;
+    `head`: the digest of its head, where the revision does not cover it.
     """
 
     model: Any
@@ -84,14 +94,24 @@ class Loaded(NamedTuple):
 class LoadedModel:
     """A model and its tokenizer, on a device, run on padded batches of sub-tokens.
 
-    `model`: the part that is run; `family`: its `model_type`; `precision`: of signatures, such as `float32 of Q4_1`;
-    `vocabulary`: the number of its embeddings; `longest`: the most sub-tokens, special tokens included, of a function;
-    `checks`: the self-check, which whoever loads it makes.
-    The model is left unchanged: what a run changes, such as evaluation mode, is restored when the run ends or fails.
+    `model`: the part that is run; `family`: its `model_type`; `precision`: of signatures, such as
+    `float32 of Q4_1`; `vocabulary`: the number of its embeddings; `longest`: the most sub-tokens,
+    special tokens included, of a function; `checks`: the self-check, which whoever loads it makes.
+    The model is left unchanged: what a run changes, such as evaluation mode, is restored when the
+    run ends or fails.
     """
 
     def __init__(self, loaded: Loaded):
-        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length, quantization, _ = loaded
+        (
+            self.model,
+            self.tokenizer,
+            self.name,
+            self.revision,
+            self.dtype,
+            max_length,
+            quantization,
+            _,
+        ) = loaded
         self.precision = f"{self.dtype} of {quantization}" if quantization else self.dtype
         model, tokenizer = loaded.model, loaded.tokenizer
         self.family = model.config.model_type
@@ -99,12 +119,14 @@ class LoadedModel:
         self.longest = min(max_length, positions_of(model) or max_length)
         self.vocabulary = vocabulary_of(model)
         padding = tokenizer.pad_token_id
-        # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway
+        # decoders often have no padding token, or one without a row in the embeddings; padding is
+        # masked anyway
         self._padding = padding if padding is not None and padding < self.vocabulary else 0
         self.checks: list[Check] = []
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
+        """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special
+        (S,)."""
         return encode(self.tokenizer, texts)
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
@@ -123,7 +145,10 @@ class LoadedModel:
                 f"the tokenizer of {self.name} gives the id {input_ids.max()}, but the model has embeddings for "
                 f"{self.vocabulary} only: do the two belong together?"
             )
-        return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
+        return {
+            "input_ids": send(input_ids, self.device),
+            "attention_mask": send(mask, self.device),
+        }
 
     def require(self, name: str, passed: bool, measured: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
@@ -131,12 +156,15 @@ class LoadedModel:
         if not passed:
             raise FailedCheck(self.name, self.checks)
 
-    def require_within(self, name: str, difference: float, bound: float, said: str, meaning: str) -> None:
+    def require_within(
+        self, name: str, difference: float, bound: float, said: str, meaning: str
+    ) -> None:
         """Add a `Check.within`; raises FailedCheck unless it passed."""
         self.require(*Check.within(name, difference, bound, said, meaning))
 
     def check_tokenizer(self) -> None:
-        """Require that character offsets are reliable: each character once, in order, and spelled by its sub-token."""
+        """Require that character offsets are reliable: each character once, in order, and spelled
+        by its sub-token."""
         self.require(
             "the tokenizer gives characters",
             tells_characters(self.tokenizer),
@@ -149,7 +177,9 @@ class LoadedModel:
             ids, offsets = ids[~special], offsets[~special]
             for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
                 piece, spelled = text[start:end], str(self.tokenizer.decode([token]))
-                if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
+                if (
+                    not spelled.strip()
+                ):  # the marker of a space, which some tokenizers also put before the text
                     continue
                 total += 1
                 times[start:end] += 1
@@ -158,10 +188,16 @@ class LoadedModel:
                 elif piece.isascii() and _letters(piece) != _letters(spelled):
                     misspelled.append(f"{spelled!r} at {piece!r}")
             backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
-            visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
+            visible = [
+                (character, count)
+                for character, count in zip(text, times)
+                if not character.isspace()
+            ]
             missing += "".join(character for character, count in visible if not count)
             # bytes of one character may be several sub-tokens
-            twice += "".join(character for character, count in visible if count > 1 and character.isascii())
+            twice += "".join(
+                character for character, count in visible if count > 1 and character.isascii()
+            )
         self.require(
             "sub-tokens are known",
             2 * unknown < total,
@@ -206,24 +242,32 @@ def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
     """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
     assert isinstance(body, transformers.PreTrainedModel)
-    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
+    return (
+        body.get_encoder()
+        if body.config.is_encoder_decoder and hasattr(body, "get_encoder")
+        else body
+    )
 
 
 def is_read(name: str) -> bool:
-    """True if attention may depend on a weight of this name in a body: not on one of a pooler or a head."""
+    """True if attention may depend on a weight of this name in a body: not on one of a pooler or a
+    head."""
     part = name.partition(".")[0]
     return "pooler" not in part and not part.endswith("_head")
 
 
 def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:
-    """The names of missing weights outside of the model's body; `info` is that of `from_pretrained`.
+    """The names of missing weights outside of the model's body; `info` is that of
+    `from_pretrained`.
 
-    Raises ModelError for weights of the body that are missing, and would be random, except those of poolers and heads,
-    or of another shape.
+    Raises ModelError for weights of the body that are missing, and would be random, except those of
+    poolers and heads, or of another shape.
     """
     if info["mismatched_keys"]:
         name, got, expected = min(info["mismatched_keys"])
-        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
+        raise ModelError(
+            f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}"
+        )
     parts = dict(model.named_parameters(remove_duplicate=False))
     body = {id(parameter) for parameter in body_of(model).parameters()}
     lost = sorted(
@@ -232,12 +276,15 @@ def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) 
         if id(parts.get(name)) in body and is_read(name.removeprefix(f"{model.base_model_prefix}."))
     )
     if lost:
-        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
+        raise ModelError(
+            f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}"
+        )
     return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
 
 
 def positions_of(model: transformers.PreTrainedModel) -> int | None:
-    """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
+    """The number of positions of the model, or that its configuration gives if positions are
+    relative; None: any."""
     for name, module in body_of(model).named_modules():
         table = getattr(module, "weight", None)
         if name.rpartition(".")[2] == "position_embeddings" and table is not None:
@@ -248,8 +295,11 @@ def positions_of(model: transformers.PreTrainedModel) -> int | None:
 
 
 def without_cache(model: torch.nn.Module) -> dict[str, bool]:
-    """The options with which a model, such as a decoder, does not keep the keys and values of all layers."""
-    return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+    """The options with which a model, such as a decoder, does not keep the keys and values of all
+    layers."""
+    return (
+        {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+    )
 
 
 def vocabulary_of(model: transformers.PreTrainedModel) -> float:
@@ -264,16 +314,20 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
 
 @contextlib.contextmanager
 def borrowed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its own code leaves.
+    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its
+    own code leaves.
 
-    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full attention on a short
-    text, which would otherwise persist for long ones.
+    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full
+    attention on a short text, which would otherwise persist for long ones.
     """
     parts = list(model.modules())
     training = [part.training for part in parts]
     hooks = [set(part._forward_hooks) for part in parts]
     listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
-    kind, set_kind = getattr(model, "attention_type", None), getattr(model, "set_attention_type", None)
+    kind, set_kind = (
+        getattr(model, "attention_type", None),
+        getattr(model, "set_attention_type", None),
+    )
     model.eval()
     try:
         yield
@@ -301,8 +355,8 @@ def full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' long warnings about missing weights and attention, which our messages cover, and the bars
-    of weights that are read in a second."""
+    """Silence transformers' long warnings about missing weights and attention, which our messages
+    cover, and the bars of weights that are read in a second."""
     library: Any = transformers.utils.logging
     verbosity, bars = library.get_verbosity(), library._tqdm_active
     library.set_verbosity_error()

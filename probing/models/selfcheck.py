@@ -1,9 +1,10 @@
-"""The self-check: what must hold before a model's attention is trusted, tested on two short texts and, for what may
-depend on length, on the longest and the shortest function of the run.
+"""The self-check: what must hold before a model's attention is trusted, tested on two short texts
+and, for what may depend on length, on the longest and the shortest function of the run.
 
-It does not rely on the model's family. The attention maps that a model reports in eager mode are the reference, and are
-themselves compared with the model's behaviour. If a check fails, the model is refused; only if the last ones, of our
-attention function, fail, the eager maps are probed instead.
+It does not rely on the model's family. The attention maps that a model reports in eager mode are
+the reference, and are themselves compared with the model's behaviour. If a check fails, the model
+is refused; only if the last ones, of our attention function, fail, the eager maps are probed
+instead.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
 
 EncoderT = TypeVar("EncoderT", bound=Encoder)
 
-# How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
-# float16 has 11, and eager attention rounds its scores to them, so that even a correct probability can change by some
-# hundredths.
+# How much probabilities from the same queries and keys may differ, by the precision of the model.
+# bfloat16 has 8 bits, float16 has 11, and eager attention rounds its scores to them, so that even a
+# correct probability can change by some hundredths.
 _ROUNDING_OF_DTYPE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 
-# Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
-# window.
+# Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than
+# ModernBERT's local window.
 _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 
 _ROWS = 16  # rows of a text to compare in a batch and alone
@@ -65,14 +66,16 @@ def recall(file: Path) -> SelfCheck | None:
 
 
 def remember(outcome: SelfCheck, file: Path) -> None:
-    """Keep the self-check of a model's files for the next time; failing to do so is not an error."""
+    """Keep the self-check of a model's files for the next time; failing to do so is not an
+    error."""
     with contextlib.suppress(LedgerError, OSError):
         private(file.parent)
         write(file, json.dumps(with_checksum({"self_check": outcome})))
 
 
 class _EagerRun(NamedTuple):
-    """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S, D), float32."""
+    """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S,
+    D), float32."""
 
     inputs: Mapping[str, torch.Tensor]
     maps: list[torch.Tensor]
@@ -108,16 +111,22 @@ def examine(encoder: Encoder) -> SelfCheck:
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
     length = _LENGTH_WITH_WINDOW if local else _LENGTH
-    # the first is half as long at most, so that it gets padding where every character is a sub-token, too
+    # the first is half as long at most, so that it gets padding where every character is a
+    # sub-token, too
     lengths = (min(encoder.longest, length // 2), min(encoder.longest, length))
-    encoded = [(ids[:most], special[:most]) for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)]
+    encoded = [
+        (ids[:most], special[:most])
+        for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)
+    ]
     together = encoder.inputs([ids for ids, _ in encoded])
     # no padding: both are of one length
     changed = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
     try:
         padded, alone = _EagerRun.of(encoder, together), _EagerRun.of(encoder, changed)
     except Exception as error:  # models that need more than text raise errors of any type
-        encoder.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
+        encoder.require(
+            "runs on text", False, error_line(error), "it does not run on sub-tokens alone"
+        )
     texts, length = together["input_ids"].shape
     encoder.require("runs on text", True, f"{texts} texts of up to {length} sub-tokens")
     shapes = {tuple(getattr(m, "shape", ())) for m in padded.maps}
@@ -137,20 +146,35 @@ def examine(encoder: Encoder) -> SelfCheck:
     length = alone.maps[0].shape[-1]
     encoder.require_within(
         "padding changes nothing",
-        max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(padded.maps, alone.maps)),
+        max(
+            largest(m[:1, :, :length, :length] - other[:1])
+            for m, other in zip(padded.maps, alone.maps)
+        ),
         DRIFT[encoder.dtype],
         "maps of a text in a batch and alone differ by {}",
         "its attention depends on the batch, or on chance",
     )
     encoder.checks += captured
     if passed:
-        said, meaning = "hidden states differ by {} of their norm", "its output changes with our attention function"
+        said, meaning = (
+            "hidden states differ by {} of their norm",
+            "its output changes with our attention function",
+        )
         bound = DRIFT[encoder.dtype]
-        encoder.checks.append(Check.within("output stays the same", max(apart), bound, said, meaning))
+        encoder.checks.append(
+            Check.within("output stays the same", max(apart), bound, said, meaning)
+        )
     why = next(
-        (f"{check.meaning} ({check.name}: {check.measured})" for check in encoder.checks if not check.passed), ""
+        (
+            f"{check.meaning} ({check.name}: {check.measured})"
+            for check in encoder.checks
+            if not check.passed
+        ),
+        "",
     )
-    return SelfCheck(len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0])
+    return SelfCheck(
+        len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0]
+    )
 
 
 class _Enough(Exception):
@@ -160,16 +184,19 @@ class _Enough(Exception):
 def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray) -> None:
     """Check that the attention of a text does not depend on the length of its batch.
 
-    `longest`, `shortest`: the ids of the run's longest and shortest function. In some models the encoding of positions
-    (longrope: Ding et al. 2024; dynamic scaling) or the kind of attention (BigBird) depends on the input length. If our
-    attention function is used, only the layers up to the first of each kind are run.
+    `longest`, `shortest`: the ids of the run's longest and shortest function. In some models the
+    encoding of positions (longrope: Ding et al. 2024; dynamic scaling) or the kind of attention
+    (BigBird) depends on the input length. If our attention function is used, only the layers up to
+    the first of each kind are run.
 
     Raises FailedCheck.
     """
     if len(longest) == len(shortest):
         return
     name = f"batches of {len(shortest)} to {len(longest)} sub-tokens change nothing"
-    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
+    meaning = (
+        "its attention depends on the length of the batch; lower --max-length to where it does not"
+    )
     positions = torch.linspace(0, len(shortest) - 1, _ROWS).long().to(encoder.device)
     try:
         # alone first: some models keep the setting for the longest text so far
@@ -183,7 +210,9 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     encoder.require_within(name, apart, DRIFT[encoder.dtype], said, meaning)
 
 
-def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
+def _attention_rows(
+    encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor
+) -> list[torch.Tensor]:
     """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
     rows_of_layers: list[torch.Tensor] = []
     last = slice(len(texts) - 1, len(texts))
@@ -191,7 +220,11 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     if encoder.path == "eager":
         maps = encoder.maps(inputs)
         return [layer[last][:, :, positions].float() for layer in maps]
-    kinds = [kind for kind in getattr(encoder.model.config, "layer_types", None) or () if kind.endswith("attention")]
+    kinds = [
+        kind
+        for kind in getattr(encoder.model.config, "layer_types", None) or ()
+        if kind.endswith("attention")
+    ]
     layers = 1 + max((kinds.index(kind) for kind in kinds), default=0)
 
     def listener(rows: capture.Rows) -> None:
@@ -210,12 +243,13 @@ def _hidden(output: ModelOutput) -> torch.Tensor:
 
 
 def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]]:
-    """True if our attention function is called for every layer and its rows equal the maps; how far its hidden states
-    are from those of the run, relative to their norm; and the numbers of the layers in the model.
+    """True if our attention function is called for every layer and its rows equal the maps; how far
+    its hidden states are from those of the run, relative to their norm; and the numbers of the
+    layers in the model.
 
-    The batch holds each text twice. Every layer of the first copies continues with the reference, so that its queries
-    and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
-    function.
+    The batch holds each text twice. Every layer of the first copies continues with the reference,
+    so that its queries and keys are those of the eager run, without rounding in other layers. The
+    second copies are left to our attention function.
     """
     texts, maps, bound, apart = run.texts, run.maps, _ROUNDING_OF_DTYPE[encoder.dtype], float("inf")
     differences: list[float] = []
@@ -233,17 +267,30 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     try:
         with capture.listen(listener), capture.number(numbers):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
-            ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[len(texts) :]
+            ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[
+                len(texts) :
+            ]
         # the mean, because rounding may make a mixture of experts route a sub-token differently
-        apart = _relative_distance(ours[texts], run.hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
+        apart = (
+            _relative_distance(ours[texts], run.hidden[texts])
+            .nan_to_num(nan=float("inf"))
+            .mean()
+            .item()
+        )
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
         passed, measured = False, error_line(error)
     else:
-        passed, measured = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+        passed, measured = (
+            False,
+            f"called {len(differences)} times, expected once for each of {len(maps)} layers",
+        )
         if len(differences) == len(maps):
             worst = max(differences)
             layer = differences.index(worst)
-            passed, measured = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
+            passed, measured = (
+                worst <= bound,
+                f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}",
+            )
     check = Check(
         "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
         passed,
@@ -254,16 +301,24 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
 
 
 def _where_layers_lack(numbers: list[int | None]) -> list[int]:
-    """The numbers of the attention layers in the model, if they are known, and some layers have no attention."""
+    """The numbers of the attention layers in the model, if they are known, and some layers have no
+    attention."""
     known = [number for number in numbers if number is not None]
     # layers that share their weights may also share a number
-    return known if known != [*range(len(numbers))] and known == sorted({*known}) and len(known) == len(numbers) else []
+    return (
+        known
+        if known != [*range(len(numbers))]
+        and known == sorted({*known})
+        and len(known) == len(numbers)
+        else []
+    )
 
 
 def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     """Require that rows are probabilities of what is text.
 
-    Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula gives it, too.
+    Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula
+    gives it, too.
     """
     rows = run.texts[:, None].expand(-1, run.maps[0].shape[1], -1)
     sums = torch.stack([m.sum(dim=-1)[rows] for m in run.maps])
@@ -273,20 +328,27 @@ def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     encoder.require(
         "rows sum to 1",
         least >= 0 and high <= 1 + bound and (low >= 1 - bound or explained),
-        f"{low:.5f} to {high:.5f}" + ("; the rest goes to attention sinks" if low < 1 - bound and explained else ""),
+        f"{low:.5f} to {high:.5f}"
+        + ("; the rest goes to attention sinks" if low < 1 - bound and explained else ""),
         "the attention that it reports is not made of probabilities",
     )
     padding = run.texts[:, None, :, None] & ~run.texts[:, None, None, :]
     most = max(largest(m.masked_fill(~padding, 0)) for m in run.maps)
     encoder.require(
-        "nothing on padding", most <= 1e-6, f"{most:.2g} on its columns", "it attends to padding in a batch"
+        "nothing on padding",
+        most <= 1e-6,
+        f"{most:.2g} on its columns",
+        "it attends to padding in a batch",
     )
 
 
 def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -> bool:
-    """Whether no sub-token sees a later one. Require that maps without weight on later sub-tokens belong to a model
-    that does not see them, and vice versa; `alone`: a text, and the same with another end."""
-    later = max(largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps)
+    """Whether no sub-token sees a later one. Require that maps without weight on later sub-tokens
+    belong to a model that does not see them, and vice versa; `alone`: a text, and the same with
+    another end."""
+    later = max(
+        largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps
+    )
     causal = later <= 1e-6
     changed = (alone.inputs["input_ids"][0] != alone.inputs["input_ids"][1]).int().argmax()
     moved = largest(_relative_distance(alone.hidden[1, :changed], alone.hidden[0, :changed]))

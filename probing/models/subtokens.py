@@ -20,7 +20,8 @@ def tells_characters(tokenizer: Any) -> bool:
 
 
 def exact_offsets(tokenizer: Any) -> bool:
-    """True if the characters that a tokenizer tells are those that each sub-token stands for, white space included.
+    """True if the characters that a tokenizer tells are those that each sub-token stands for, white
+    space included.
 
     Those of others may include the space in front of a word.
     """
@@ -28,7 +29,8 @@ def exact_offsets(tokenizer: Any) -> bool:
 
 
 def check_language(tokenizer: Any, name: str, language: str) -> None:
-    """Raise ModelError if the tokenizer called `name` reads another language only, as CuBERT's do."""
+    """Raise ModelError if the tokenizer called `name` reads another language only, as CuBERT's
+    do."""
     reads = getattr(tokenizer, "language", None)
     if reads not in (None, language):
         raise ModelError(
@@ -36,24 +38,35 @@ def check_language(tokenizer: Any, name: str, language: str) -> None:
         )
 
 
-def encode(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def encode(
+    tokenizer: Any, texts: Sequence[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,).
 
     The tokenizer must tell characters. Raises ModelError if it fails.
     """
     with no_panic():
         encoding = tokenizer(
-            list(texts), return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+            list(texts),
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            truncation=False,
+            verbose=False,
         )
     for ids, offsets, special in zip(
         encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"]
     ):
-        yield np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), np.asarray(special, bool)
+        yield (
+            np.asarray(ids, np.int32),
+            np.asarray(offsets, np.int32).reshape(-1, 2),
+            np.asarray(special, bool),
+        )
 
 
 def begin_token(tokenizer: Any) -> int | None:
-    """The token that stands before the text of a decoder whose `tokenizer` puts none there: the beginning of text, or
-    its end, which separates texts in training, if there is no other; None if the tokenizer puts one there, or has none.
+    """The token that stands before the text of a decoder whose `tokenizer` puts none there: the
+    beginning of text, or its end, which separates texts in training, if there is no other; None if
+    the tokenizer puts one there, or has none.
     """
     first = next((special[:1].any() for _, _, special in encode(tokenizer, ["a"])), False)
     candidates = (tokenizer.bos_token_id, tokenizer.eos_token_id)

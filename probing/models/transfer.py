@@ -1,4 +1,5 @@
-"""Copies between the host and the device of a model, for which the host does not wait if that is a GPU."""
+"""Copies between the host and the device of a model, for which the host does not wait if that is a
+GPU."""
 
 from __future__ import annotations
 
@@ -9,11 +10,18 @@ import torch
 def send(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """A copy of an array on a device."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    return (
+        tensor.pin_memory().to(device, non_blocking=True)
+        if device.type == "cuda"
+        else tensor.to(device)
+    )
 
 
 def fetch(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU, which is complete once the device was waited for (`torch.cuda.synchronize`)."""
+    """A copy on the CPU, which is complete once the device was waited for
+    (`torch.cuda.synchronize`)."""
     if tensor.device.type != "cuda":
         return tensor.cpu()
-    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(
+        tensor, non_blocking=True
+    )

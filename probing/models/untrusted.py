@@ -1,4 +1,5 @@
-"""Limits on the requests of a model's files: a small configuration could otherwise take all memory, or run for ever."""
+"""Limits on the requests of a model's files: a small configuration could otherwise take all memory,
+or run for ever."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all position
 
 
 def check_parts(config: transformers.PreTrainedConfig) -> None:
-    """Raise ModelError for a configuration of so many layers that even an empty model takes for ever to build."""
+    """Raise ModelError for a configuration of so many layers that even an empty model takes for
+    ever to build."""
     layers = experts = 1
     for name, number in _numbers(config.to_dict()):
         if name.endswith(("layer", "layers")):
@@ -40,18 +42,24 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
         elif name.endswith("experts"):
             experts = max(experts, number)
     if layers > MOST_LAYERS or layers * experts > MOST_PARTS:
-        raise ModelError(f"its configuration has {layers} layers and {experts} experts, more than any model")
+        raise ModelError(
+            f"its configuration has {layers} layers and {experts} experts, more than any model"
+        )
 
 
 def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
-    """Raise ModelError for a configuration that asks for far more weights than there are, before they are made."""
+    """Raise ModelError for a configuration that asks for far more weights than there are, before
+    they are made."""
     check_asked(config, sum(_weight_count(file) for file in _files(source)))
 
 
 def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
     """Raise ModelError for a configuration that asks for far more than so many weights."""
     asked = computed = 0
-    with contextlib.suppress(Exception), torch.device("meta"):  # an error comes again when the model is loaded
+    with (
+        contextlib.suppress(Exception),
+        torch.device("meta"),
+    ):  # an error comes again when the model is loaded
         empty = AutoModel.from_config(config)
         asked = sum(parameter.numel() for parameter in empty.parameters())
         computed = sum(buffer.numel() for buffer in empty.buffers())
@@ -63,13 +71,19 @@ def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
 
 
 def check_growth(tokenizer: Any) -> None:
-    """Raise ModelError for a tokenizer that makes far longer texts of texts, by replacing again and again."""
+    """Raise ModelError for a tokenizer that makes far longer texts of texts, by replacing again and
+    again."""
     if getattr(tokenizer, "is_fast", False):
         pipeline = tokenizer.backend_tokenizer
         for part in (pipeline.normalizer, pipeline.pre_tokenizer, pipeline.decoder):
             # as it is pickled: all of the tokenizer's JSON has the vocabulary, too
-            if part is not None and (growth := _growth(json.loads(part.__getstate__()))) > MOST_GROWTH:
-                raise ModelError(f"its tokenizer may make {growth:.0e} characters of one, more than any other")
+            if (
+                part is not None
+                and (growth := _growth(json.loads(part.__getstate__()))) > MOST_GROWTH
+            ):
+                raise ModelError(
+                    f"its tokenizer may make {growth:.0e} characters of one, more than any other"
+                )
 
 
 def _numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
@@ -85,17 +99,25 @@ def _files(source: Location) -> Iterable[str]:
     """The files of a model's weights in safetensors, downloaded if it is on the Hub."""
     if source.commit is None:
         folder = Path(source.path)
-        return [str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")]
+        return [
+            str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")
+        ]
     options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
-    single, index = (cached_file(source.path, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
+    single, index = (
+        cached_file(source.path, name, **options)
+        for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME)
+    )
     if single is not None or index is None:
         return [single] if single else []
     shards = set(json.loads(Path(index).read_bytes())["weight_map"].values())
-    return [file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))]
+    return [
+        file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))
+    ]
 
 
 def _weight_count(file: str) -> int:
-    """The number of weights in a safetensors file, by its header, which is checked against its size."""
+    """The number of weights in a safetensors file, by its header, which is checked against its
+    size."""
     with safe_open(file, "pt") as tensors:
         names = tensors.keys()  # it has no other way to go through them
         return sum(torch.Size(tensors.get_slice(name).get_shape()).numel() for name in names)
@@ -109,7 +131,9 @@ def _growth(part: Any) -> float:
     if part.get("type") == "Replace":
         (kind, pattern), content = next(iter(part["pattern"].items())), len(part["content"])
         # a regular expression may match single characters, or between any two
-        growth = max(1, content / max(1, len(pattern)) if kind == "String" else content + (content > 0))
+        growth = max(
+            1, content / max(1, len(pattern)) if kind == "String" else content + (content > 0)
+        )
     for inner in next((value for value in part.values() if isinstance(value, list)), []):
         growth *= _growth(inner)
     return growth

@@ -1,4 +1,5 @@
-"""The paper's Figures 1, 5 and 9 to 15: what one attention head predicts in one function, as cases of one page."""
+"""The paper's Figures 1, 5 and 9 to 15: what one attention head predicts in one function, as cases
+of one page."""
 
 from __future__ import annotations
 
@@ -59,10 +60,12 @@ class Case(NamedTuple):
 
 
 def find(model: Model, data: Path, config: str, ledger: Path, device: str | None) -> Iterator[Case]:
-    """The cases of a config: each in the function with most edges of the relation, of those as long as SHORT_FUNCTION
-    says, of equals the first; without those that no such function has. The head is the best on all other functions.
+    """The cases of a config: each in the function with most edges of the relation, of those as long
+    as SHORT_FUNCTION says, of equals the first; without those that no such function has. The head
+    is the best on all other functions.
 
-    `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on these functions.
+    `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on these
+    functions.
     """
     ranks = RankLedger.open(ledger)
     short = (ranks.tokens >= SHORT_FUNCTION[0]) & (ranks.tokens <= SHORT_FUNCTION[1])
@@ -124,7 +127,9 @@ def table(cases: Sequence[Case]) -> Table:
     ]
     rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
     there = [case.row[:2] for case in cases]
-    missing = [f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there]
+    missing = [
+        f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there
+    ]
     notes = (
         "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
         "the column says, in percent. The function is the one with most edges of the relation among those of "

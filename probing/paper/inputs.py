@@ -1,4 +1,5 @@
-"""The inputs of a reproduction: the source and the models of each language, and how long running them will take."""
+"""The inputs of a reproduction: the source and the models of each language, and how long running
+them will take."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ CONFIGS = {
     "english": ("english",),
     "german": ("german",),
 }
-"""The languages of the paper, and the configs that its tables and figures need: the first, and the ablations."""
+"""The languages of the paper, and the configs that its tables and figures need: the first, and the
+ablations."""
 
 CODE, NATURAL = ("python", "java"), ("english", "german")
 
-# What a run costs, as README.md says: a model of 12 layers of hidden size 768 and 144 heads on one core.
+# What a run costs, as README.md says: a model of 12 layers of hidden size 768 and 144 heads on one
+# core.
 _SECONDS_A_SUBTOKEN = 0.0033
 _WEIGHTS = 12 * 768**2
 _SECONDS_A_FUNCTION = 0.01  # of any model: labels, tokens, ranks
@@ -37,17 +40,21 @@ _CHARACTERS = 3.5  # a sub-token
 
 
 class Model(NamedTuple):
-    """A model as it was given, its name in results, and its size: `weights` is layers * (hidden size)**2."""
+    """A model as it was given, its name in results, and its size: `weights` is layers * (hidden
+    size)**2."""
 
     location: str
     name: str
-    reads: str | None  # the only language that its tokenizer reads, if it is for one, as CuBERT's are
+    reads: (
+        str | None
+    )  # the only language that its tokenizer reads, if it is for one, as CuBERT's are
     weights: int
     heads: int  # in all layers
 
 
 class Read(NamedTuple):
-    """The contents of the test partition of a config: functions or sentences, and their sub-tokens, roughly."""
+    """The contents of the test partition of a config: functions or sentences, and their sub-tokens,
+    roughly."""
 
     functions: int
     subtokens: float
@@ -55,8 +62,9 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs:
-    """`sources`: language -> where its functions or sentences come from; `models`: language -> the models probed on it;
-    `read`: config -> what it has; `missing`: config -> why it has nothing; `limit`: the most functions of a config."""
+    """`sources`: language -> where its functions or sentences come from; `models`: language -> the
+    models probed on it; `read`: config -> what it has; `missing`: config -> why it has nothing;
+    `limit`: the most functions of a config."""
 
     sources: dict[str, str]
     models: dict[str, list[Model]]
@@ -81,12 +89,15 @@ class Inputs:
     ) -> str:
         """The runs, and their estimated time and disk, in words.
 
-        `configs`: by default all; `copies`: how often a model reads each function, and what each time leaves on disk.
+        `configs`: by default all; `copies`: how often a model reads each function, and what each
+        time leaves on disk.
         """
         lines, seconds, size = [], 0.0, 0.0
         for language in self.languages:
             models = self.models[language]
-            chosen = [config for config in self.configs(language) if configs is None or config in configs]
+            chosen = [
+                config for config in self.configs(language) if configs is None or config in configs
+            ]
             named = ", ".join(model.name for model in models) or "baselines only"
             weights = sum(model.weights for model in models) / _WEIGHTS
             heads = sum(model.heads for model in models)
@@ -94,13 +105,21 @@ class Inputs:
                 functions, subtokens = self.read[config]
                 seconds += functions * _SECONDS_A_FUNCTION * (1 + len(models) * copies)
                 seconds += subtokens * _SECONDS_A_SUBTOKEN * weights * copies
-                size += functions * (_DATASET_BYTES + _LEDGER_BYTES * heads + copies * copy_bytes * len(models))
+                size += functions * (
+                    _DATASET_BYTES + _LEDGER_BYTES * heads + copies * copy_bytes * len(models)
+                )
             number = max((self.read[config].functions for config in chosen), default=0)
             if chosen:
-                lines.append(f"{', '.join(chosen)} from {self.sources[language]}: {named}; {number:,} functions")
-        lines += [f"{config}: left out, {why}" for config, why in self.missing.items() if configs is None]
+                lines.append(
+                    f"{', '.join(chosen)} from {self.sources[language]}: {named}; {number:,} functions"
+                )
+        lines += [
+            f"{config}: left out, {why}" for config, why in self.missing.items() if configs is None
+        ]
         hours = seconds / 3600
-        duration = f"{max(2, round(60 * hours))} minutes" if hours < 1.5 else f"{round(hours)} hours"
+        duration = (
+            f"{max(2, round(60 * hours))} minutes" if hours < 1.5 else f"{round(hours)} hours"
+        )
         lines.append(
             f"estimated: {duration} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as much in the "
             "cache of runs. What an earlier run has finished is not done again"
@@ -117,18 +136,25 @@ def read(
 ) -> Inputs:
     """Find the models, and read every source once.
 
-    Each of `sources` and `models` may begin with a language and `=`, such as `german=de_gsd-ud-test.conllu`; a source
-    that does not is for all `languages`, and a model that does not is probed on all languages that it reads. A config
-    that its source does not have is missing, with the reason.
+    Each of `sources` and `models` may begin with a language and `=`, such as
+    `german=de_gsd-ud-test.conllu`; a source that does not is for all `languages`, and a model that
+    does not is probed on all languages that it reads. A config that its source does not have is
+    missing, with the reason.
 
-    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for a source of which
-    no config can be read; ModelError for a model that cannot be found.
+    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for
+    a source of which no config can be read; ModelError for a model that cannot be found.
     """
-    excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
+    excluded = (
+        frozenset()
+        if exclude_repositories is None
+        else corpus.read_repositories(exclude_repositories)
+    )
     source_of: dict[str, str] = {}
     for language, several in _by_language(sources, languages).items():
         if len(several) > 1:
-            raise CodeSyntaxError(f"{language} has {len(several)} sources, {' and '.join(several)}: give one")
+            raise CodeSyntaxError(
+                f"{language} has {len(several)} sources, {' and '.join(several)}: give one"
+            )
         (source_of[language],) = several
     contents: dict[str, Read] = {}
     missing: dict[str, str] = {}
@@ -144,7 +170,11 @@ def read(
                     Skips(),
                     excluded if language in CODE else (),
                 )
-                lengths = [len(function.code) / _CHARACTERS for function in functions if function.partition == "test"]
+                lengths = [
+                    len(function.code) / _CHARACTERS
+                    for function in functions
+                    if function.partition == "test"
+                ]
             except SourceError as error:
                 missing[config] = _reason(error, source_of[language])
             else:
@@ -154,23 +184,30 @@ def read(
                     sum(length for length in lengths if length <= PAPER_LENGTH),
                 )
     for source in sources:
-        of_source = [config for language in _by_language([source], languages) for config in CONFIGS[language]]
+        of_source = [
+            config for language in _by_language([source], languages) for config in CONFIGS[language]
+        ]
         if not contents.keys() & set(of_source):
             raise SourceError(missing[of_source[0]])
     by_language = _by_language(models, tuple(CONFIGS))
-    located = {location: _model(location) for location in dict.fromkeys(chain(*by_language.values()))}
+    located = {
+        location: _model(location) for location in dict.fromkeys(chain(*by_language.values()))
+    }
     chosen: dict[str, list[Model]] = {}
     for language in CONFIGS:
         asked = [located[location] for location in by_language.get(language, [])]
         reading = [
-            model for model in asked if model.reads in (None, language) or f"{language}={model.location}" in models
+            model
+            for model in asked
+            if model.reads in (None, language) or f"{language}={model.location}" in models
         ]
         chosen[language] = _distinct(reading)
     return Inputs(source_of, chosen, contents, missing, limit)
 
 
 def _by_language(given_values: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
-    """Language -> what was given for it: `LANGUAGE=VALUE`, or only `VALUE` for each language of `unnamed`."""
+    """Language -> what was given for it: `LANGUAGE=VALUE`, or only `VALUE` for each language of
+    `unnamed`."""
     values: dict[str, list[str]] = {}
     for text in given_values:
         name, _, value = text.partition("=")

@@ -1,7 +1,7 @@
 """Our numbers joined with those that a paper prints, and any table of them.
 
-The columns of the frame are named as those of `probing.scores`; `paper` is the printed number, `comparable` says
-whether the two compare.
+The columns of the frame are named as those of `probing.scores`; `paper` is the printed number,
+`comparable` says whether the two compare.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ KINDS_OF = {
 
 
 class ScoreRow(NamedTuple):
-    """A number of ours, or of a paper. `digits`: those behind the point that the paper prints; `chosen`: the head or
-    the offset; `items`: how many things are scored."""
+    """A number of ours, or of a paper. `digits`: those behind the point that the paper prints;
+    `chosen`: the head or the offset; `items`: how many things are scored."""
 
     config: str
     group: str
@@ -71,14 +71,23 @@ def join(
 ) -> Frame:
     """A row for each number of ours, of the paper, or of both: the paper's first, in its order.
 
-    Its columns are those of ScoreRow; `paper`, `difference`, `comparable`; and `shown`, the system or a difference.
-    `standing`: config and system -> COMPARABLE, or why their numbers do not compare. Unknown cells are None.
+    Its columns are those of ScoreRow; `paper`, `difference`, `comparable`; and `shown`, the system
+    or a difference. `standing`: config and system -> COMPARABLE, or why their numbers do not
+    compare. Unknown cells are None.
     """
-    frames = (pandas.DataFrame(list(rows), columns=ScoreRow._fields, dtype=object) for rows in (ours, papers))
+    frames = (
+        pandas.DataFrame(list(rows), columns=ScoreRow._fields, dtype=object)
+        for rows in (ours, papers)
+    )
     here, there = (frame.set_index(KEY) for frame in frames)
     there = there.rename(columns={"value": "paper", "chosen": "chosen_paper"})
     index = there.index.append(here.index.difference(there.index, sort=False))
-    frame = there.drop(columns="items").reindex(index).join(here.drop(columns="digits").reindex(index)).reset_index()
+    frame = (
+        there.drop(columns="items")
+        .reindex(index)
+        .join(here.drop(columns="digits").reindex(index))
+        .reset_index()
+    )
     frame = frame.where(frame.notna(), None)
     differences = list(map(difference, frame["value"], frame["paper"], frame["digits"]))
     frame["difference"] = pandas.Series(differences, dtype=object)
@@ -109,7 +118,8 @@ def pivot(
     notes: str = "",
     filters: int = 0,
 ) -> Table:
-    """A row for each value of `keys`, and for each value of `across` our number, the paper's and their difference."""
+    """A row for each value of `keys`, and for each value of `across` our number, the paper's and
+    their difference."""
     kinds: dict[tuple[str, str], Kind] = {}
     cells: dict[tuple[Any, ...], dict[tuple[str, str], Any]] = {}
     for row in rows.itertuples():

@@ -1,5 +1,5 @@
-"""SyntaxEval made again (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks, its estimator; and
-the page with its tables and figures, the study's numbers beside ours."""
+"""SyntaxEval made again (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks,
+its estimator; and the page with its tables and figures, the study's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ STUDY_FUNCTIONS = 7501
 """Those that the study analysed: the first of its data."""
 
 LENGTH = 509
-"""The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's models."""
+"""The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's
+models."""
 
 SETTINGS: dict[str, Any] = {
     "config": CONFIG,
@@ -71,8 +72,8 @@ _PERCENTILES = np.arange(0, 101, 5)
 
 
 class StudyFunctions(NamedTuple):
-    """How many functions were `read` from the source, and how many of them parse without their triple-quoted texts and
-    are `labelled`."""
+    """How many functions were `read` from the source, and how many of them parse without their
+    triple-quoted texts and are `labelled`."""
 
     read: int
     labelled: int
@@ -88,7 +89,8 @@ class Study:
 
     @cached_property
     def arms(self) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-        """Model, by the study's name or its own, and similarity -> node type -> T1 and T0 of its functions (2, F)."""
+        """Model, by the study's name or its own, and similarity -> node type -> T1 and T0 of its
+        functions (2, F)."""
         return {
             (system, similarity): {kind: _arms(of_model, kind) for kind in of_model.groups}
             for (system, similarity), of_model in self._hits.items()
@@ -128,7 +130,8 @@ class Study:
                     yield from _placebo(row, kind, differences)
 
     def standing(self, config: str, system: str) -> str:
-        """Why a model's numbers do not compare with the study's: at least its parser, which is of 2022."""
+        """Why a model's numbers do not compare with the study's: at least its parser, which is of
+        2022."""
         if system not in syntaxeval.MODELS:
             return "not in the study"
         if not any(published_name(name) == system for name in self.results):
@@ -169,8 +172,11 @@ EXCHANGES = 100
 """Of the placebo, as in the study."""
 
 
-def _placebo(row: Callable[..., ScoreRow], kind: str, differences: np.ndarray) -> Iterator[ScoreRow]:
-    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no effect."""
+def _placebo(
+    row: Callable[..., ScoreRow], kind: str, differences: np.ndarray
+) -> Iterator[ScoreRow]:
+    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no
+    effect."""
     signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, len(differences)))
     exchanged = signs * differences
     by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in exchanged])
@@ -180,13 +186,16 @@ def _placebo(row: Callable[..., ScoreRow], kind: str, differences: np.ndarray) -
 
 
 def published_name(model: str) -> str | None:
-    """The study's name of a model, told by the last part of its Hub id or folder; None for other models.
+    """The study's name of a model, told by the last part of its Hub id or folder; None for other
+    models.
 
     >>> published_name("models/codebert-base-mlm"), published_name("gpt2")
     ('microsoft/codebert-base-mlm', None)
     """
     last = model.rstrip("/").rpartition("/")[2].lower()
-    return next((name for name in syntaxeval.MODELS if name.rpartition("/")[2].lower() == last), None)
+    return next(
+        (name for name in syntaxeval.MODELS if name.rpartition("/")[2].lower() == last), None
+    )
 
 
 def text(code: str) -> str:
@@ -205,26 +214,35 @@ def prepare(
     data: Path,
     exclude_repositories: str | os.PathLike[str] | None = None,
 ) -> StudyFunctions:
-    """Write the functions as the study read them into `output`, and build their dataset in the folder `data`."""
-    excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
+    """Write the functions as the study read them into `output`, and build their dataset in the
+    folder `data`."""
+    excluded = (
+        frozenset()
+        if exclude_repositories is None
+        else corpus.read_repositories(exclude_repositories)
+    )
     read = _write(asked, output / SOURCE / MEMBER, excluded)
     build(str(output / SOURCE), [CONFIG], data, overwrite=True)
     return StudyFunctions(read, len(read_functions(data, CONFIG, "test").dataset))
 
 
 def published(t1: ArrayLike, t0: ArrayLike) -> float:
-    """The effect that the study reports for scores (F,) of the same functions in both arms, in the order of its rows.
+    """The effect that the study reports for scores (F,) of the same functions in both arms, in the
+    order of its rows.
 
-    The study matches rows by propensity, but every function is in both arms with the same confounders, so that all
-    propensities are exactly 0.5, all distances tie, and the ball tree of scikit-learn returns the second function of
-    the other arm for every row. What is left is half the mean difference plus half the difference of the second
-    function, whichever it is: reorder the functions, and the effect is another.
+    The study matches rows by propensity, but every function is in both arms with the same
+    confounders, so that all propensities are exactly 0.5, all distances tie, and the ball tree of
+    scikit-learn returns the second function of the other arm for every row. What is left is half
+    the mean difference plus half the difference of the second function, whichever it is: reorder
+    the functions, and the effect is another.
 
     Raises ArgumentError for fewer than two functions.
     """
     differences = np.subtract(t1, t0)
     if len(differences) < 2:
-        raise ArgumentError("the published effect needs at least two functions: it depends on the second")
+        raise ArgumentError(
+            "the published effect needs at least two functions: it depends on the second"
+        )
     return float(differences.mean() + differences[1]) / 2
 
 
@@ -331,13 +349,19 @@ def _boxes(study: Study) -> list[Figure]:
     kinds = _kinds(study)
     panels: dict[str, list[ArmPercentiles | None]] = {}
     for (system, by_type), colour in zip(_shown(study).items(), cycle(COLOURS)):
-        panels[system] = [_percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds]
+        panels[system] = [
+            _percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds
+        ]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
         "third quartile with the median, lines to the 5th and 95th percentile."
     )
     alt = f"Box plots of {', '.join(kinds)}; means and deviations are in the table."
-    return [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))] if kinds else []
+    return (
+        [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
+        if kinds
+        else []
+    )
 
 
 def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
@@ -346,7 +370,8 @@ def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
 
 
 def _effects_figure(study: Study) -> list[Figure]:
-    """The study's Figure 3: ours, the same rows by the study's estimator, and the study's numbers."""
+    """The study's Figure 3: ours, the same rows by the study's estimator, and the study's
+    numbers."""
     kinds = _kinds(study)
     rows = study.frame[study.frame["rule"] == SIMILARITY_OF_FIGURES]
     series = []
@@ -371,7 +396,8 @@ def _effects_figure(study: Study) -> list[Figure]:
 
 
 def _point(cell: Any, filled: bool) -> list[float] | None:
-    """A difference with its interval and p as it is; a number alone without an interval, filled or not."""
+    """A difference with its interval and p as it is; a number alone without an interval, filled or
+    not."""
     if isinstance(cell, list):
         return cell
     return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
@@ -380,7 +406,9 @@ def _point(cell: Any, filled: bool) -> list[float] | None:
 def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
     """System -> node type -> arms, by the similarity of the figures."""
     return {
-        system: by_type for (system, similarity), by_type in study.arms.items() if similarity == SIMILARITY_OF_FIGURES
+        system: by_type
+        for (system, similarity), by_type in study.arms.items()
+        if similarity == SIMILARITY_OF_FIGURES
     }
 
 

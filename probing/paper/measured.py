@@ -1,4 +1,5 @@
-"""What a reproduction measures, by the protocol of the paper alone, and whether it compares with the paper."""
+"""What a reproduction measures, by the protocol of the paper alone, and whether it compares with
+the paper."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ NO_DATA = "empty: no data"
 FURTHER_KEYWORDS = {"java": (";",), "java_with_new_lines": (";",)}
 """Config -> predictors of the paper's keyword baseline that are not keywords of the language.
 
-The paper speaks of `;` as an ablation, but has it in its tables, too: Java, any token, k = 1, is 40.9 in Table 5; on
-1,265 functions of CodeSearchNet's test partition it is 41.0 with `;` and 32.7 without. The first token does not tell.
+The paper speaks of `;` as an ablation, but has it in its tables, too: Java, any token, k = 1, is
+40.9 in Table 5; on 1,265 functions of CodeSearchNet's test partition it is 41.0 with `;` and 32.7
+without. The first token does not tell.
 """
 
 
@@ -53,7 +55,8 @@ NO_MODEL = ProbedModel("none: only baselines", "", "")
 class Measured:
     """The scores of models and baselines on the functions that all of the models could read.
 
-    `functions`: how many; `models`: the paper's name of each model, or else its own -> the model; `rows`: of the frame.
+    `functions`: how many; `models`: the paper's name of each model, or else its own -> the model;
+    `rows`: of the frame.
     """
 
     functions: int
@@ -62,7 +65,8 @@ class Measured:
 
 
 def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int | None) -> Measured:
-    """Score the `ledgers` of some models, by their names, and the baselines on the same functions of a built dataset.
+    """Score the `ledgers` of some models, by their names, and the baselines on the same functions
+    of a built dataset.
 
     One ledger is in memory at a time. Raises LedgerError if the models have no function in common.
     """
@@ -97,19 +101,24 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     return Measured(edges.settings.functions, models, rows)
 
 
-def _common_functions(config: str, ledgers: Mapping[str, Path], limit: int | None) -> np.ndarray | None:
+def _common_functions(
+    config: str, ledgers: Mapping[str, Path], limit: int | None
+) -> np.ndarray | None:
     """The places of the functions that all models read; None for all of the split."""
     if not ledgers:
         return None if limit is None else np.arange(limit)
     read_by = [np.unique(RankLedger.open(file).function) for file in ledgers.values()]
     functions = reduce(np.intersect1d, read_by)
     if not len(functions):
-        raise LedgerError(f"{', '.join(ledgers)} have no function of {config} in common: reproduce with fewer models")
+        raise LedgerError(
+            f"{', '.join(ledgers)} have no function of {config} in common: reproduce with fewer models"
+        )
     return functions
 
 
 def _rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
-    """The means at all k of the paper, and the relations that count in them at k = 1, each with its head."""
+    """The means at all k of the paper, and the relations that count in them at k = 1, each with its
+    head."""
     counts = ranks.counts()
     for rule in RULES:
         scores = score(counts, KS, rule)
@@ -172,8 +181,9 @@ def printed() -> Iterator[ScoreRow]:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Everything that was measured. `measured`: config -> scores; `counted`: language -> statistics of all its splits;
-    `errors`: language of code -> the wrong first choices of its first model; `cases`: single functions."""
+    """Everything that was measured. `measured`: config -> scores; `counted`: language -> statistics
+    of all its splits; `errors`: language of code -> the wrong first choices of its first model;
+    `cases`: single functions."""
 
     inputs: Inputs
     measured: Mapping[str, Measured] = field(default_factory=dict)
@@ -204,7 +214,8 @@ class Reproduction:
                 yield ScoreRow(config, name, DATASET, edges, "edges")
 
     def _errors(self) -> Iterator[ScoreRow]:
-        """The classes of wrong first choices, the most frequent first; and the kinds that heads attend to most."""
+        """The classes of wrong first choices, the most frequent first; and the kinds that heads
+        attend to most."""
         for config, analysis in self.errors.items():
             classes = analysis.classes("first")
             for kind, errors in sorted(classes.items(), key=lambda counted: -counted[1]):
@@ -225,14 +236,18 @@ class Reproduction:
                     )
 
     def has_data_of_the_paper(self, language: str) -> bool:
-        """True if the data have as many functions as the paper's, and as many edges of each relation in Table 8."""
+        """True if the data have as many functions as the paper's, and as many edges of each
+        relation in Table 8."""
         counted, edges = self.counted.get(language), paper.edges(language)
         if counted is None or counted.functions != paper.functions(language):
             return False
-        return not edges or edges == {name: relation.edges for name, relation in counted.relations.items()}
+        return not edges or edges == {
+            name: relation.edges for name, relation in counted.relations.items()
+        }
 
     def differs(self, config: str) -> dict[str, str]:
-        """Differences between the inputs of a config and the paper's: in a word, and in more words."""
+        """Differences between the inputs of a config and the paper's: in a word, and in more
+        words."""
         language, limit, reasons = language_of(config), self.inputs.limit, {}
         if not self.has_data_of_the_paper(language):
             reasons["other data"] = "the data are not the paper's"
@@ -240,13 +255,16 @@ class Reproduction:
             reasons["partial"] = f"only the first {limit} functions"
         known = {*BASELINE_SYSTEMS, *self.measured[config].models}
         in_tables = paper.scores(language, "first").items()
-        lacks = [name for name, by_k in in_tables if len(by_k) == len(TABLE_KS) and name not in known]
+        lacks = [
+            name for name, by_k in in_tables if len(by_k) == len(TABLE_KS) and name not in known
+        ]
         if lacks:  # with them, fewer functions might fit all models
             reasons["other functions"] = f"not given: {', '.join(lacks)}"
         return reasons
 
     def standing(self, config: str, system: str) -> str:
-        """Why the numbers of a system do not compare with the paper's on a config, or COMPARABLE."""
+        """Why the numbers of a system do not compare with the paper's on a config, or
+        COMPARABLE."""
         language = language_of(config)
         if system != DATASET and system not in paper.scores(language, "first"):
             return "not in the paper"

@@ -1,7 +1,8 @@
-"""The page of a reproduction: what it was made from, and every table and figure under its number in the paper.
+"""The page of a reproduction: what it was made from, and every table and figure under its number in
+the paper.
 
-Tables have our numbers, the paper's and the difference side by side; figures have the paper's numbers where its tables
-have them.
+Tables have our numbers, the paper's and the difference side by side; figures have the paper's
+numbers where its tables have them.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class Content(NamedTuple):
 
 
 class Exhibit(NamedTuple):
-    """A table or figure of the paper: its number, what it shows, and the rows of the frame that it has: of these
-    configs, rules, measures and k, means over relations or not. Tables have a row for each value of `keys`."""
+    """A table or figure of the paper: its number, what it shows, and the rows of the frame that it
+    has: of these configs, rules, measures and k, means over relations or not. Tables have a row for
+    each value of `keys`."""
 
     name: str
     title: str
@@ -101,14 +103,20 @@ def sections(reproduction: Reproduction) -> list[Section]:
 def _numbers(exhibit: Exhibit, rows: Frame) -> Table:
     """The CSV file of a figure."""
     columns = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
-    return Table(exhibit.id, "", [Column(name) for name in columns], rows[columns].to_numpy().tolist())
+    return Table(
+        exhibit.id, "", [Column(name) for name in columns], rows[columns].to_numpy().tolist()
+    )
 
 
 def _summary(reproduction: Reproduction, shown: Frame) -> Section:
     numbers = shown.drop_duplicates(KEY).dropna(subset="paper")
     numbers = numbers[numbers["against"] == ""]
     compares = numbers[numbers["comparable"] == COMPARABLE].dropna(subset="difference")
-    largest = f", with differences of at most {compares['difference'].abs().max():.1f}" if len(compares) else ""
+    largest = (
+        f", with differences of at most {compares['difference'].abs().max():.1f}"
+        if len(compares)
+        else ""
+    )
     return Section(
         "summary",
         "What was made, and what compares",
@@ -134,7 +142,9 @@ def _inputs(reproduction: Reproduction) -> Table:
     rows: list[list[Any]] = []
     for language, configs in CONFIGS.items():
         source = sources.shown(reproduction.inputs.sources.get(language, ""))
-        counted = reproduction.counted[language].functions if language in reproduction.counted else None
+        counted = (
+            reproduction.counted[language].functions if language in reproduction.counted else None
+        )
         for config in configs:
             measured = reproduction.measured.get(config)
             if measured is None:
@@ -178,7 +188,8 @@ def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
 
 
 def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = None) -> Content:
-    """Tables 6 and 9 to 12: models against the best offset, largest difference of CuBERT, or else the first, on top."""
+    """Tables 6 and 9 to 12: models against the best offset, largest difference of CuBERT, or else
+    the first, on top."""
     parts = []
     for _, rows in exhibit.select(reproduction).groupby("config", sort=False):
         differences = rows[rows["against"] == OFFSET].sort_values("group")
@@ -187,7 +198,9 @@ def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = 
         first = CUBERT if CUBERT in systems or not systems else systems[0]
         ranked = measured[measured["system"] == first]
         ranked = ranked.sort_values("value", ascending=False, kind="stable")
-        unknown = differences[~differences["group"].isin(ranked["group"])].sort_values("paper", ascending=False)
+        unknown = differences[~differences["group"].isin(ranked["group"])].sort_values(
+            "paper", ascending=False
+        )
         order = list(dict.fromkeys([*ranked["group"], *unknown["group"]]))
         if ends is not None:
             order = order[: len(ranked) or None]
@@ -234,10 +247,14 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
             shown.append(best)
             best = best.set_index("config").reindex(exhibit.configs)
             scores = np.array([best[column], *np.full((2, len(best)), np.nan)])
-            panels.setdefault(panel, []).append(Bars(kind, scores, colour, best["system"].fillna("").tolist()))
+            panels.setdefault(panel, []).append(
+                Bars(kind, scores, colour, best["system"].fillna("").tolist())
+            )
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    return _figure(exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown))
+    return _figure(
+        exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown)
+    )
 
 
 def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -246,7 +263,9 @@ def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
         "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
         f"splits; the line is at {FAR} tokens."
     )
-    counted = {name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs}
+    counted = {
+        name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs
+    }
     drawn = partial(offsets_figure, counted)
     return _figure(exhibit, reproduction, title, drawn, exhibit.select(reproduction))
 
@@ -269,7 +288,8 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _lines(rows: Frame) -> Iterator[Line]:
-    """Our curves, and as circles the paper's numbers of the same, and of the first model in its table."""
+    """Our curves, and as circles the paper's numbers of the same, and of the first model in its
+    table."""
     colours = cycle(COLOURS)
     first = True  # of the models
     for system, of_system in rows.groupby("system", sort=False):
@@ -308,7 +328,9 @@ _means = partial(
     across="k",
     notes=_OF_ROUNDED,
 )
-_by_relation = partial(Exhibit, draw=_relations, keys=("config", "group"), across="shown", notes=_HEADS)
+_by_relation = partial(
+    Exhibit, draw=_relations, keys=("config", "group"), across="shown", notes=_HEADS
+)
 _over_k = partial(Exhibit, draw=_curves, ks=tuple(KS), means=True)
 _PYTHON, _JAVA = CONFIGS["python"], CONFIGS["java"]
 _SEMICOLONS = ("java", "java_skip_semicolon")
@@ -332,9 +354,13 @@ EXHIBITS = (
         "The paper counts fewer classes, of CuBERT: its numbers are not beside these. `codesyntax errors` has them for "
         "each relation, with examples.",
     ),
-    Exhibit("Table 8", "Edges of each relation, in all splits", _table, measures=("edges",), filters=1),
+    Exhibit(
+        "Table 8", "Edges of each relation, in all splits", _table, measures=("edges",), filters=1
+    ),
     _by_relation("Table 9", "Python, first token of the dependent", configs=("python",)),
-    _by_relation("Table 10", "Python, any token of the dependent", configs=("python",), rules=("any",)),
+    _by_relation(
+        "Table 10", "Python, any token of the dependent", configs=("python",), rules=("any",)
+    ),
     _by_relation("Table 11", "Java, first token of the dependent", configs=("java",)),
     _by_relation("Table 12", "Java, any token of the dependent", configs=("java",), rules=("any",)),
     Exhibit(

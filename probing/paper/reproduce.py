@@ -45,7 +45,9 @@ DATASET = "codesyntax"
 """The name of each dataset, in signatures, too."""
 
 RESULTS, REPORT = "results", "report"
-_REPRODUCED_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, masking_study.SOURCE, RESULTS, REPORT))
+_REPRODUCED_FOLDERS = tuple(
+    f"{name}/" for name in (*CONFIGS, masking_study.SOURCE, RESULTS, REPORT)
+)
 """All folders of a reproduction."""
 
 STUDIES = CODESYNTAX, SYNTAXEVAL = "codesyntax", "syntaxeval"
@@ -64,23 +66,25 @@ def reproduce(
     device: str | None = None,
     tell: Any = logger.info,
 ) -> Path:
-    """Make the tables and figures of a study again, with its numbers and the differences; return the path of the page.
+    """Make the tables and figures of a study again, with its numbers and the differences; return
+    the path of the page.
 
-    `study`: `codesyntax`, Tables 3 to 12 and all figures of Shen et al. (2022): builds the configs of `sources`, probes
-    `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal effects of Velasco et al.
-    (2024): masks Python functions by the protocol `published`, and sets our estimates beside those of the study's
-    estimator.
+    `study`: `codesyntax`, Tables 3 to 12 and all figures of Shen et al. (2022): builds the configs
+    of `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities
+    and causal effects of Velasco et al. (2024): masks Python functions by the protocol `published`,
+    and sets our estimates beside those of the study's estimator.
 
-    `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is for one language.
-    `exclude_repositories` is as in `build`, for code. `limit` uses only the first functions of each config; the default
-    is all, or the 7,501 of `syntaxeval`. `tell` is called with each message, the first of which says what will run,
-    with its estimated time and disk.
+    `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is
+    for one language. `exclude_repositories` is as in `build`, for code. `limit` uses only the first
+    functions of each config; the default is all, or the 7,501 of `syntaxeval`. `tell` is called
+    with each message, the first of which says what will run, with its estimated time and disk.
 
-    The folder `output` holds `LANGUAGE/codesyntax`, the datasets; `results`; and `report`. The same call continues an
-    interrupted run, and ends with the same bytes; one with further sources or models adds to it.
+    The folder `output` holds `LANGUAGE/codesyntax`, the datasets; `results`; and `report`. The same
+    call continues an interrupted run, and ends with the same bytes; one with further sources or
+    models adds to it.
 
-    Raises UnknownName for another study; LedgerError if `output` has other files, or another run is writing to it; what
-    `inputs.read`, `build`, `probe` and `mask` raise.
+    Raises UnknownName for another study; LedgerError if `output` has other files, or another run is
+    writing to it; what `inputs.read`, `build`, `probe` and `mask` raise.
     """
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
@@ -93,11 +97,17 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(asked.text() if study == CODESYNTAX else asked.text([masking_study.CONFIG], **masking_study.COPIES))
+    tell(
+        asked.text()
+        if study == CODESYNTAX
+        else asked.text([masking_study.CONFIG], **masking_study.COPIES)
+    )
     with _alone_in(output):
         title, sections, files = make()
         tell("writing the page")
-        return folder.save(folder.Report(command, "ledgers", title, sections, files=files), output / REPORT)
+        return folder.save(
+            folder.Report(command, "ledgers", title, sections, files=files), output / REPORT
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,9 @@ class _Run:
             excluded = self.exclude_repositories if language in CODE else None
             built = build(asked.sources[language], configs, data, exclude_repositories=excluded)
             if language in configs:  # not only its ablations
-                counted |= dataset.collect(data, [language], list(built.configs[language].functions)).configs
+                counted |= dataset.collect(
+                    data, [language], list(built.configs[language].functions)
+                ).configs
             for config in configs:
                 ledgers = self._probed(language, config, data)
                 measured[config] = measure(data, config, ledgers, asked.limit)
@@ -162,12 +174,15 @@ class _Run:
         return ledgers
 
     def _errors(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
-        """The wrong first choices of a model, analysed once: again if earlier without what heads attend to."""
+        """The wrong first choices of a model, analysed once: again if earlier without what heads
+        attend to."""
         result = result_path(ledger)
         path = errors.errors_path(result)
         if not path.exists() or not errors.load(path).attended:
             self.tell(f"analysing the errors of {model.name}")
-            errors.save(errors.analyse(result, model=model.location, data=data, device=self.device), result)
+            errors.save(
+                errors.analyse(result, model=model.location, data=data, device=self.device), result
+            )
         return errors.load(path)
 
     def syntaxeval(self) -> _Contents:
@@ -179,7 +194,9 @@ class _Run:
         for model in self.asked.models[masking_study.CONFIG]:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
-            masked[model.name] = _whole(mask(model.location, data, **settings, device=self.device, output=results))
+            masked[model.name] = _whole(
+                mask(model.location, data, **settings, device=self.device, output=results)
+            )
         return (
             masking_study.STUDY_TITLE,
             masking_study.sections(masking_study.Study(self.asked, prepared, masked)),
@@ -189,7 +206,9 @@ class _Run:
 
 def _whole(result: Result | None) -> Result:
     if result is None:
-        raise LedgerError("reproduce runs in one process: start it without accelerate launch or torchrun")
+        raise LedgerError(
+            "reproduce runs in one process: start it without accelerate launch or torchrun"
+        )
     return result
 
 
@@ -201,7 +220,8 @@ def _check_ours(output: Path, command: str) -> None:
 
 @contextmanager
 def _alone_in(output: Path) -> Iterator[None]:
-    """Let only one run write to `output`, and remove what a run that was killed could not: files not yet renamed."""
+    """Let only one run write to `output`, and remove what a run that was killed could not: files
+    not yet renamed."""
     lock = output / ".lock"
     with only_one(lock, f"another run is writing to {output}"):
         try:

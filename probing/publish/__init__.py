@@ -1,4 +1,5 @@
-"""Publishing on the Hub: `push` uploads the dataset and the metric, `submit` sends results, `board` reads entries.
+"""Publishing on the Hub: `push` uploads the dataset and the metric, `submit` sends results, `board`
+reads entries.
 
 `client` is the Hub client that they share.
 """

@@ -2,16 +2,23 @@
 
 The rules, which the page explains:
 
-- *Tables.* Entries share a table only if their settings agree in everything but the model (`Submission.shared`), and
-  they have the same functions, edges or nodes (`Submission.table`). Nothing is ranked across tables.
-- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model ranks below
-  those that are significantly better and above those that are significantly worse; it is tied with the others.
-  Baselines and the paper's models have no rank.
-- *Claimed and verified.* What entries say is claimed, until this board has run a part of it again (`verified.Checker`).
-- *Conflicts.* Of several entries for one model and revision in a table, verified ones count, otherwise all; where their
+- *Tables.* Entries share a table only if their settings agree in everything but the model
+(`Submission.shared`), and
+  they have the same functions, edges or nodes (`Submission.table`). Nothing is ranked across
+  tables.
+- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model
+ranks below
+  those that are significantly better and above those that are significantly worse; it is tied with
+  the others. Baselines and the paper's models have no rank.
+- *Claimed and verified.* What entries say is claimed, until this board has run a part of it again
+(`verified.Checker`).
+- *Conflicts.* Of several entries for one model and revision in a table, verified ones count,
+otherwise all; where their
   numbers differ, all are shown, with a remark. So nobody replaces the entry of another.
-- *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks like another.
-- *Baselines* follow from the data: given it, entries with others are left out; otherwise those of most entries count.
+- *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks
+like another.
+- *Baselines* follow from the data: given it, entries with others are left out; otherwise those of
+most entries count.
 
 The same entries give the same bytes, regardless of their order.
 """
@@ -72,7 +79,18 @@ _SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
 
-_CONFUSABLE = {"0": "o", "1": "l", "i": "l", "3": "e", "5": "s", "8": "b", "cl": "d", "nn": "m", "rn": "m", "vv": "w"}
+_CONFUSABLE = {
+    "0": "o",
+    "1": "l",
+    "i": "l",
+    "3": "e",
+    "5": "s",
+    "8": "b",
+    "cl": "d",
+    "nn": "m",
+    "rn": "m",
+    "vv": "w",
+}
 """What stands in a name -> what a reader in a hurry takes it for; single characters first."""
 
 
@@ -87,10 +105,11 @@ class LeftOut(NamedTuple):
 class BoardRow:
     """An entry, a submission that was read, and what follows from it.
 
-    `means`, `differences`: measure, the headline first -> the score of the model, and how much more it is than that of
-    its rival; `shares`: float32 (measures, F), each function's contribution to a mean, by which models are ranked;
-    `baselines`: the entry whose baselines count; `verified`: what this board ran again; None: its numbers are claimed;
-    `remarks`: what a reader should know before believing them.
+    `means`, `differences`: measure, the headline first -> the score of the model, and how much more
+    it is than that of its rival; `shares`: float32 (measures, F), each function's contribution to a
+    mean, by which models are ranked; `baselines`: the entry whose baselines count; `verified`: what
+    this board ran again; None: its numbers are claimed; `remarks`: what a reader should know before
+    believing them.
     """
 
     file: str
@@ -151,7 +170,8 @@ class BoardRow:
 
 @dataclass(frozen=True, eq=False)
 class BoardTable:
-    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the last possible rank."""
+    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the
+    last possible rank."""
 
     name: str
     rows: list[BoardRow]
@@ -172,9 +192,9 @@ class BoardTable:
 
 
 class HubResult(NamedTuple):
-    """A result of `model` that the Hub lists: `value` as somebody sent it; `badge`: whether the Hub's own jobs computed
-    it; `notes`: ours begin with a signature; `row`: the model's row of the board with that signature, None without
-    one."""
+    """A result of `model` that the Hub lists: `value` as somebody sent it; `badge`: whether the
+    Hub's own jobs computed it; `notes`: ours begin with a signature; `row`: the model's row of the
+    board with that signature, None without one."""
 
     rank: int
     model: str
@@ -193,10 +213,11 @@ class HubResult(NamedTuple):
 
 @dataclass
 class Board:
-    """Tables, by instrument and config, the largest first; and the files left out. Its length is the number of rows.
+    """Tables, by instrument and config, the largest first; and the files left out. Its length is
+    the number of rows.
 
-    `from_data`: the tables whose functions and baselines are those of the data that the board was given. `on_hub`: what
-    the Hub lists for the dataset that the board was asked about.
+    `from_data`: the tables whose functions and baselines are those of the data that the board was
+    given. `on_hub`: what the Hub lists for the dataset that the board was asked about.
     """
 
     tables: list[BoardTable]
@@ -225,7 +246,8 @@ def read(
     """Read entries; files that fail a check are left out with the reason.
 
     Args:
-        sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`), of which the files
+        sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`),
+        of which the files
             of hits in the folder `entries` are read if there is one, otherwise all.
         data: the location of the dataset, from which functions and baselines of entries on it must follow.
         verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
@@ -234,13 +256,16 @@ def read(
         benchmark: the dataset whose own list of results on the Hub is read, too.
 
     Raises:
-        EntryError: for an invalid source, one without such files or with too much to read; and if every file was left
+        EntryError: for an invalid source, one without such files or with too much to read; and if
+        every file was left
             out.
         ArgumentError: for `verify` without `data`.
         HubError: for a dataset that is not a benchmark.
     """
     if verify and data is None:
-        raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
+        raise ArgumentError(
+            "--verify needs the data that the entries were made with: name it with --data"
+        )
     read_entries = _Entries(None if data is None else Checker(data, device, seed), verify)
     for source in sorted({str(source) for source in sources}):
         with _opened(source) as opened:
@@ -261,9 +286,9 @@ def read(
 class _Entries:
     """What was read of the sources of a board.
 
-    `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them again. `entries`: by
-    file; `verified`: file -> what was run again; `from_data`: tables that follow from the dataset; `files`, `size`: how
-    many files of how many bytes there were.
+    `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them
+    again. `entries`: by file; `verified`: file -> what was run again; `from_data`: tables that
+    follow from the dataset; `files`, `size`: how many files of how many bytes there were.
     """
 
     checker: Checker | None
@@ -276,7 +301,8 @@ class _Entries:
     size: int = 0
 
     def add(self, source: str, opened: _Source) -> None:
-        """Read the files of a source; raises EntryError if it cannot be read, or has too much or nothing to read."""
+        """Read the files of a source; raises EntryError if it cannot be read, or has too much or
+        nothing to read."""
         self.left_out += opened.refused
         try:
             paths = list(_paths(opened.folder))
@@ -309,8 +335,11 @@ class _Entries:
         return entry
 
 
-def _verified(checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str) -> RunAgain | None:
-    """The check of an entry by running it again, None if it could not be; raises EntryError if it is refuted."""
+def _verified(
+    checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str
+) -> RunAgain | None:
+    """The check of an entry by running it again, None if it could not be; raises EntryError if it
+    is refuted."""
     try:
         return checker.again(entry, ledger)
     except (LedgerError, DatasetError) as error:
@@ -319,8 +348,8 @@ def _verified(checker: Checker, entry: Submission, ledger: Callable[[str], Path 
 
 
 class _Source(NamedTuple):
-    """The folder with the entries of a source, its name, files that were not downloaded, and digest -> the file of the
-    ledger, if there is one."""
+    """The folder with the entries of a source, its name, files that were not downloaded, and digest
+    -> the file of the ledger, if there is one."""
 
     folder: Path
     called: str
@@ -338,7 +367,9 @@ def _opened(source: str) -> Iterator[_Source]:
             return file if file.is_file() else None
 
         yield _Source(path, path.resolve().name, [], beside)
-    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not (path.name == "entries" or path.parent.exists()):
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not (
+        path.name == "entries" or path.parent.exists()
+    ):
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             yield _downloaded(source, folder)
     else:
@@ -349,7 +380,8 @@ def _opened(source: str) -> Iterator[_Source]:
 
 
 def _downloaded(source: str, folder: Path) -> _Source:
-    """The entries of a results repository at one commit; ledgers are downloaded when they are asked for."""
+    """The entries of a results repository at one commit; ledgers are downloaded when they are asked
+    for."""
     from huggingface_hub.hf_api import RepoFile
 
     from probing.publish.client import fetch
@@ -358,7 +390,9 @@ def _downloaded(source: str, folder: Path) -> _Source:
     with _reading(repo, _LONGEST_READ) as api:
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
+        sizes = {
+            item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)
+        }
         files = [name for name in sizes if name.endswith(_SUFFIXES)]
         inside = [name for name in files if name.startswith("entries/")]
         refused, wanted = [], []
@@ -417,7 +451,10 @@ def _paths(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
         for name in sorted(
-            [*links, *(name for name in files if name.endswith(_SUFFIXES) and not name.startswith("."))]
+            [
+                *links,
+                *(name for name in files if name.endswith(_SUFFIXES) and not name.startswith(".")),
+            ]
         ):
             yield Path(root, name)
 
@@ -437,7 +474,8 @@ def _check_amount(source: str, files: int, size: int) -> None:
 def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
     """The results that the Hub lists for `dataset`, in its order, beside the `rows` of a board.
 
-    Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot be reached.
+    Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot
+    be reached.
     """
     known = {(row.model.lower(), row.entry.signature): row for row in rows}
     with _reading(dataset, _LONGEST_LISTING) as api:
@@ -460,18 +498,22 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
 
 def _value(dataset: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise HubError(f"the Hub lists {printable(str(value))[:40]!r} as a result on {dataset}, expected a number")
+        raise HubError(
+            f"the Hub lists {printable(str(value))[:40]!r} as a result on {dataset}, expected a number"
+        )
     return float(value)
 
 
 # ----------------------------------------------------------------------------------------------- rows and their ranks
 
 
-def rows_of(entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}) -> list[BoardRow]:
+def rows_of(
+    entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}
+) -> list[BoardRow]:
     """The rows of entries, each with its file; `verified`: file -> what this board ran again.
 
-    All rows of a table have the same baselines: those of entries that this board verified or, without any, those that
-    most entries have.
+    All rows of a table have the same baselines: those of entries that this board verified or,
+    without any, those that most entries have.
     """
     by_table: dict[str, list[tuple[str, Submission]]] = {}
     for file, entry in sorted(entries, key=lambda named: named[0]):
@@ -479,7 +521,9 @@ def rows_of(entries: Iterable[tuple[str, Submission]], verified: Mapping[str, Ru
     rows = []
     for of_table in by_table.values():
         of_verified = [entry.baselines for file, entry in of_table if file in verified]
-        ((common, _),) = Counter(of_verified or [entry.baselines for _, entry in of_table]).most_common(1)
+        ((common, _),) = Counter(
+            of_verified or [entry.baselines for _, entry in of_table]
+        ).most_common(1)
         first = next(entry for _, entry in of_table if entry.baselines == common)
         rows += [BoardRow.of(file, entry, first, verified.get(file)) for file, entry in of_table]
     return rows
@@ -488,7 +532,9 @@ def rows_of(entries: Iterable[tuple[str, Submission]], verified: Mapping[str, Ru
 def tables_of(entry: Submission, baselines: Submission) -> Tables:
     """The hits of an entry, with the baselines of another of its table."""
     tables = entry.tables
-    return tables if entry.baselines == baselines.baselines else entry.beside(tables, baselines.tables)
+    return (
+        tables if entry.baselines == baselines.baselines else entry.beside(tables, baselines.tables)
+    )
 
 
 def _shares(means: Tables, system: str) -> np.ndarray:
@@ -506,8 +552,8 @@ def _shares(means: Tables, system: str) -> np.ndarray:
 def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     """The tables of `rows`, the largest of a config first; and the rows that stand in none.
 
-    Of several entries for one model and revision in a table, those that this board verified count, otherwise all; where
-    their numbers differ, all stand there, with a remark.
+    Of several entries for one model and revision in a table, those that this board verified count,
+    otherwise all; where their numbers differ, all stand there, with a remark.
     """
     by_table: dict[str, list[BoardRow]] = {}
     for row in suspicious(list(rows)):
@@ -525,7 +571,12 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
         tables.append(BoardTable(name, shown, _ranks_of(shown)))
     configs = list(CONFIGS)
     tables.sort(
-        key=lambda table: (table.instrument, configs.index(table.settings.config), -len(table.rows), table.name)
+        key=lambda table: (
+            table.instrument,
+            configs.index(table.settings.config),
+            -len(table.rows),
+            table.name,
+        )
     )
     return tables, left_out
 
@@ -579,7 +630,8 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
 
 
 def _alike(name: str, bare: Collection[str]) -> str:
-    """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among `bare`."""
+    """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among
+    `bare`."""
     whole, model = folded(name), folded(name.rpartition("/")[2])
     return model if model in bare else whole
 

@@ -1,4 +1,5 @@
-"""The Hub client: `huggingface_hub` with its token, retries when rate-limited, and one-line error messages."""
+"""The Hub client: `huggingface_hub` with its token, retries when rate-limited, and one-line error
+messages."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from codesyntax_dataset.network import check_time, limit_waiting
 from codesyntax_dataset.safe_files import printable
 
 MOST_WAITING = 600
-"""Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""
+"""Most seconds to wait in total when the Hub asks to; it counts requests in windows of five
+minutes."""
 
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
@@ -41,7 +43,8 @@ Answer = TypeVar("Answer")
 
 
 def client() -> HfApi:
-    """A client with the user's token. Raises HubError if there is none, or if HF_HUB_OFFLINE is set."""
+    """A client with the user's token. Raises HubError if there is none, or if HF_HUB_OFFLINE is
+    set."""
     if constants.is_offline_mode():
         raise HubError("HF_HUB_OFFLINE is set, so the Hub is not contacted: unset it")
     token = get_token()
@@ -50,7 +53,9 @@ def client() -> HfApi:
             "no token for the Hub: log in with `hf auth login`, or set HF_TOKEN to a token with the role `write`"
         )
     if not re.fullmatch("[!-~]+", token):
-        raise HubError("the token for the Hub has invalid characters, such as spaces: set HF_TOKEN again")
+        raise HubError(
+            "the token for the Hub has invalid characters, such as spaces: set HF_TOKEN again"
+        )
     if not sys.stderr.isatty():
         hub_utils.disable_progress_bars()
     limit_waiting()
@@ -70,10 +75,11 @@ def check_repo(repo: str) -> None:
 
 
 def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
-    """The answer of `call`, repeated while the Hub answers 429 and says how long to wait, up to MOST_WAITING in total.
+    """The answer of `call`, repeated while the Hub answers 429 and says how long to wait, up to
+    MOST_WAITING in total.
 
-    `huggingface_hub` does so itself for uploads, but not when it creates a repository, a commit or a pull request. Only
-    429 is safe to retry there: it means that nothing was done.
+    `huggingface_hub` does so itself for uploads, but not when it creates a repository, a commit or
+    a pull request. Only 429 is safe to retry there: it means that nothing was done.
     """
     waited = 0
     while True:
@@ -83,20 +89,26 @@ def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
             wait = _retry_after(error)
             if wait is None or waited + wait > MOST_WAITING:
                 raise
-            print(f"the Hub received too many requests and asks to wait {wait} seconds", file=sys.stderr)
+            print(
+                f"the Hub received too many requests and asks to wait {wait} seconds",
+                file=sys.stderr,
+            )
             time.sleep(wait)
             waited += wait
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A planned commit to the `kind` (model, dataset or space) `repo`: `files`, path in the repository -> content."""
+    """A planned commit to the `kind` (model, dataset or space) `repo`: `files`, path in the
+    repository -> content."""
 
     repo: str
     kind: str
     files: Mapping[str, str | bytes]
 
-    def commit(self, api: HfApi, message: str, stale: Iterable[str] = (), **more: Any) -> CommitInfo:
+    def commit(
+        self, api: HfApi, message: str, stale: Iterable[str] = (), **more: Any
+    ) -> CommitInfo:
         """Commit the files, and delete `stale` ones; `more`: as of `create_commit`."""
         operations: list[CommitOperationAdd | CommitOperationDelete] = []
         for path, content in self.files.items():
@@ -104,18 +116,23 @@ class Upload:
             operations.append(CommitOperationAdd(path, data))
         operations += map(CommitOperationDelete, sorted(stale))
         return retry_when_rate_limited(
-            lambda: api.create_commit(self.repo, operations, commit_message=message, repo_type=self.kind, **more)
+            lambda: api.create_commit(
+                self.repo, operations, commit_message=message, repo_type=self.kind, **more
+            )
         )
 
 
 def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
-    """A file of a dataset repository that the Hub listed with this size; raises ValueError if it sends more or less."""
+    """A file of a dataset repository that the Hub listed with this size; raises ValueError if it
+    sends more or less."""
 
     def read() -> bytes:
         data = bytearray()
         url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
         headers = hub_utils.build_hf_headers()
-        with hub_utils.get_session().stream("GET", url, headers=headers, follow_redirects=True) as answer:
+        with hub_utils.get_session().stream(
+            "GET", url, headers=headers, follow_redirects=True
+        ) as answer:
             hub_utils.hf_raise_for_status(answer)
             for block in answer.iter_bytes():  # as they come
                 check_time()
@@ -130,7 +147,8 @@ def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
 
 
 def _retry_after(error: hub_errors.HfHubHTTPError) -> int | None:
-    """Seconds to wait after a status 429, at least 1; None for other errors, or if the Hub does not say."""
+    """Seconds to wait after a status 429, at least 1; None for other errors, or if the Hub does not
+    say."""
     if error.response.status_code != 429:
         return None
     headers = error.response.headers
@@ -142,7 +160,8 @@ def _retry_after(error: hub_errors.HfHubHTTPError) -> int | None:
 
 @contextmanager
 def plain_errors(repo: str) -> Iterator[None]:
-    """Turn errors of `huggingface_hub` about `repo` into HubError, and keep addresses out of its log messages.
+    """Turn errors of `huggingface_hub` about `repo` into HubError, and keep addresses out of its
+    log messages.
 
     While it is valid, the address of an upload grants the same access as a token.
     """
@@ -192,7 +211,9 @@ def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
         return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
     if isinstance(error, hub_errors.RevisionNotFoundError):
         return f"{repo} has no such revision ({reason})"
-    if isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404:  # for an invalid token the status is 401
+    if (
+        isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404
+    ):  # for an invalid token the status is 401
         return f"{repo} does not exist, or the token has no access to it ({reason})"
     if status == 401:
         return f"the Hub does not accept the token ({reason}): log in again with `hf auth login`, or set HF_TOKEN"
@@ -202,7 +223,9 @@ def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
         wait = _retry_after(error)
         return f"the Hub received too many requests: wait {f'{wait} seconds' if wait else 'some minutes'}. {AGAIN}"
     if status >= 500:
-        return f"the Hub has an internal error, status {status} ({reason}): try again later. {AGAIN}"
+        return (
+            f"the Hub has an internal error, status {status} ({reason}): try again later. {AGAIN}"
+        )
     return f"the Hub refuses with status {status} ({reason})"
 
 

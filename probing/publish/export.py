@@ -1,5 +1,5 @@
-"""Export results for other tools: as submissions to boards, as one CSV file, or for the store of Every
-Eval Ever (schema 0.3.0).
+"""Export results for other tools: as submissions to boards, as one CSV file, or for the store of
+Every Eval Ever (schema 0.3.0).
 
 All three are written from submissions, so that their numbers are those of boards. In the store, a
 result is a JSON file of metrics with a file of instances beside it: what the model scores in each
@@ -59,9 +59,11 @@ UNKNOWN = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 
 
 class Number(NamedTuple):
-    """A number of a submission: its `mean`, what that is compared with, `reference`, and the `difference`.
+    """A number of a submission: its `mean`, what that is compared with, `reference`, and the
+    `difference`.
 
-    `id`: unique in it; `name`: what it measures; `parameters`: some of PARAMETERS; `unit`: percent or nats.
+    `id`: unique in it; `name`: what it measures; `parameters`: some of PARAMETERS; `unit`: percent
+    or nats.
     """
 
     id: str
@@ -89,8 +91,8 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
 
 
 class Instance(NamedTuple):
-    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one `function`, by its place in
-    the split; `number`: the id of the number that it belongs to."""
+    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one
+    `function`, by its place in the split; `number`: the id of the number that it belongs to."""
 
     function: int
     number: str
@@ -111,9 +113,9 @@ def export(
     """Write results for other tools.
 
     Args:
-        results: files or folders of `probe`, for test and validation, and of `mask`; or files of hits.
-        output: the folder to write to.
-        format: `entry`, the file of hits that boards read; `csv`, one file with a row for each number; or
+        results: files or folders of `probe`, for test and validation, and of `mask`; or files of
+        hits. output: the folder to write to. format: `entry`, the file of hits that boards read;
+        `csv`, one file with a row for each number; or
             `every-eval-ever`.
         data: the dataset, if not the one in the results.
         organization: who evaluated, for `every-eval-ever`.
@@ -123,11 +125,14 @@ def export(
         The files.
 
     Raises:
-        ArgumentError: for other formats and relationships, or no organization.
-        LedgerError: for damaged results, those of other instruments, and a foreign file where one would be written.
+        ArgumentError: for other formats and relationships, or no organization. LedgerError: for
+        damaged results, those of other instruments, and a foreign file where one would be written.
         EntryError: for partial results and those of controls.
     """
-    for name, value, known in (("format", format, EXPORT_FORMATS), ("relationship", relationship, RELATIONSHIPS)):
+    for name, value, known in (
+        ("format", format, EXPORT_FORMATS),
+        ("relationship", relationship, RELATIONSHIPS),
+    ):
         if value not in known:
             raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(known)}")
     if format == EVERY_EVAL_EVER and not organization:
@@ -166,7 +171,9 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Su
     masked = by_name.pop(MASKING, [])
     for name, files in by_name.items():
         if files:
-            raise LedgerError(f"{files[0]}: {instead_of_board(name)}, or take the CSV tables of `codesyntax report`")
+            raise LedgerError(
+                f"{files[0]}: {instead_of_board(name)}, or take the CSV tables of `codesyntax report`"
+            )
     entries += [of_file(file, data) for file in masked]
     if not entries:
         raise LedgerError(
@@ -177,14 +184,19 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Su
 
 
 def numbers(entry: Submission) -> Iterator[Number]:
-    """Every mean of a submission, then, by relation or node type, what the first of them is a mean of."""
+    """Every mean of a submission, then, by relation or node type, what the first of them is a mean
+    of."""
     tables = entry.tables
     means = entry.means(tables)
     systems = ((entry.SYSTEM,), (entry.RIVAL,), (entry.SYSTEM, entry.RIVAL))
     scores = [entry.estimates(means, *compared) for compared in systems]
     for cell in scores[0]:
         of_cell = [estimates[cell] for estimates in scores]
-        yield _uas(cell, *of_cell) if isinstance(entry, AttentionSubmission) else _masked(cell, *of_cell)
+        yield (
+            _uas(cell, *of_cell)
+            if isinstance(entry, AttentionSubmission)
+            else _masked(cell, *of_cell)
+        )
     if isinstance(entry, AttentionSubmission):
         hits = tables[HELD_OUT]
         headline = hits.where(measures=hits.measures[:1]).by_group(entry.SYSTEM)
@@ -202,7 +214,9 @@ def _uas(cell: MeanCell, *scores: Estimate, **best_head: str) -> Number:
     """The number of a mean, or of a relation, with its `best_head`."""
     mean, rule, k = cell
     parameters = {"protocol": mean, "rule": rule, "k": k, **best_head}
-    return Number(_id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", *scores)
+    return Number(
+        _id_of(cell, best_head.get("relation")), f"top-{k} UAS", parameters, "percent", *scores
+    )
 
 
 def _id_of(cell: MeanCell, relation: str | None = None) -> str:
@@ -213,7 +227,9 @@ def _id_of(cell: MeanCell, relation: str | None = None) -> str:
 def _masked(outcome: str, *scores: Estimate, **node_type: str) -> Number:
     parameters = {"outcome": outcome, **node_type}
     unit = "nats" if outcome == "log_probability" else "percent"
-    return Number(_masked_id(outcome, *node_type.values()), f"{T1} {outcome}", parameters, unit, *scores)
+    return Number(
+        _masked_id(outcome, *node_type.values()), f"{T1} {outcome}", parameters, unit, *scores
+    )
 
 
 def _masked_id(*parts: str) -> str:
@@ -221,8 +237,8 @@ def _masked_id(*parts: str) -> str:
 
 
 def instances(entry: Submission) -> Iterator[Instance]:
-    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
-    node type."""
+    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of
+    restored sub-tokens, by node type."""
     tables = entry.tables
     if isinstance(entry, AttentionSubmission):
         hits, measure = tables[HELD_OUT], 0
@@ -253,7 +269,9 @@ def table(entries: Sequence[Submission]) -> str:
 
 def _row(entry: Submission, number: Number) -> dict[str, object]:
     settings = entry.settings
-    row = {name: getattr(settings, name) for name in ("model", "revision", "data", "config", "split")}
+    row = {
+        name: getattr(settings, name) for name in ("model", "revision", "data", "config", "split")
+    }
     row |= {"number": number.id, "name": number.name, "unit": number.unit}
     row |= {name: number.parameters.get(name) for name in PARAMETERS}
     for part, ends in number.parts.items():
@@ -271,7 +289,10 @@ def for_store(entry: Submission, organization: str, relationship: str, now: int)
     benchmark = f"codesyntax-{entry.instrument}"
     unique = uuid.UUID(bytes=hashlib.sha256(entry.to_bytes()).digest()[:16], version=4)
     folder = f"data/{benchmark}/{developer if slash else 'unknown'}/{name}"
-    shared = {"schema_version": SCHEMA, "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}"}
+    shared = {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}",
+    }
     measured = list(numbers(entry))
     called = {number.id: f"{benchmark}.{settings.config}.{number.id}" for number in measured}
     lines = []
@@ -342,7 +363,9 @@ def _metric(entry: Submission, number: Number, name: str) -> dict[str, object]:
             "dataset_name": "CodeSyntax",
             "source_type": "hf_dataset" if hub else "other",
             **({**hub, "hf_split": settings.split, "samples_number": functions} if hub else {}),
-            "additional_details": _texts(settings.model_dump(include={"data", "labels", "config", "split"})),
+            "additional_details": _texts(
+                settings.model_dump(include={"data", "labels", "config", "split"})
+            ),
         },
         "metric_config": {
             "evaluation_description": _DESCRIPTIONS[entry.instrument],
@@ -362,7 +385,9 @@ def _metric(entry: Submission, number: Number, name: str) -> dict[str, object]:
         },
         "generation_config": {
             "generation_args": {},
-            "additional_details": _texts({**settings.model_dump(mode="json"), "signature": entry.signature}),
+            "additional_details": _texts(
+                {**settings.model_dump(mode="json"), "signature": entry.signature}
+            ),
         },
     }
 

@@ -1,9 +1,11 @@
-"""Publish the dataset and the metrics: everything is checked first, then uploaded in one commit or not at all.
+"""Publish the dataset and the metrics: everything is checked first, then uploaded in one commit or
+not at all.
 
-With a dataset go tasks of lm-eval (https://github.com/EleutherAI/lm-evaluation-harness) for its minimal pairs. A task
-has the two texts of a pair as choices, after an empty context. lm-eval puts the beginning-of-text token, or else the
-end-of-text token, in place of an empty context, as `codesyntax prefer` does, so that its `acc` is the accuracy over all
-pairs by whole texts, if none is too long. Of two texts that tie it takes the first, the good one.
+With a dataset go tasks of lm-eval (https://github.com/EleutherAI/lm-evaluation-harness) for its
+minimal pairs. A task has the two texts of a pair as choices, after an empty context. lm-eval puts
+the beginning-of-text token, or else the end-of-text token, in place of an empty context, as
+`codesyntax prefer` does, so that its `acc` is the accuracy over all pairs by whole texts, if none
+is too long. Of two texts that tie it takes the first, the good one.
 """
 
 from __future__ import annotations
@@ -22,17 +24,23 @@ from codesyntax_dataset.languages import CONFIGS, variant_of
 from probing.publish.client import Upload, check_repo, client, plain_errors, retry_when_rate_limited
 
 METRICS = {
-    "codesyntax_metric": frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"}),
-    "ast_similarity": frozenset({"README.md", "app.py", "ast_similarity.py", "requirements.txt", "similarity.py"}),
+    "codesyntax_metric": frozenset(
+        {"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"}
+    ),
+    "ast_similarity": frozenset(
+        {"README.md", "app.py", "ast_similarity.py", "requirements.txt", "similarity.py"}
+    ),
 }
-"""Name -> the files of a metric's Space: `evaluate.load` uses the script and its helper, people the page."""
+"""Name -> the files of a metric's Space: `evaluate.load` uses the script and its helper, people the
+page."""
 
 
 @dataclass(frozen=True)
 class Push(Upload):
     """A planned upload to the `kind` (dataset or space) `repo`.
 
-    `ours`: all paths that any push may have published there; those that are no longer in `files` are deleted.
+    `ours`: all paths that any push may have published there; those that are no longer in `files`
+    are deleted.
     """
 
     ours: frozenset[str]
@@ -42,21 +50,28 @@ class Push(Upload):
         sizes = {name: len(content) for name, content in self.files.items()}
         lines = [f"{size:>13,}  {name}" for name, size in sizes.items()]
         return "\n".join(
-            [*lines, f"{sum(sizes.values()):>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}"]
+            [
+                *lines,
+                f"{sum(sizes.values()):>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}",
+            ]
         )
 
     def send(self, *, private: bool = False, create_pr: bool = False) -> str:
         """Publish in one commit, or open a pull request with it, and return the address of either.
 
-        The repository is created if it does not exist, `private` or public. Files in it that no push published are
-        kept. Raises HubError if the Hub cannot be reached or refuses, and if an existing repository is public but
-        `private` was requested.
+        The repository is created if it does not exist, `private` or public. Files in it that no
+        push published are kept. Raises HubError if the Hub cannot be reached or refuses, and if an
+        existing repository is public but `private` was requested.
         """
         with plain_errors(self.repo):
             api, sdk = client(), "gradio" if self.kind == "space" else None
             retry_when_rate_limited(
                 lambda: api.create_repo(
-                    self.repo, repo_type=self.kind, private=private or None, exist_ok=True, space_sdk=sdk
+                    self.repo,
+                    repo_type=self.kind,
+                    private=private or None,
+                    exist_ok=True,
+                    space_sdk=sdk,
                 )
             )
             info = retry_when_rate_limited(lambda: api.repo_info(self.repo, repo_type=self.kind))
@@ -64,7 +79,9 @@ class Push(Upload):
                 raise HubError(
                     f"{self.repo} already exists and is public: make it private on its page, or leave out --private"
                 )
-            stale = {file.rfilename for file in getattr(info, "siblings", None) or ()} & self.ours - set(self.files)
+            stale = {
+                file.rfilename for file in getattr(info, "siblings", None) or ()
+            } & self.ours - set(self.files)
             commit = self.commit(api, "Publish with codesyntax push", stale, create_pr=create_pr)
             return commit.pr_url or commit.commit_url
 
@@ -86,7 +103,9 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
 
     check_repo(repo)
     files = published_files(folder, repo)
-    return Push(repo, "dataset", {**files, **lm_eval_tasks(repo, files)}, metadata.files() | lm_eval_files())
+    return Push(
+        repo, "dataset", {**files, **lm_eval_tasks(repo, files)}, metadata.files() | lm_eval_files()
+    )
 
 
 @checked
@@ -94,7 +113,8 @@ def push_metric(repo: str) -> Push:
     """Plan the upload of an installed metric, for `evaluate.load(repo)`.
 
     Args:
-        repo: the Space, USER/NAME; its name says which metric, because `evaluate` looks for a script of this name.
+        repo: the Space, USER/NAME; its name says which metric, because `evaluate` looks for a
+        script of this name.
 
     Raises:
         HubError: for other names.
@@ -103,17 +123,26 @@ def push_metric(repo: str) -> Push:
     name = repo.split("/")[1]
     if name not in METRICS:
         spaces = " or ".join(f"USER/{known}" for known in METRICS)
-        raise HubError(f"{repo} cannot hold a metric: `evaluate.load` finds it only in a Space of its name, {spaces}")
+        raise HubError(
+            f"{repo} cannot hold a metric: `evaluate.load` finds it only in a Space of its name, {spaces}"
+        )
     folder = Path(codesyntax_metric.__file__).parent
     if name != codesyntax_metric.__name__:
         folder /= name
-    return Push(repo, "space", {file: (folder / file).read_bytes() for file in sorted(METRICS[name])}, METRICS[name])
+    return Push(
+        repo,
+        "space",
+        {file: (folder / file).read_bytes() for file in sorted(METRICS[name])},
+        METRICS[name],
+    )
 
 
 def lm_eval_tasks(repo: str, files: Iterable[str]) -> dict[str, bytes]:
-    """Path -> content of the task of each config of minimal pairs that has a split `test` among the files of a dataset,
-    which is published as `repo`."""
-    configs = {name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")}
+    """Path -> content of the task of each config of minimal pairs that has a split `test` among the
+    files of a dataset, which is published as `repo`."""
+    configs = {
+        name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")
+    }
     return {_path(config): _task(repo, config) for config in _of_pairs() if config in configs}
 
 

@@ -1,8 +1,10 @@
-"""Submit results: open a pull request on the model's repository and, if requested, one on a board's.
+"""Submit results: open a pull request on the model's repository and, if requested, one on a
+board's.
 
-Everything is checked before anything is sent: the results are complete and not of controls, their numbers follow from
-their ledgers, the model is the one in the repository, the labels are those of the dataset on the Hub, and a part of
-each result is probed or masked again. Results of attention probes and of masking may be sent together.
+Everything is checked before anything is sent: the results are complete and not of controls, their
+numbers follow from their ledgers, the model is the one in the repository, the labels are those of
+the dataset on the Hub, and a part of each result is probed or masked again. Results of attention
+probes and of masking may be sent together.
 """
 
 from __future__ import annotations
@@ -35,7 +37,16 @@ from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
-from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
+from codesyntax_dataset.tasks import (
+    DIRECTION,
+    MASK_SETTINGS,
+    RESTORED,
+    RULE,
+    TASK_PROTOCOLS,
+    K,
+    mask_task_id,
+    task_id,
+)
 from probing.evidence.gather import by_instrument, find
 from probing.evidence.submission import Submission, Verified, instead_of_board
 from probing.evidence.submission_attention import AttentionSubmission
@@ -70,8 +81,8 @@ AnySettings = MaskSettings | Settings
 class Headline(NamedTuple):
     """The number of a task, in percent, and its submission.
 
-    `notes`: what it belongs to, and what must stand beside it. `name`: in `model-index`, whose readers see no other;
-    `kind`: the Hub's names of the model's task and of the metric.
+    `notes`: what it belongs to, and what must stand beside it. `name`: in `model-index`, whose
+    readers see no other; `kind`: the Hub's names of the model's task and of the metric.
     """
 
     value: float
@@ -82,7 +93,8 @@ class Headline(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """Checked results of one model on one config, by split: the `files` that are run again, and what was `read`."""
+    """Checked results of one model on one config, by split: the `files` that are run again, and
+    what was `read`."""
 
     files: dict[str, Path]
     read: dict[str, AnyResult]
@@ -143,7 +155,8 @@ def submission(
     """Check results, and plan the pull requests that submit them.
 
     Args:
-        results: files or folders of attention probes, as in `find`, and of masking; of several models, `model` says
+        results: files or folders of attention probes, as in `find`, and of masking; of several
+        models, `model` says
             which.
         model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in RESULTS_FILE.
         dataset: the dataset on the Hub with the labels of the results.
@@ -216,7 +229,9 @@ def submission(
     if tasks:
         with plain_errors(model):
             files: dict[str, str | bytes] = {
-                RESULTS_FILE: _merged(_text(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours))
+                RESULTS_FILE: _merged(
+                    _text(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
+                )
             }
             if model_index:
                 card = _text(api, model, "README.md")
@@ -233,7 +248,9 @@ def submission(
 
 
 @checked
-def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
+def undo(
+    results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None
+) -> list[str]:
     """Close the pull requests that this user opened for these results.
 
     Args:
@@ -255,7 +272,11 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
             api = client()
             for request in _opened(api, repo, kind, title):
                 api.change_discussion_status(
-                    repo, request.num, "closed", comment="Closed by codesyntax submit --undo.", repo_type=kind
+                    repo,
+                    request.num,
+                    "closed",
+                    comment="Closed by codesyntax submit --undo.",
+                    repo_type=kind,
                 )
                 closed.append(request.url)
     return closed
@@ -265,15 +286,17 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
-    """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
-    with the name of its repository.
+    """The results of attention probes, then those of masking; of several models, those of `model`
+    or of a local model with the name of its repository.
 
     Raises LedgerError for other instruments, and for several models, none of which is named so.
     """
     others = by_instrument(results)
     left = others.pop(ATTENTION)
     probed = find(left) if left or not any(others.values()) else []
-    runs = [_Result(pair.files, {"test": pair.test, "validation": pair.validation}) for pair in probed]
+    runs = [
+        _Result(pair.files, {"test": pair.test, "validation": pair.validation}) for pair in probed
+    ]
     masked = others.pop(MASKING)
     for name, files in others.items():
         if files:
@@ -285,14 +308,16 @@ def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[_
     meant = {model.lower(), model.lower().rpartition("/")[2]}
     if chosen := [run for run in runs if run.settings.model.lower() in meant]:
         return chosen
-    raise LedgerError(f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model")
+    raise LedgerError(
+        f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model"
+    )
 
 
 def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
     """The results, after checking that each can be submitted.
 
-    Raises LedgerError for controls, partial runs, functions or masks other than those of a task, several precisions,
-    and two results for one task.
+    Raises LedgerError for controls, partial runs, functions or masks other than those of a task,
+    several precisions, and two results for one task.
     """
     runs = _results_of(results, model)
     seen: dict[str, Path] = {}
@@ -335,18 +360,24 @@ def _content(ledger: Any) -> bytes:
 
 
 def _check_settings(file: Path, settings: AnySettings) -> None:
-    """Raise LedgerError unless a model was asked for all functions of a task, those within the paper's length limit;
-    and unless functions were masked as for a task."""
+    """Raise LedgerError unless a model was asked for all functions of a task, those within the
+    paper's length limit; and unless functions were masked as for a task."""
     expected: dict[str, Any] = {"max_length": PAPER_LENGTH, "also_fits": ()}
     if isinstance(settings, MaskSettings):
-        expected = {**MASK_SETTINGS, "node_types": language_of(settings.config).node_types, "split": "test"}
+        expected = {
+            **MASK_SETTINGS,
+            "node_types": language_of(settings.config).node_types,
+            "split": "test",
+        }
     for name, value in expected.items():
         claimed = getattr(settings, name, value)
         if claimed != value:
             option = f"--{name.replace('_', '-')}"
             needed = f"{option} {_as_argument(value)}" if value else f"no {option}"
             used = f"{option} {_as_argument(claimed)}"
-            raise LedgerError(f"{file} was made with {used}, but a task needs {needed}: run it again so")
+            raise LedgerError(
+                f"{file} was made with {used}, but a task needs {needed}: run it again so"
+            )
 
 
 def _as_argument(value: Any) -> str:
@@ -356,7 +387,10 @@ def _as_argument(value: Any) -> str:
 def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
     """Raise LedgerError if a model could not read all functions of a task."""
     for reason in skips:
-        if re.fullmatch(r"more than \d+ sub-tokens", reason) and reason != f"more than {PAPER_LENGTH} sub-tokens":
+        if (
+            re.fullmatch(r"more than \d+ sub-tokens", reason)
+            and reason != f"more than {PAPER_LENGTH} sub-tokens"
+        ):
             raise LedgerError(
                 f"{file} lacks the functions of {reason}, all that the model reads, but a task scores all of at most "
                 f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax report, then codesyntax board)"
@@ -371,7 +405,9 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         patterns = ["README.md", "SHA256SUMS", "eval.yaml", "*.parquet"]
         assert commit  # the Hub has one of each revision
         return commit, Path(
-            api.snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=patterns)
+            api.snapshot_download(
+                dataset, repo_type="dataset", revision=commit, allow_patterns=patterns
+            )
         )
 
 
@@ -396,7 +432,10 @@ def _check_labels(result: AnyResult, dataset: str, data: Path | str) -> None:
 def _tasks_of(dataset: str, data: Path) -> set[str]:
     """The ids in the dataset's `eval.yaml`."""
     try:
-        return {str(task["id"]) for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
+        return {
+            str(task["id"])
+            for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]
+        }
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         raise HubError(
             f"{dataset} has no eval.yaml that names its tasks: publish it with `codesyntax push dataset`"
@@ -424,7 +463,9 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
         if score is None and mean == BEYOND_OFFSET:
             continue
         if score is None:
-            raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
+            raise LedgerError(
+                f"there is no number for {task}: no relation that counts has edges to choose a head on"
+            )
         value, notes = round(score.value, 2), entry.signature + _on_read(entry, on_read.get(mean))
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
@@ -453,7 +494,8 @@ def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
 
 
 def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
-    """A folder with the files of the model's repository, or None if the result names a commit of it."""
+    """A folder with the files of the model's repository, or None if the result names a commit of
+    it."""
     name, revision = settings.model, settings.revision
     with plain_errors(model):
         api = client()
@@ -463,7 +505,8 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
             raise LedgerError(
                 f"the result is of {model} at {revision}, which is not a commit of its branches or tags: probe it again"
             )
-        # a local model is tied to the repository by the digest of its weights, configuration and tokenizer
+        # a local model is tied to the repository by the digest of its weights, configuration and
+        # tokenizer
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
         below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
         folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
@@ -484,7 +527,12 @@ def _revision(folder: str, settings: AnySettings) -> str:
 
 
 def _run_again(
-    file: Path, result: AnyResult, model: str | None, data: Path | str, device: str | None, dry_run: bool
+    file: Path,
+    result: AnyResult,
+    model: str | None,
+    data: Path | str,
+    device: str | None,
+    dry_run: bool,
 ) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
@@ -512,12 +560,16 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
     return [
         request
         for request in api.get_repo_discussions(repo, author=user, repo_type=kind)
-        if request.is_pull_request and (request.author, request.title, request.status) == (user, title, "open")
+        if request.is_pull_request
+        and (request.author, request.title, request.status) == (user, title, "open")
     ]
 
 
-def _request(api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
-    """With those files that are not there already; ledgers are named by their content. Without `api`: all."""
+def _request(
+    api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]
+) -> PullRequest:
+    """With those files that are not there already; ledgers are named by their content. Without
+    `api`: all."""
 
     def there(path: str, content: str | bytes) -> bool:
         if api is None:
@@ -551,7 +603,8 @@ def _text(api: HfApi | None, model: str, path: str) -> str | None:
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
-    """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay as they are.
+    """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay
+    as they are.
 
     What is there already, but for its date, keeps it: the same results are sent once.
     """
@@ -580,7 +633,14 @@ def _results(text: str | None) -> list[dict[str, Any]]:
             raise ValueError("expected a list of results")
         if any(not {"id", "task_id"} <= result["dataset"].keys() for result in results):
             raise ValueError("expected results, each with its dataset and task")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        yaml.YAMLError,
+    ) as error:
         reason = " ".join(str(error).split())
         raise HubError(
             f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
@@ -596,7 +656,8 @@ def _card(
     tasks: dict[str, Headline],
     source_url: str | None,
 ) -> str:
-    """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
+    """The model's card with our results in its `model-index`, in the place of older ones; the rest
+    stays."""
     ours = [
         EvalResult(
             task_type=headline.kind[0],
@@ -616,7 +677,9 @@ def _card(
     replaced = [(dataset, headline.name) for headline in tasks.values()]
     try:
         card = ModelCard(there if there is not None else "---\n---\n")
-        if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block
+        if (
+            there and card.text == there and there.lstrip("\ufeff").startswith("---")
+        ):  # we would add a second block
             raise ValueError("it is not between two lines ---, the first of which begins the file")
         assert isinstance(card.data, ModelCardData)
         others = [
@@ -627,7 +690,14 @@ def _card(
         card.data.model_name = card.data.model_name or model.split("/")[1]
         card.data.eval_results = [*others, *ours]
         return card.content
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        yaml.YAMLError,
+    ) as error:
         raise HubError(
             f"the card of {model} has metadata that cannot be read: {' '.join(str(error).split())}; mend it first"
         ) from error

@@ -1,7 +1,8 @@
-"""The board's own checks: that entries are those of their ledgers and of the data, and that the models give them.
+"""The board's own checks: that entries are those of their ledgers and of the data, and that the
+models give them.
 
-`codesyntax submit` sends ledgers beside entries. Whoever keeps a board makes the entries of these ledgers again, and
-runs the functions again that `submit` drew, or others.
+`codesyntax submit` sends ledgers beside entries. Whoever keeps a board makes the entries of these
+ledgers again, and runs the functions again that `submit` drew, or others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
+from codesyntax_dataset.errors import (
+    CodeSyntaxError,
+    DatasetError,
+    EntryError,
+    LedgerError,
+    UnknownName,
+)
 from probing.evidence import submission_masked
 from probing.evidence.gather import Probed, WholeSplits, recomputed, submission_of
 from probing.evidence.masked import holding
@@ -35,8 +42,8 @@ def ledger_file(digest: str) -> str:
 
 
 class RunAgain(NamedTuple):
-    """How many `functions` a board ran again, of how many in `total`, with the weights of which branch or tag
-    (`reference`), empty for a model that is not on the Hub."""
+    """How many `functions` a board ran again, of how many in `total`, with the weights of which
+    branch or tag (`reference`), empty for a model that is not on the Hub."""
 
     functions: int
     total: int
@@ -52,10 +59,13 @@ class Checker:
         self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
 
     def from_data(self, entry: Submission) -> bool:
-        """True if an entry is of these labels; raises EntryError if it has not their functions, edges or baselines."""
+        """True if an entry is of these labels; raises EntryError if it has not their functions,
+        edges or baselines."""
         try:
             if isinstance(entry, AttentionSubmission):
-                return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
+                return recomputed(
+                    entry, self._splits(entry.settings.config, entry.settings.direction)
+                )
             assert isinstance(entry, MaskedSubmission)
             return self._whole(entry)
         except UnknownName:  # it has no such config
@@ -72,14 +82,17 @@ class Checker:
         for name, places in self._held[key].items():
             theirs = hits.of(name) if name in hits.groups else np.empty(0, np.int64)
             if not np.array_equal(theirs, places):
-                raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
+                raise EntryError(
+                    f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do"
+                )
         return True
 
     def again(self, entry: Submission, ledger: Callable[[str], Path | None]) -> RunAgain:
-        """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any.
+        """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its
+        file, if any.
 
-        Returns what was run again. Raises EntryError if the entry is refuted, LedgerError or DatasetError if it cannot
-        be checked.
+        Returns what was run again. Raises EntryError if the entry is refuted, LedgerError or
+        DatasetError if it cannot be checked.
         """
 
         with temporary_folder(Path(tempfile.gettempdir())) as folder:

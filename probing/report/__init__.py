@@ -1,4 +1,5 @@
-"""Tables, figures and pages made from results. The package is called to write a report: `probing.report(...)`."""
+"""Tables, figures and pages made from results. The package is called to write a report:
+`probing.report(...)`."""
 
 from __future__ import annotations
 

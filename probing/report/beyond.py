@@ -35,10 +35,15 @@ TITLE = "Beyond offsets"
 
 
 def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
-    """Hits of heads on the edges that no fixed offset finds: a figure and tables for each config; `of_models`: with the
-    relations of each model.
+    """Hits of heads on the edges that no fixed offset finds: a figure and tables for each config;
+    `of_models`: with the relations of each model.
     """
-    return Section("beyond", TITLE, method("beyond"), [_config(findings, of_models) for findings in all_findings])
+    return Section(
+        "beyond",
+        TITLE,
+        method("beyond"),
+        [_config(findings, of_models) for findings in all_findings],
+    )
 
 
 def relations(findings: Findings, subject: Subject) -> list[Table]:
@@ -49,17 +54,23 @@ def relations(findings: Findings, subject: Subject) -> list[Table]:
 def _avoided(findings: Findings) -> list[int]:
     """The numbers of offsets to avoid beyond which there is something to score."""
     first = findings.subjects[0].name
-    return [avoided for avoided in findings.beyond if findings.score(first, beyond_protocol(avoided))]
+    return [
+        avoided for avoided in findings.beyond if findings.score(first, beyond_protocol(avoided))
+    ]
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
     key, shown = f"{findings.name}-beyond", _avoided(findings)
     if not shown:
-        return Section(key, findings.title, ["Too few edges lie beyond the best offset of their relation."])
+        return Section(
+            key, findings.title, ["Too few edges lie beyond the best offset of their relation."]
+        )
     parts: list[Part] = [_figure(findings), _means(findings)]
     parts += [_relations(findings, subject) for subject in findings.models if of_models]
     parts += [_by_strata(findings), _strata(findings)]
-    return Section(key, findings.title, [*parts, *(_left_out(findings, avoided) for avoided in shown)])
+    return Section(
+        key, findings.title, [*parts, *(_left_out(findings, avoided) for avoided in shown)]
+    )
 
 
 _AVOIDED = Column("offsets avoided", of=lambda row: row.avoided)
@@ -67,7 +78,9 @@ _COMPARED = difference("", "vs combined")
 
 
 def _means(findings: Findings) -> Table:
-    kinds = {subject.name: "model" if subject.is_model else "control" for subject in findings.subjects}
+    kinds = {
+        subject.name: "model" if subject.is_model else "control" for subject in findings.subjects
+    }
     kinds |= dict.fromkeys(kinds_of(findings.config), "baseline") | {CHANCE: "control"}
     places = [
         Place(findings, name, rule, k, avoided=avoided)
@@ -97,7 +110,8 @@ def _means(findings: Findings) -> Table:
 
 
 def _hard_edges(row: Place) -> dict[str, int]:
-    """The relations in the mean of a subject, or of the first for what needs no model, and their hard edges."""
+    """The relations in the mean of a subject, or of the first for what needs no model, and their
+    hard edges."""
     scores = row.findings.relations(_subject(row), row.protocol)
     counts = {name: entry.items for name, entry in scores.items() if name not in NOT_IN_MEAN}
     return {name: edges for name, edges in counts.items() if edges >= LEAST_EDGES}
@@ -111,7 +125,9 @@ def _subject(row: Place) -> str:
 def _share(row: Place) -> float:
     """The percentage of edges that are hard, mean over relations."""
     everything = row.findings.relations(_subject(row), PUBLISHED)
-    return float(100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(row).items()]))
+    return float(
+        100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(row).items()])
+    )
 
 
 def _strata(findings: Findings) -> Table:
@@ -156,7 +172,9 @@ def _relations(findings: Findings, subject: Subject) -> Table:
     rows: list[Place] = []
     for avoided, k in product(_avoided(findings), TABLE_KS):
         every = Place(findings, subject.name, RULE, k, avoided=avoided)
-        places = [every._replace(group=name) for name in findings.relations(subject.name, every.protocol)]
+        places = [
+            every._replace(group=name) for name in findings.relations(subject.name, every.protocol)
+        ]
         rows += sorted(places, key=lambda row: -(row.value() or 0))
     return Table(
         findings.file("beyond", subject),
@@ -197,9 +215,13 @@ def _offsets(row: Place) -> str:
 def _left_out(findings: Findings, avoided: int) -> str:
     model = findings.beyond[avoided]
     assert model is not None
-    named = [f"{name} ({number_of(count, 'function')})" for name, count in sorted(model.few.items())]
+    named = [
+        f"{name} ({number_of(count, 'function')})" for name, count in sorted(model.few.items())
+    ]
     named += [
-        f"{name} ({model.edges[name][0]} edges)" for name in model.shown.relations if name not in model.chosen.relations
+        f"{name} ({model.edges[name][0]} edges)"
+        for name in model.shown.relations
+        if name not in model.chosen.relations
     ]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
@@ -211,12 +233,18 @@ def _figure(findings: Findings) -> Figure:
     avoided = _avoided(findings)[0]
     hard, easy = beyond_protocol(avoided), easy_protocol(avoided)
     of_first = findings.relations(findings.subjects[0].name, hard)
-    counts = [name for name in of_first if of_first[name].items >= LEAST_EDGES and name not in NOT_IN_MEAN]
+    counts = [
+        name for name in of_first if of_first[name].items >= LEAST_EDGES and name not in NOT_IN_MEAN
+    ]
     names = sorted(counts, key=lambda name: -of_first[name].value)
 
     def points(label: str, name: str, protocol: str, *look: str) -> Points:
         scores = findings.relations(name, protocol)
-        return Points(label, [scores[relation].value if relation in scores else None for relation in names], *look)
+        return Points(
+            label,
+            [scores[relation].value if relation in scores else None for relation in names],
+            *look,
+        )
 
     series = []
     for subject, colour, _ in findings.styled:

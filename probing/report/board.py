@@ -58,7 +58,18 @@ _MASKING = "masking.csv"
 _SHOWN = ("jaccard", "restored")
 """The outcomes in a table of models."""
 
-_SHARED = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser")
+_SHARED = (
+    "config",
+    "data",
+    "labels",
+    "split",
+    "protocol",
+    "rate",
+    "control",
+    "draws",
+    "seed",
+    "parser",
+)
 """The settings of a masking table that it shows."""
 
 INTERVALS = "Percent with 95 % intervals."
@@ -102,7 +113,8 @@ def save(board: Board, output: str | os.PathLike) -> Path:
         The path of the page.
 
     Raises:
-        LedgerError: before anything is written, if a file of one of these names exists that `save` did not write.
+        LedgerError: before anything is written, if a file of one of these names exists that `save`
+        did not write.
     """
     output = Path(output)
     check_place(output)
@@ -126,18 +138,28 @@ def check_place(output: str | os.PathLike) -> None:
     output = Path(output)
     with os_errors_as_ledger_errors(output):
         check_owned(output / MODELS, "board", only=[])
-        pages = {f"{MODELS}/{path.name}": "<code>codesyntax board</code>" for path in (output / MODELS).glob("*")}
+        pages = {
+            f"{MODELS}/{path.name}": "<code>codesyntax board</code>"
+            for path in (output / MODELS).glob("*")
+        }
         for name, mark in (_ours() | pages).items():
             check_owned(output, "board", (name, mark), only=[name])
 
 
 def document(board: Board) -> Report:
-    """A section for each table of entries that compare, and a page with the details of each model."""
+    """A section for each table of entries that compare, and a page with the details of each
+    model."""
     details: dict[str, list[Section]] = {}
     for table in board.tables:
         for row in table.rows:
-            parts = _details(table, row) if table.instrument == ATTENTION else _masked_details(table, row)
-            details.setdefault(_page_name(row), []).append(Section(_anchor(table), _title(table), parts))
+            parts = (
+                _details(table, row)
+                if table.instrument == ATTENTION
+                else _masked_details(table, row)
+            )
+            details.setdefault(_page_name(row), []).append(
+                Section(_anchor(table), _title(table), parts)
+            )
     attention, masked = board.of(ATTENTION), board.of(MASKING)
     links = model_pages(details)
     guided = [ATTENTION] if attention or not masked else []
@@ -157,7 +179,9 @@ def document(board: Board) -> Report:
             *(_paper(config) for config in _in_paper(board)),
             *(_masked_models(table, links) for table in masked),
             *([_on_hub(board)] if board.on_hub else []),
-            Section("reading", "How to read this", [text for _, *texts in guides for text in texts]),
+            Section(
+                "reading", "How to read this", [text for _, *texts in guides for text in texts]
+            ),
             _left_out(board),
         ],
         about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
@@ -171,7 +195,12 @@ def document(board: Board) -> Report:
 
 _MODEL = [Column("name", LINK), Column("revision", NAME), Column("family")]
 _VERIFIED = Column("verified", MARKED)
-_ENTRY = [*map(Column, ("first rank", "last rank", "verified", "verified of", "branch or tag", "remarks", "file"))]
+_ENTRY = [
+    *map(
+        Column,
+        ("first rank", "last rank", "verified", "verified of", "branch or tag", "remarks", "file"),
+    )
+]
 """The first columns of a table on a page, its last one, and the last columns of a CSV file."""
 
 
@@ -184,7 +213,9 @@ def _title(table: BoardTable) -> str:
     settings, shared = table.settings, table.shared
     units = language_of(settings.config).units
     if table.instrument == MASKING:
-        return f"{settings.config}, {settings.split}, masking: {table.rows[0].entry.scored:,} {units}"
+        return (
+            f"{settings.config}, {settings.split}, masking: {table.rows[0].entry.scored:,} {units}"
+        )
     functions, edges = int(shared["functions"]), int(shared["edges"])
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
@@ -196,7 +227,11 @@ def _page_name(row: BoardRow) -> str:
 
 def _heading(row: BoardRow, links: Mapping[str, str]) -> list[Any]:
     """The model of a row with the link to its page, its revision and family."""
-    return [[printable(row.model), links[_page_name(row)]], row.revision[:12], printable(row.family)]
+    return [
+        [printable(row.model), links[_page_name(row)]],
+        row.revision[:12],
+        printable(row.family),
+    ]
 
 
 def _rank(ranks: tuple[int, int] | None) -> str | None:
@@ -218,13 +253,15 @@ def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def _status(row: BoardRow) -> list[str]:
-    """The number of functions that this board ran again, of how many, and with the weights of which branch or tag; and
-    what to know before believing the numbers.
+    """The number of functions that this board ran again, of how many, and with the weights of which
+    branch or tag; and what to know before believing the numbers.
     """
     verified = "claimed"
     if row.verified:
         functions, total, reference = row.verified
-        verified = f"{functions:,} of {total:,}" + (f", {printable(reference)}" if reference else "")
+        verified = f"{functions:,} of {total:,}" + (
+            f", {printable(reference)}" if reference else ""
+        )
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
@@ -234,11 +271,18 @@ def _end(row: BoardRow, ranks: tuple[int, int] | None) -> list[Any]:
 
 
 def _origin(
-    table: BoardTable, row: BoardRow, run: Mapping[str, str], read: Mapping[str, str], ledgers: Mapping[str, str]
+    table: BoardTable,
+    row: BoardRow,
+    run: Mapping[str, str],
+    read: Mapping[str, str],
+    ledgers: Mapping[str, str],
 ) -> Table:
     """A row's settings, digests and file."""
     entry, claimed = row.entry, row.entry.verified
-    claim = claimed and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
+    claim = (
+        claimed
+        and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
+    )
     on_read = ", ".join(f"{name} {score:.1f}" for name, score in entry.on_read.items())
     facts = {
         "signature": entry.signature,
@@ -249,7 +293,9 @@ def _origin(
         **read,
         "on what it read": on_read or "it read all",
         **ledgers,
-        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
+        "software": ", ".join(
+            f"{name} {version}" for name, version in sorted(entry.versions.items())
+        ),
         "file": row.file,
     }
     rows = [[name, printable(value, most=2000)] for name, value in facts.items()]
@@ -259,7 +305,10 @@ def _origin(
 
 def _listed(counts: Mapping[str, int]) -> str:
     """Counts by reason."""
-    return ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count) or "none"
+    return (
+        ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count)
+        or "none"
+    )
 
 
 def _count(number: int, noun: str, plural: str) -> str:
@@ -268,7 +317,9 @@ def _count(number: int, noun: str, plural: str) -> str:
 
 def _left_out(board: Board) -> Section:
     columns = [Column("file", CODE), Column("reason")]
-    table = Table("left-out", "Files left out", columns, [list(file) for file in board.left_out], within="")
+    table = Table(
+        "left-out", "Files left out", columns, [list(file) for file in board.left_out], within=""
+    )
     return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
 
@@ -276,10 +327,15 @@ def _left_out(board: Board) -> Section:
 
 
 def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
-    """The models of a table and the baselines on the same functions, for each rule and k best first."""
+    """The models of a table and the baselines on the same functions, for each rule and k best
+    first."""
     columns, means = [*FILTERS, *_MODEL], _means(table)
     for mean in means:
-        columns += [Column("rank", RANK, mean), Column("UAS", SCORE, mean), Column("Δ", DIFFERENCE, mean)]
+        columns += [
+            Column("rank", RANK, mean),
+            Column("UAS", SCORE, mean),
+            Column("Δ", DIFFERENCE, mean),
+        ]
     rows: list[list[Any]] = []
     baselines = _baselines(table)
     for rule, k in product(RULES, TABLE_KS):
@@ -296,20 +352,26 @@ def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Sec
                 line += [None, *_mean(scores, {}, cell)]
             scored.append([*line, None])
         rows += [[rule, k, *row] for row in _best_first(scored)]
-    notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
+    notes = (
+        f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
+    )
     columns.append(_VERIFIED)
-    shown = Table(_anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv")
+    shown = Table(
+        _anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv"
+    )
     return Section(_anchor(table), _title(table), [_facts(table, from_data), shown])
 
 
-def _mean(means: Mapping[Any, Estimate], differences: Mapping[Any, Estimate], cell: Any) -> list[Any]:
+def _mean(
+    means: Mapping[Any, Estimate], differences: Mapping[Any, Estimate], cell: Any
+) -> list[Any]:
     """The cells of a mean, and of its difference to the combined baseline."""
     return [_bounded(means.get(cell)), _tested(differences.get(cell))]
 
 
 def _means(table: BoardTable) -> tuple[str, ...]:
-    """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations, and any beyond
-    offsets."""
+    """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations,
+    and any beyond offsets."""
     tables = table.rows[0].tables
     lacks = set(tables[PUBLISHED].counted) - set(tables[HELD_OUT].names)
     both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
@@ -320,17 +382,26 @@ def _facts(table: BoardTable, from_data: bool) -> str:
     """The settings that the rows of a table share, except those in its title."""
     shared, units = table.shared, language_of(table.settings.config).units
     facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
-    facts += [f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
+    facts += [
+        f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"
+    ]
     facts += [f"pooled {shared['pool']}"]
-    facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
+    facts += (
+        [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
+    )
     facts += [f"scoring {shared['scoring']}"]
-    facts += [f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"]
-    facts += ["baselines computed from the data" if from_data else "baselines as most entries claim them"]
+    facts += [
+        f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"
+    ]
+    facts += [
+        "baselines computed from the data" if from_data else "baselines as most entries claim them"
+    ]
     return f"{printable(', '.join(facts))}."
 
 
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
-    """A row relation by relation, those that gain most over the combined baseline first, and its origin."""
+    """A row relation by relation, those that gain most over the combined baseline first, and its
+    origin."""
     entry, units = row.entry, language_of(table.settings.config).units
     assert isinstance(entry, AttentionSubmission)
     columns = [*FILTERS, Column("relation", MARKED), *Column.each(COUNT, "edges", units)]
@@ -353,10 +424,15 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
             "attention heads": f"{entry.layers} layers of {entry.heads}",
             f"{units} skipped": _listed(entry.skips),
         },
-        {f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed"},
+        {
+            f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed"
+        },
         {"ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in digests)},
     )
-    return [Table(key, "Relation by relation", columns, rows, notes, len(FILTERS), within=""), origin]
+    return [
+        Table(key, "Relation by relation", columns, rows, notes, len(FILTERS), within=""),
+        origin,
+    ]
 
 
 def _relations(entry: AttentionSubmission, tables: Tables) -> list[list[list[Any]]]:
@@ -372,8 +448,16 @@ def _relations(entry: AttentionSubmission, tables: Tables) -> list[list[list[Any
             for protocol in PROTOCOLS:
                 if name in tables[protocol].groups:
                     column = tables[protocol].names.index(name)
-                    score, rival = scores[protocol].at(measure, column), float(rivals[protocol][measure, column])
-                    row += [bounded(score), entry.head(protocol, column, measure), rival, score.value - rival]
+                    score, rival = (
+                        scores[protocol].at(measure, column),
+                        float(rivals[protocol][measure, column]),
+                    )
+                    row += [
+                        bounded(score),
+                        entry.head(protocol, column, measure),
+                        rival,
+                        score.value - rival,
+                    ]
                 else:
                     row += [None] * 4
             cells.append(row)
@@ -381,8 +465,14 @@ def _relations(entry: AttentionSubmission, tables: Tables) -> list[list[list[Any
 
 
 def _paper(config: str) -> Section:
-    """The paper's own numbers, in a table of their own: they are from another dataset and other software."""
-    columns = [*FILTERS, Column("name"), Column("UAS", PERCENT, PUBLISHED), Column("Δ", POINTS, PUBLISHED)]
+    """The paper's own numbers, in a table of their own: they are from another dataset and other
+    software."""
+    columns = [
+        *FILTERS,
+        Column("name"),
+        Column("UAS", PERCENT, PUBLISHED),
+        Column("Δ", POINTS, PUBLISHED),
+    ]
     key, title = f"{config}-paper", f"{config}: reference, as printed in the paper"
     facts = (
         f"{paper.source()}. {paper.functions(config):,} {language_of(config).units} of the published dataset, other "
@@ -391,18 +481,32 @@ def _paper(config: str) -> Section:
     return Section(
         key,
         title,
-        [facts, Table(key, "Models and baselines", columns, _paper_rows(config), "", len(FILTERS), "board.csv")],
+        [
+            facts,
+            Table(
+                key,
+                "Models and baselines",
+                columns,
+                _paper_rows(config),
+                "",
+                len(FILTERS),
+                "board.csv",
+            ),
+        ],
     )
 
 
 def _paper_rows(config: str) -> list[list[Any]]:
-    """Rule, k, name, score, and the difference to the best baseline: Combined, or Offset in natural language."""
+    """Rule, k, name, score, and the difference to the best baseline: Combined, or Offset in natural
+    language."""
     rows: list[list[Any]] = []
     for rule in RULES:
         scores = paper.scores(config, rule)
         best = scores.get("Combined") or scores.get("Offset", {})
         for k in TABLE_KS:
-            for name in sorted((name for name in scores if k in scores[name]), key=lambda name: -scores[name][k]):
+            for name in sorted(
+                (name for name in scores if k in scores[name]), key=lambda name: -scores[name][k]
+            ):
                 gain = None if name.lower() in _BASELINES else scores[name][k] - best[k]
                 rows.append([rule, k, name, scores[name][k], gain])
     return rows
@@ -414,8 +518,21 @@ def _in_paper(board: Board) -> list[str]:
 
 
 def _scores(board: Board) -> Table:
-    """One row per score of the page: of models and baselines with intervals, of the paper's rows without."""
-    texts = ["board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges", "kind", "model"]
+    """One row per score of the page: of models and baselines with intervals, of the paper's rows
+    without."""
+    texts = [
+        "board",
+        "config",
+        "direction",
+        "data",
+        "labels",
+        "split",
+        "dtype",
+        "functions",
+        "edges",
+        "kind",
+        "model",
+    ]
     texts += ["revision", "family", "protocol", "rule", "k"]
     columns = [*map(Column, texts), Column("score", SCORE), Column("difference", DIFFERENCE)]
     columns += _ENTRY
@@ -439,17 +556,23 @@ def _scores(board: Board) -> Table:
         about = [f"{config}.paper", config, language_of(config).direction, *[None] * 6, "paper"]
         for rule, k, name, score, gain in _paper_rows(config):
             rows.append([*about, name, None, None, PUBLISHED, rule, k, score, gain])
-    return Table("board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows])
+    return Table(
+        "board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows]
+    )
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
-    """The baselines with their scores, the best first; they are equal for all rows. Beyond offsets, the combined one
-    alone is shown."""
+    """The baselines with their scores, the best first; they are equal for all rows. Beyond offsets,
+    the combined one alone is shown."""
     entry = table.rows[0].baselines
     means = entry.means(entry.tables)
     scores = {}
     for name in (name for name in _BASELINES if name in kinds_of(table.settings.config)):
-        shown = {mean: hits for mean, hits in means.items() if name == BEST_BASELINE or mean != BEYOND_OFFSET}
+        shown = {
+            mean: hits
+            for mean, hits in means.items()
+            if name == BEST_BASELINE or mean != BEYOND_OFFSET
+        }
         scores[name] = entry.estimates(shown, name)
     return scores
 
@@ -459,7 +582,14 @@ def _on_hub(board: Board) -> Section:
     columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
     badges = {True: "verified by the Hub's jobs", False: "sent by somebody"}
     rows = [
-        [result.rank, result.model, result.value, badges[result.badge], _evidence(result), result.notes]
+        [
+            result.rank,
+            result.model,
+            result.value,
+            badges[result.badge],
+            _evidence(result),
+            result.notes,
+        ]
         for result in board.on_hub
     ]
     missing = sum(not result.agrees for result in board.on_hub)
@@ -467,7 +597,9 @@ def _on_hub(board: Board) -> Section:
         f"The Hub lists {_count(len(rows), 'result', 'results')}. Nothing on this board supports {missing} of them: "
         "the model has no entry with that signature, or its entry has another number."
     )
-    return Section("hub", "Results on the Hub", [text, Table("hub", "The Hub's own list", columns, rows)])
+    return Section(
+        "hub", "Results on the Hub", [text, Table("hub", "The Hub's own list", columns, rows)]
+    )
 
 
 def _evidence(result: HubResult) -> str:
@@ -500,7 +632,9 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     units = language_of(table.settings.config).units
     hits = table.rows[0].tables[MASKING]
     counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in sorted(hits.groups.items()))
-    shared = ", ".join(f"{name} {table.shared[name]}" for name in _SHARED if table.shared[name] != "None")
+    shared = ", ".join(
+        f"{name} {table.shared[name]}" for name in _SHARED if table.shared[name] != "None"
+    )
     facts = f"{shared}; mean over each node type ({units}): {counts}."
     notes = f"Means with 95 % intervals. {COLOURED}"
     shown = Table(_anchor(table), "Models", columns, _best_first(rows), notes, within=_MASKING)
@@ -512,37 +646,75 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     entry = row.entry
     assert isinstance(entry, MaskedSubmission)
     hits = row.tables[MASKING]
-    columns = [Column("node type", MARKED), *Column.each(COUNT, language_of(table.settings.config).units, "masked")]
+    columns = [
+        Column("node type", MARKED),
+        *Column.each(COUNT, language_of(table.settings.config).units, "masked"),
+    ]
     for outcome, title in TITLES.items():
-        columns += Column.each(NATS if outcome == "log_probability" else PERCENT, *ARMS, group=title)
+        columns += Column.each(
+            NATS if outcome == "log_probability" else PERCENT, *ARMS, group=title
+        )
         columns += [Column("Δ", DIFFERENCE, title)] if outcome == HEADLINE else []
     rows: list[list[Any]] = []
     for name, outcomes in entry.by_type(row.tables).items():
         group = hits.groups[name]
-        cells: list[Any] = [[name, "few functions" if group.few else ""], len(group.n), masked(hits, name)]
+        cells: list[Any] = [
+            [name, "few functions" if group.few else ""],
+            len(group.n),
+            masked(hits, name),
+        ]
         for outcome, (t1, t0, effect) in outcomes.items():
             cells += [t1, t0, *([tested(effect)] if outcome == HEADLINE else [])]
         rows.append(cells)
     run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
     notes = f"Few functions: fewer than {FEW_CLUSTERS}."
     return [
-        Table(f"{_anchor(table)}-node-types", "Node type by node type", columns, rows, notes, within=""),
+        Table(
+            f"{_anchor(table)}-node-types",
+            "Node type by node type",
+            columns,
+            rows,
+            notes,
+            within="",
+        ),
         _origin(table, row, run, {}, {"ledger": f"SHA-256 {entry.ledger}"}),
     ]
 
 
 def _masked_scores(tables: Sequence[BoardTable]) -> Table:
-    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
-    texts = ["board", *_SHARED, "model", "revision", "family", "outcome", "node type", "functions", "masked"]
-    columns = [*map(Column, texts), *Column.each(SCORE, *ARMS), Column("effect", DIFFERENCE), *_ENTRY]
+    """One row per model, outcome and node type, and one without a node type for their mean, which
+    has the ranks."""
+    texts = [
+        "board",
+        *_SHARED,
+        "model",
+        "revision",
+        "family",
+        "outcome",
+        "node type",
+        "functions",
+        "masked",
+    ]
+    columns = [
+        *map(Column, texts),
+        *Column.each(SCORE, *ARMS),
+        Column("effect", DIFFERENCE),
+        *_ENTRY,
+    ]
     rows: list[list[Any]] = []
     for table in tables:
         for row, ranks in zip(table.rows, table.ranks):
-            about = [table.name, *(printable(table.shared[name]) for name in _SHARED), printable(row.model)]
+            about = [
+                table.name,
+                *(printable(table.shared[name]) for name in _SHARED),
+                printable(row.model),
+            ]
             about += [row.revision, printable(row.family)]
             entry, hits = row.entry, row.tables[MASKING]
             assert isinstance(entry, MaskedSubmission)
-            sizes = {name: [len(group.n), masked(hits, name)] for name, group in hits.groups.items()}
+            sizes = {
+                name: [len(group.n), masked(hits, name)] for name, group in hits.groups.items()
+            }
             of_types, t0 = entry.by_type(row.tables), entry.scores(T0)
             whole = [entry.scored, sum(sub_tokens for _, sub_tokens in sizes.values())]
             for outcome, score in row.means.items():

@@ -1,4 +1,5 @@
-"""Configs side by side: label variants, programming languages, code and natural language, and edited functions."""
+"""Configs side by side: label variants, programming languages, code and natural language, and
+edited functions."""
 
 from __future__ import annotations
 
@@ -46,27 +47,38 @@ from probing.stats.intervals import FEW_CLUSTERS, family
 # ---------------------------------------------------------------------------------------------------------- ablations
 
 DRAWN = ("last", "any")
-"""The rules in the paper's ablation figures (Shen et al. 2022, Figures 4 and 16 to 19): the last token changes most."""
+"""The rules in the paper's ablation figures (Shen et al. 2022, Figures 4 and 16 to 19): the last
+token changes most."""
 
 
 def ablations(all_findings: Sequence[Findings]) -> list[Section]:
-    """One section, with a part per language (and dataset, split, direction and limit) that has findings of several
-    configs; none if there is no such language."""
+    """One section, with a part per language (and dataset, split, direction and limit) that has
+    findings of several configs; none if there is no such language."""
     groups: dict[tuple, list[Findings]] = {}
     for findings in all_findings:
         settings, (language, _) = findings.settings, CONFIGS[findings.config]
-        key = language, settings.data.partition("@")[0], settings.split, settings.direction, settings.limit
+        key = (
+            language,
+            settings.data.partition("@")[0],
+            settings.split,
+            settings.direction,
+            settings.limit,
+        )
         groups.setdefault(key, []).append(findings)
     parts, numbers = [], Counter[str]()
     for (language, *_), group in groups.items():
         if len({findings.config for findings in group}) > 1:
             numbers[language] += 1
-            parts.append(_ablation(numbered(f"{language}-ablations", numbers[language]), language, group))
+            parts.append(
+                _ablation(numbered(f"{language}-ablations", numbers[language]), language, group)
+            )
     return [Section("ablations", "Ablations", ablation_notes(), parts)] if parts else []
 
 
 def ablation_notes() -> list[str]:
-    never_predicted = {config: token for config in unedited() if (token := variant_of(config).never_predicted)}
+    never_predicted = {
+        config: token for config in unedited() if (token := variant_of(config).never_predicted)
+    }
     return [
         *method("ablations"),
         *(
@@ -106,13 +118,17 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
         name,
         lambda: figures.curves(panels),
     )
-    return Section(name, title + all_findings[0].title.removeprefix(all_findings[0].config), [drawn, table])
+    return Section(
+        name, title + all_findings[0].title.removeprefix(all_findings[0].config), [drawn, table]
+    )
 
 
 def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Line]:
     lines = []
     for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
-        models = [(subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model]
+        models = [
+            (subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model
+        ]
         for name, colour in [(BEST_BASELINE, INK), *models]:
             label = f"{name}, {findings.title}"
             lines.append(Line(label, curve(findings, name, mean, rule), colour, style))
@@ -123,10 +139,12 @@ def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Lin
 
 
 def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
-    """A section on the models that were probed in several programming languages, or on one of them; none if there is no
-    such model."""
+    """A section on the models that were probed in several programming languages, or on one of them;
+    none if there is no such model."""
     parts: list[Table | Figure] = []
-    models = list(dict.fromkeys(model.name for findings in all_findings for model in findings.models))
+    models = list(
+        dict.fromkeys(model.name for findings in all_findings for model in findings.models)
+    )
     for file, model in zip(file_names(models), models):
         languages = _languages(all_findings, model) if only in (None, model) else {}
         if shared := _shared(languages, model):
@@ -136,12 +154,15 @@ def languages(all_findings: Sequence[Findings], only: str | None = None) -> list
 
 
 def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findings]:
-    """Title of a language -> findings on it, with the kind of labels that most of the model's languages have."""
+    """Title of a language -> findings on it, with the kind of labels that most of the model's
+    languages have."""
     by_labels: dict[str, dict[str, Findings]] = {}
     for findings in all_findings:
         language = findings.language
         if not language.of_treebanks and any(subject.name == model for subject in findings.models):
-            by_labels.setdefault(variant_of(findings.config).name, {}).setdefault(language.title, findings)
+            by_labels.setdefault(variant_of(findings.config).name, {}).setdefault(
+                language.title, findings
+            )
     return max(by_labels.values(), key=len, default={})
 
 
@@ -156,8 +177,12 @@ def _shared(languages: Mapping[str, Findings], model: str) -> dict[str, list[str
     return {name: having[name] for name in in_order(having) if len(having[name]) > 1}
 
 
-def _of_languages(languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str) -> Figure:
-    scores = np.full((2, len(shared), len(languages)), np.nan)  # of the model, and of the best baseline
+def _of_languages(
+    languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str
+) -> Figure:
+    scores = np.full(
+        (2, len(shared), len(languages)), np.nan
+    )  # of the model, and of the best baseline
     for row, (relation, having) in enumerate(shared.items()):
         for column, (title, findings) in enumerate(languages.items()):
             if title in having:
@@ -178,11 +203,15 @@ def _of_languages(languages: Mapping[str, Findings], model: str, shared: Mapping
         f"at least two languages, largest mean difference first{above}.",
         f"Heat map of relation by language ({', '.join(languages)}). The table repeats the numbers in its cells.",
         name,
-        lambda: figures.languages(rows, list(languages), scores[0], scores[1], scores[0] - scores[1]),
+        lambda: figures.languages(
+            rows, list(languages), scores[0], scores[1], scores[0] - scores[1]
+        ),
     )
 
 
-def _by_language(languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str) -> Table:
+def _by_language(
+    languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str
+) -> Table:
     rows = []
     for k, (relation, having) in product(TABLE_KS, shared.items()):
         row: list[Any] = [k, with_marks(relation)]
@@ -212,19 +241,28 @@ def _by_language(languages: Mapping[str, Findings], model: str, shared: Mapping[
 
 
 def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
-    """One section on the models that were probed on both (Shen et al. 2022, section 4); none if there is no such model.
+    """One section on the models that were probed on both (Shen et al. 2022, section 4); none if
+    there is no such model.
 
-    The paper's second finding: on English and German, attention heads find more than fixed offsets do, and on code they
-    do not (its Figures 2, 3, 7 and 8 and Table 4).
+    The paper's second finding: on English and German, attention heads find more than fixed offsets
+    do, and on code they do not (its Figures 2, 3, 7 and 8 and Table 4).
     """
     read: dict[str, set[str]] = {"code": set(), "language": set()}
     for findings in all_findings:
         read[_kind(findings)] |= {model.name for model in findings.models}
     both = read["code"] & read["language"]
-    chosen = [findings for findings in all_findings if any(model.name in both for model in findings.models)]
+    chosen = [
+        findings
+        for findings in all_findings
+        if any(model.name in both for model in findings.models)
+    ]
     if not both:
         return []
-    models = list(dict.fromkeys(model.name for findings in chosen for model in findings.models if model.name in both))
+    models = list(
+        dict.fromkeys(
+            model.name for findings in chosen for model in findings.models if model.name in both
+        )
+    )
     columns = [Column("k"), Column("kind", of=lambda row: _kind(row.findings)), CONFIG]
     columns += [Column("model", of=lambda row: row.name), FUNCTIONS]
     for mean in shown_means(chosen):
@@ -255,7 +293,8 @@ BASELINES = {OFFSET: "best offset", BEST_BASELINE: "best baseline"}
 
 
 class EditedModel(NamedTuple):
-    """A model on a config and on the same functions after `edit`; `p`: of the change of its heads, corrected."""
+    """A model on a config and on the same functions after `edit`; `p`: of the change of its heads,
+    corrected."""
 
     edit: str
     model: str
@@ -269,12 +308,17 @@ class EditedModel(NamedTuple):
 
 
 def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[EditedModel]]:
-    """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm) for all of these.
+    """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm)
+    for all of these.
 
     Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
     """
     plain = [findings for findings in all_findings if variant_of(findings.config).edit is None]
-    return {findings.name: edited for findings in plain if (edited := _edited(findings, all_findings, data))}
+    return {
+        findings.name: edited
+        for findings in plain
+        if (edited := _edited(findings, all_findings, data))
+    }
 
 
 def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
@@ -286,8 +330,13 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
                 for before, other in _same_models(plain, findings):
                     if changed := changes(_probed(before), _probed(other), data):
                         edited_models.append((edit, before.name, changed))
-    tested = family([changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in edited_models])
-    return [EditedModel(*before, float(difference.p)) for before, difference in zip(edited_models, tested)]
+    tested = family(
+        [changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in edited_models]
+    )
+    return [
+        EditedModel(*before, float(difference.p))
+        for before, difference in zip(edited_models, tested)
+    ]
 
 
 def _probed(subject: Subject) -> Probed:
@@ -300,15 +349,28 @@ def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Sub
 
     def alike(subject: Subject) -> Any:
         settings = subject.settings
-        return settings.model_copy(update={"config": "", "labels": "", "data": settings.data.partition("@")[0]})
+        return settings.model_copy(
+            update={"config": "", "labels": "", "data": settings.data.partition("@")[0]}
+        )
 
-    return [(before, other) for before in plain.models for other in findings.models if alike(before) == alike(other)]
+    return [
+        (before, other)
+        for before in plain.models
+        for other in findings.models
+        if alike(before) == alike(other)
+    ]
 
 
-def edits(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]) -> list[Section]:
-    """What heads and baselines find before and after the edits of `edited`, by name of findings, on the same functions;
-    none if there are no edits."""
-    parts = [_edits_of(findings, edited[findings.name]) for findings in all_findings if findings.name in edited]
+def edits(
+    all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]
+) -> list[Section]:
+    """What heads and baselines find before and after the edits of `edited`, by name of findings, on
+    the same functions; none if there are no edits."""
+    parts = [
+        _edits_of(findings, edited[findings.name])
+        for findings in all_findings
+        if findings.name in edited
+    ]
     return [Section("edits", "Edited functions", method("edits"), parts)] if parts else []
 
 
@@ -316,12 +378,18 @@ def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     key, models = f"{findings.name}-edits", list(dict.fromkeys(entry.model for entry in edited))
     by_model = {model: [entry for entry in edited if entry.model == model] for model in models}
     drawn, means = _changes(key, findings, edited, by_model), _means(key, findings, edited)
-    relations = [_relations(f"{key}-{file}", model, by_model[model]) for file, model in zip(file_names(models), models)]
+    relations = [
+        _relations(f"{key}-{file}", model, by_model[model])
+        for file, model in zip(file_names(models), models)
+    ]
     return Section(key, findings.title, [drawn, means, *relations])
 
 
 def _changes(
-    key: str, findings: Findings, edited: Sequence[EditedModel], by_model: Mapping[str, Sequence[EditedModel]]
+    key: str,
+    findings: Findings,
+    edited: Sequence[EditedModel],
+    by_model: Mapping[str, Sequence[EditedModel]],
 ) -> Figure:
     names = list(dict.fromkeys(entry.edit for entry in edited))
 
@@ -331,7 +399,9 @@ def _changes(
 
     series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
     first = next(iter(by_model))
-    series += [of(name, who, first, colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))]
+    series += [
+        of(name, who, first, colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))
+    ]
     return Figure(
         key,
         f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals. Filled points: p "
@@ -343,7 +413,9 @@ def _changes(
 
 
 def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
-    meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(entry.edit for entry in edited))
+    meanings = "; ".join(
+        f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(entry.edit for entry in edited)
+    )
     return Table(
         key,
         f"Mean top-1 UAS before and after edits, {findings.title}",
@@ -368,7 +440,11 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
 
 
 def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
-    columns = [Column("edit"), Column("relation", MARKED), Column("change", DIFFERENCE, "best heads")]
+    columns = [
+        Column("edit"),
+        Column("relation", MARKED),
+        Column("change", DIFFERENCE, "best heads"),
+    ]
     for group in ("best heads", *BASELINES.values()):
         columns += Column.each(PERCENT, "before", "after", group=group)
     rows = []
@@ -376,7 +452,11 @@ def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
         compared = entry.changes.by[HEADS].difference
         for number in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
             name = compared.relations[number]
-            numbers = [cell for who in WHO for cell in entry.changes.by[who].relations[::-1, number].tolist()]
+            numbers = [
+                cell
+                for who in WHO
+                for cell in entry.changes.by[who].relations[::-1, number].tolist()
+            ]
             rows.append([entry.edit, with_marks(name), difference_on(compared, name), *numbers])
     return Table(
         key,

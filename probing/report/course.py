@@ -29,19 +29,24 @@ _PANELS = {
 
 
 class TrainingCourse(NamedTuple):
-    """What `evaluate` found at the S `steps` of a training, ascending: `numbers`: name, without `syntax/`, -> (S,), NaN
-    where there is none."""
+    """What `evaluate` found at the S `steps` of a training, ascending: `numbers`: name, without
+    `syntax/`, -> (S,), NaN where there is none."""
 
     steps: list[int]
     numbers: dict[str, np.ndarray]
 
     @property
     def sentence(self) -> str:
-        """Where the heads are at the end, beside the best rule, and since when they have been above it."""
+        """Where the heads are at the end, beside the best rule, and since when they have been above
+        it."""
         heads, rule = self.numbers["held_out"], self.numbers["best_rule"]
         (below,) = np.nonzero(~(heads > rule))
         first = int(below[-1]) + 1 if len(below) else 0
-        passed = f"pass it from step {self.steps[first]:,} on" if first < len(heads) else "do not pass it"
+        passed = (
+            f"pass it from step {self.steps[first]:,} on"
+            if first < len(heads)
+            else "do not pass it"
+        )
         return (
             f"At step {self.steps[-1]:,} the best heads find {heads[-1]:.1f} % of the edges (held-out), the best "
             f"offset or keyword {rule[-1]:.1f} %: they {passed}."
@@ -58,16 +63,19 @@ class TrainingCourse(NamedTuple):
             for title, lines in _PANELS.items()
         }
         with figures.style():
-            return figures.over_steps(self.steps, {title: lines for title, lines in panels.items() if lines})
+            return figures.over_steps(
+                self.steps, {title: lines for title, lines in panels.items() if lines}
+            )
 
 
 def course(history: Sequence[Mapping[str, Any]]) -> TrainingCourse:
     """The course of a training from its log.
 
     Args:
-        history: `trainer.state.log_history`, which is also in the `trainer_state.json` of a checkpoint, or what a loop
-            of your own logged: `step` and the numbers of `evaluate`. Entries without these are left out; of several of
-            one step the last counts.
+        history: `trainer.state.log_history`, which is also in the `trainer_state.json` of a
+        checkpoint, or what a loop
+            of your own logged: `step` and the numbers of `evaluate`. Entries without these are left
+            out; of several of one step the last counts.
 
     Raises ArgumentError if no entry has any.
     """
@@ -78,5 +86,7 @@ def course(history: Sequence[Mapping[str, Any]]) -> TrainingCourse:
         )
     steps = sorted(entries)
     names = {name: None for entry in entries.values() for name in entry if name.startswith(_PREFIX)}
-    numbers = {name: np.array([float(entries[step].get(name, np.nan)) for step in steps]) for name in names}
+    numbers = {
+        name: np.array([float(entries[step].get(name, np.nan)) for step in steps]) for name in names
+    }
     return TrainingCourse(steps, {name.removeprefix(_PREFIX): of for name, of in numbers.items()})

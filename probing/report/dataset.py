@@ -1,5 +1,6 @@
-"""The labels of a dataset: their statistics, as tables, files and the paper's Figure 3; and those of one config, or of
-two of one language side by side, as a page on one function or a table of differences."""
+"""The labels of a dataset: their statistics, as tables, files and the paper's Figure 3; and those
+of one config, or of two of one language side by side, as a page on one function or a table of
+differences."""
 
 from __future__ import annotations
 
@@ -51,30 +52,45 @@ def show_labels(
     split: str = "test",
     relation: str | None = None,
 ) -> Page:
-    """A page with the edges of a function, drawn from head to dependent: its labels in one config, or in two.
+    """A page with the edges of a function, drawn from head to dependent: its labels in one config,
+    or in two.
 
-    With two configs of a language, their edges stand side by side; each is marked as kept, moved, new or gone
-    (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a file), or
-    the one with this `id` in a split of `data`, with its labels there in the first config. `relation`: the one to open
-    with, by default the first in alphabetical order of those that differ, or of all.
+    With two configs of a language, their edges stand side by side; each is marked as kept, moved,
+    new or gone (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a
+    file), or the one with this `id` in a split of `data`, with its labels there in the first
+    config. `relation`: the one to open with, by default the first in alphabetical order of those
+    that differ, or of all.
 
-    Raises what `show` raises for functions, configs and relations; and ArgumentError for two configs of which one is of
-    another language, of a treebank, or of edited functions.
+    Raises what `show` raises for functions, configs and relations; and ArgumentError for two
+    configs of which one is of another language, of a treebank, or of edited functions.
     """
     if not 1 <= len(names := list(dict.fromkeys(configs))) <= 2:
-        raise ArgumentError(f"configs are {', '.join(names) or 'none'}, expected one, or two of one language")
+        raise ArgumentError(
+            f"configs are {', '.join(names) or 'none'}, expected one, or two of one language"
+        )
     if len(names) == 2:
         compare.two_of_one_language(names)
     return page("Labels", [labels_case(shown(code, id, data, names[0], split), names, relation)])
 
 
-def labels_case(function: Shown, configs: Sequence[str], relation: str | None = None) -> dict[str, Any]:
-    """The labels of a function in one config, or in two, as a case of a page; `relation`: the one to open with."""
-    texts = [function.code[start:end] for start, end in zip(function.start.tolist(), function.end.tolist())]
+def labels_case(
+    function: Shown, configs: Sequence[str], relation: str | None = None
+) -> dict[str, Any]:
+    """The labels of a function in one config, or in two, as a case of a page; `relation`: the one
+    to open with."""
+    texts = [
+        function.code[start:end]
+        for start, end in zip(function.start.tolist(), function.end.tolist())
+    ]
     tokens = [Token(*token) for token in zip(texts, function.start.tolist(), function.end.tolist())]
     labels = [Annotation(tokens, function.edges)]
-    labels += [annotate(function.code, language_of(name).name, variant_of(name).name) for name in configs[1:]]
-    relations = relations_of(function.name, [edge for one in labels for edge in one.edges], relation)
+    labels += [
+        annotate(function.code, language_of(name).name, variant_of(name).name)
+        for name in configs[1:]
+    ]
+    relations = relations_of(
+        function.name, [edge for one in labels for edge in one.edges], relation
+    )
     edges = _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
@@ -96,16 +112,23 @@ _KINDS = dict(zip(CHANGES, "=~+−"))
 
 
 def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
-    """The code and the edges of a config, each edge as its head and the first and the last token of its dependent."""
-    lines = lines_of(function.code, [token.start for token in labels.tokens], [token.end for token in labels.tokens])
+    """The code and the edges of a config, each edge as its head and the first and the last token of
+    its dependent."""
+    lines = lines_of(
+        function.code,
+        [token.start for token in labels.tokens],
+        [token.end for token in labels.tokens],
+    )
     return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
 def _edges(labels: Sequence[Annotation]) -> list[dict[str, object]]:
-    """The edges of all configs: their relation, what became of them, and their index in each config."""
+    """The edges of all configs: their relation, what became of them, and their index in each
+    config."""
     if len(labels) == 1:
         return [
-            {"relation": edge.relation, "kind": CHANGES[0], "at": [index]} for index, edge in enumerate(labels[0].edges)
+            {"relation": edge.relation, "kind": CHANGES[0], "at": [index]}
+            for index, edge in enumerate(labels[0].edges)
         ]
     first, second = labels
     return [
@@ -123,29 +146,41 @@ _NUMBERS, _LONGEST = 38, 100
 
 
 @checked
-def compare_labels(configs: Sequence[str], *, source: str | None = None, data: Any = None) -> Comparison:
-    """Compare two configs of a language on all functions of a source, or on those of a dataset's test split.
+def compare_labels(
+    configs: Sequence[str], *, source: str | None = None, data: Any = None
+) -> Comparison:
+    """Compare two configs of a language on all functions of a source, or on those of a dataset's
+    test split.
 
-    `source` is as in `codesyntax_dataset.build.build`, by default the embedded sample; `data`, as in `probe`, must have
-    the first config. From there comes the code alone: both configs label it again. With one config, the labels that
-    `data` has, perhaps of an earlier version of the rules, are compared with those of now.
+    `source` is as in `codesyntax_dataset.build.build`, by default the embedded sample; `data`, as
+    in `probe`, must have the first config. From there comes the code alone: both configs label it
+    again. With one config, the labels that `data` has, perhaps of an earlier version of the rules,
+    are compared with those of now.
 
-    Raises UnknownName for an unknown config; ArgumentError unless there are two of one language, labelled by rules, or
-    for both a source and a dataset; SourceError and DatasetError if these cannot be read.
+    Raises UnknownName for an unknown config; ArgumentError unless there are two of one language,
+    labelled by rules, or for both a source and a dataset; SourceError and DatasetError if these
+    cannot be read.
     """
     if source is not None and data is not None:
-        raise ArgumentError("expected functions of a source or of a dataset, got both: leave one of the two out")
+        raise ArgumentError(
+            "expected functions of a source or of a dataset, got both: leave one of the two out"
+        )
     if data is not None and len(configs) == 1:
         rows, name = load_functions(data, configs[0], "test")
         version = name.rpartition("@")[2].rpartition(".")[0]
-        return compare.compare_versions(map(_labelled, _with_progress(rows, configs)), configs[0], version)
+        return compare.compare_versions(
+            map(_labelled, _with_progress(rows, configs)), configs[0], version
+        )
     return compare.compare(_with_progress(_codes(configs, source, data), configs), configs)
 
 
 def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[str]:
     if data is None:
         functions = corpus.read(source or SAMPLE, configs[0], Skips())
-        return [function.code for function in sorted(functions, key=attrgetter("partition"), reverse=True)]
+        return [
+            function.code
+            for function in sorted(functions, key=attrgetter("partition"), reverse=True)
+        ]
     codes: list[str] = load_functions(data, configs[0], "test")[0]["code"][:]
     return codes
 
@@ -153,13 +188,18 @@ def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[st
 def _labelled(row: Mapping[str, Any]) -> tuple[str, Annotation]:
     code, places = row["code"], zip(row["token_start"], row["token_end"])
     return code, Annotation(
-        [Token(code[start:end], start, end) for start, end in places], [Edge(**edge) for edge in row["relations"]]
+        [Token(code[start:end], start, end) for start, end in places],
+        [Edge(**edge) for edge in row["relations"]],
     )
 
 
 def _with_progress(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T]:
     """The same, with a bar that says how many are done."""
-    return iter(progress(functions, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False))
+    return iter(
+        progress(
+            functions, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False
+        )
+    )
 
 
 def parts(comparison: Comparison, width: int) -> list[str | Table]:
@@ -173,7 +213,12 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     rows: list[list[Any]] = []
     for relation, kinds in comparison.relations.items():
         examples = [_spelt(kind, kinds[kind].example, longest) for kind in CHANGES[1:]]
-        rows.append(["\n  ".join([relation, *filter(None, examples)]), *(kinds[kind].edges or "" for kind in CHANGES)])
+        rows.append(
+            [
+                "\n  ".join([relation, *filter(None, examples)]),
+                *(kinds[kind].edges or "" for kind in CHANGES),
+            ]
+        )
     table = Table(
         "comparison",
         f"From {first} to {second}: the edges of {functions['both']:,} {units}",
@@ -192,17 +237,21 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
 
 
 def _spelt(kind: str, example: compare.Example | None, longest: int) -> str:
-    """An example in one line: before, an arrow, and after, in equal parts of the characters; empty if there is none."""
+    """An example in one line: before, an arrow, and after, in equal parts of the characters; empty
+    if there is none."""
     if example is None:
         return ""
     edges = [edge for edge in (example.before, example.after) if edge]
     room = (longest - len(f"  {kind}: ") - 3 * (len(edges) - 1)) // len(edges)
-    texts = [_shortened(" => ".join(" ".join(text.split()) for text in edge), room) for edge in edges]
+    texts = [
+        _shortened(" => ".join(" ".join(text.split()) for text in edge), room) for edge in edges
+    ]
     return f"{kind}: {' → '.join(texts)}"
 
 
 def _shortened(text: str, longest: int) -> str:
-    """A text without its middle if it is too long, because edges differ where they begin and end."""
+    """A text without its middle if it is too long, because edges differ where they begin and
+    end."""
     half = (longest - 1) // 2
     return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
 
@@ -210,10 +259,12 @@ def _shortened(text: str, longest: int) -> str:
 # ----------------------------------------------------------------------------------------------------------- statistics
 
 FAR = 10
-"""Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure begins there."""
+"""Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure
+begins there."""
 
 BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR, 20, 50, 100)
-"""Lower bounds of all bins of offsets in figures but the first; in code, edges do not point backwards."""
+"""Lower bounds of all bins of offsets in figures but the first; in code, edges do not point
+backwards."""
 
 MADE_BY = "codesyntax stats"
 """A value in `statistics.json` that marks the files beside it as replaceable."""
@@ -233,9 +284,11 @@ _LENGTH = Kind(lambda length: f"{length:,.1f}".removesuffix(".0"))
 
 @dataclass(frozen=True)
 class DatasetStatistics:
-    """Statistics of some configs of a dataset, with the counted splits and the name of each config's dataset.
+    """Statistics of some configs of a dataset, with the counted splits and the name of each
+    config's dataset.
 
-    `left_out`: what the dataset's card says about functions left out of a config, in any split; None if nothing.
+    `left_out`: what the dataset's card says about functions left out of a config, in any split;
+    None if nothing.
     """
 
     names: dict[str, str]
@@ -259,8 +312,11 @@ class DatasetStatistics:
 
 
 @checked
-def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)) -> DatasetStatistics:
-    """Count some configs of a dataset, the splits of each together; `data` and errors are as in `load_functions`."""
+def collect(
+    data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
+) -> DatasetStatistics:
+    """Count some configs of a dataset, the splits of each together; `data` and errors are as in
+    `load_functions`."""
     card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None
     text = card.read_text(encoding="utf-8", errors="replace") if card and card.is_file() else ""
     names, counted, omissions = {}, {}, {}
@@ -273,7 +329,8 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
 
 
 def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
-    """For each config its relations, the paper's counts beside them, and the lengths of its functions."""
+    """For each config its relations, the paper's counts beside them, and the lengths of its
+    functions."""
     parts: list[str | Table] = []
     for config, counted in collected.configs.items():
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
@@ -284,14 +341,20 @@ def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
             f"{counted.without_tokens:,}",
         ]
         if omissions := collected.left_out[config]:
-            parts.append(f"left out of all splits by `codesyntax build`, or kept without labels: {omissions}")
+            parts.append(
+                f"left out of all splits by `codesyntax build`, or kept without labels: {omissions}"
+            )
         parts.append("")
     return parts
 
 
 def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Table:
     published, units = paper.edges(config), language_of(config).units
-    origin = f"Table 8, {paper.functions(config):,} functions" if published else "no counts for this config"
+    origin = (
+        f"Table 8, {paper.functions(config):,} functions"
+        if published
+        else "no counts for this config"
+    )
     rows: list[list[Any]] = []
     for relation in _names(config, counted):
         summary = counted.relations.get(relation)
@@ -300,7 +363,9 @@ def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Tab
             continue
         offset = [summary.offset.mean, summary.offset.q1, summary.offset.median, summary.offset.q3]
         sizes = [summary.edges, published.get(relation), summary.functions]
-        rows.append([relation, *sizes, *offset, summary.mode, summary.mode_share, summary.dependent.mean])
+        rows.append(
+            [relation, *sizes, *offset, summary.mode, summary.mode_share, summary.dependent.mean]
+        )
     edges = sum(summary.edges for summary in counted.relations.values())
     labelled = counted.functions - counted.without_relations
     return Table(
@@ -345,7 +410,8 @@ def _names(config: str, counted: Statistics) -> list[str]:
 
 
 def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
-    """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset of these."""
+    """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset
+    of these."""
     relations: list[list[Any]] = []
     offsets: list[list[Any]] = []
     for config, counted in configs.items():
@@ -357,19 +423,24 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
             numbers = [*summary.offset, summary.mode, summary.mode_share, *summary.dependent]
             relations.append([config, name, summary.edges, theirs, summary.functions, *numbers])
             offsets += [[config, name, offset, edges] for offset, edges in summary.offsets.items()]
-    of_offset, of_dependent = ([f"{end}_{field}" for field in Distribution._fields] for end in ("offset", "dependent"))
+    of_offset, of_dependent = (
+        [f"{end}_{field}" for field in Distribution._fields] for end in ("offset", "dependent")
+    )
     of_relation = ["config", "relation", "edges", "paper_edges", "functions", *of_offset]
     of_relation += ["offset_mode", "offset_mode_percent", *of_dependent]
     tables = {"relations.csv": (of_relation, relations)}
     tables["offsets.csv"] = ["config", "relation", "offset", "edges"], offsets
-    return {file: Table(file, "", [*map(Column, names)], rows).to_csv() for file, (names, rows) in tables.items()}
+    return {
+        file: Table(file, "", [*map(Column, names)], rows).to_csv()
+        for file, (names, rows) in tables.items()
+    }
 
 
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """The offsets from heads to dependents, one column per config.
 
-    Top: the number of relations by mean offset (Figure 3 of the paper), with those in the mean distinguished. Bottom:
-    the offsets of each relation's edges. A line marks the offset `FAR`.
+    Top: the number of relations by mean offset (Figure 3 of the paper), with those in the mean
+    distinguished. Bottom: the offsets of each relation's edges. A line marks the offset `FAR`.
     """
     from matplotlib.figure import Figure
 
@@ -379,39 +450,70 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
     for column, (config, counted) in enumerate(configs.items()):
-        relations = sorted(counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
-        shares = np.array([binned(summary.offsets) / summary.edges for _, summary in relations]).reshape(
-            -1, len(BINS_NAMED)
+        relations = sorted(
+            counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean)
         )
+        shares = np.array(
+            [binned(summary.offsets) / summary.edges for _, summary in relations]
+        ).reshape(-1, len(BINS_NAMED))
         forward = BINS_NAMED.index("1")
         kept = slice(next((at for at in range(forward) if shares[:, at].any()), forward), None)
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
         bottom = binned({})[kept]
-        for words, inside, colour in (("in the mean", True, "#4477aa"), ("not in the mean", False, "#aabbcc")):
-            means = [summary.offset.mean for name, summary in relations if (name not in NOT_IN_MEAN) == inside]
+        for words, inside, colour in (
+            ("in the mean", True, "#4477aa"),
+            ("not in the mean", False, "#aabbcc"),
+        ):
+            means = [
+                summary.offset.mean
+                for name, summary in relations
+                if (name not in NOT_IN_MEAN) == inside
+            ]
             if means:
                 far = sum(mean >= FAR for mean in means)
                 label = f"{words}: {far} of {len(means)} at {FAR} or more"
                 heights = binned(Counter(floor(mean) for mean in means))[kept]
-                above.bar(range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label)
+                above.bar(
+                    range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label
+                )
                 bottom = bottom + heights
         if relations:
-            above.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
+            above.legend(
+                fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2
+            )
         threshold = bisect_right(BINS, FAR) - kept.start - 0.5
         for part in (above, below):
             part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
-        ticks = {"fontsize": 7, "rotation": 0 if kept.start == forward else 90}  # many names do not fit side by side
+        ticks = {
+            "fontsize": 7,
+            "rotation": 0 if kept.start == forward else 90,
+        }  # many names do not fit side by side
         above.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
-        below.imshow(100 * shares[:, kept], cmap="Blues", vmin=0, vmax=100, aspect="auto", interpolation="none")
+        below.imshow(
+            100 * shares[:, kept],
+            cmap="Blues",
+            vmin=0,
+            vmax=100,
+            aspect="auto",
+            interpolation="none",
+        )
         for (row, place), share in np.ndenumerate(shares[:, kept]):
             if share >= 0.005:
                 colour = ON_DARK if share > 0.6 else ON_BRIGHT
-                below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
+                below.text(
+                    place,
+                    row,
+                    f"{100 * share:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=6,
+                    color=colour,
+                )
         below.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
         names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
         below.set_yticks(range(len(relations)), names, fontsize=7)
@@ -429,9 +531,11 @@ def binned(offsets: Mapping[int, int]) -> np.ndarray:
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG into `folder`; return their paths.
+    """Write `statistics.json`, two CSV files, and the figure as SVG into `folder`; return their
+    paths.
 
-    Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was not made by `save`.
+    Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was
+    not made by `save`.
     """
     from probing.report.figures import style, to_svg
 

@@ -1,4 +1,5 @@
-"""The parts of a report: sections of text, tables and figures, as HTML, Markdown, CSV and in the terminal."""
+"""The parts of a report: sections of text, tables and figures, as HTML, Markdown, CSV and in the
+terminal."""
 
 from __future__ import annotations
 
@@ -37,9 +38,10 @@ from rich.console import Console
 from codesyntax_dataset.safe_files import escaped, printable
 
 Cell = Any
-"""A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and high None if it has no
-interval) or the value alone; a difference is [value, low, high, p]; an effect is the
-same, and may have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
+"""A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and
+high None if it has no interval) or the value alone; a difference is [value, low, high, p]; an
+effect is the same, and may have marks after p; the score of a chosen baseline is [value, which]; a
+name is [name, marks]."""
 
 SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
 """The meaning of the colours of a table, in short: for the first screen."""
@@ -61,7 +63,8 @@ def separated(p: float) -> bool:
 
 
 def verdict(cell: Cell) -> str:
-    """What the test of a difference, [value, low, high, p, ...], says; empty if nothing was tested."""
+    """What the test of a difference, [value, low, high, p, ...], says; empty if nothing was
+    tested."""
     if cell is None or _missing(cell[3]):
         return ""
     return "not significant" if not separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
@@ -90,10 +93,11 @@ _TYPED = str.maketrans({"−": "-", "–": "-"})
 
 
 class Column(NamedTuple):
-    """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns that share it, such
-    as a protocol. `spare`: the rank in which a narrow terminal drops the column, from 1, or 0 to keep it; one for each
-    column that the terminal shows (`_IN_TERMINAL`); empty to keep all. `of`: computes the cell of a record; by default,
-    the cell is the attribute with the name of the column."""
+    """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns
+    that share it, such as a protocol. `spare`: the rank in which a narrow terminal drops the
+    column, from 1, or 0 to keep it; one for each column that the terminal shows (`_IN_TERMINAL`);
+    empty to keep all. `of`: computes the cell of a record; by default, the cell is the attribute
+    with the name of the column."""
 
     name: str
     kind: Kind = TEXT
@@ -107,7 +111,8 @@ class Column(NamedTuple):
         return [cls(name, kind, group) for name in names]
 
     def cell(self, record: Any) -> Cell:
-        """The cell of a record in this column; the parts of a plain tuple are separate arguments of `of`."""
+        """The cell of a record in this column; the parts of a plain tuple are separate arguments of
+        `of`."""
         of = self.of or attrgetter(self.name.replace(" ", "_"))
         return of(*record) if type(record) is tuple else of(record)
 
@@ -131,17 +136,21 @@ class Terminal(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*(plain(part) if isinstance(part, str) else part for part in objects), **options)
+        super().print(
+            *(plain(part) if isinstance(part, str) else part for part in objects), **options
+        )
 
 
 def console(wide: bool = False) -> Terminal:
-    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
+    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their
+    rows."""
     terminal = Terminal()
     return terminal if terminal.is_terminal and not wide else Terminal(width=WIDE, soft_wrap=True)
 
 
 def print_parts(parts: Iterable[object], wide: bool = False) -> None:
-    """Print texts and tables; what has no spaces, such as a signature, stays whole, so that it can be copied."""
+    """Print texts and tables; what has no spaces, such as a signature, stays whole, so that it can
+    be copied."""
     out = console(wide)
     for part in parts:
         out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
@@ -162,12 +171,12 @@ def printed_width(texts: Iterable[str]) -> int:
 
 @dataclass
 class Table:
-    """Columns and rows. `name`: of its CSV file, without extension. Rows and totals are given as lists of cells, or as
-    records, from which the columns compute their cells.
+    """Columns and rows. `name`: of its CSV file, without extension. Rows and totals are given as
+    lists of cells, or as records, from which the columns compute their cells.
 
-    The first `filters` columns become filters on the page, initially at their first values; CSV has all rows. `notes`
-    are shown below the table. `within`: the file that has its rows instead of a CSV file of its own, or none if empty.
-    `totals`: rows under a line.
+    The first `filters` columns become filters on the page, initially at their first values; CSV has
+    all rows. `notes` are shown below the table. `within`: the file that has its rows instead of a
+    CSV file of its own, or none if empty. `totals`: rows under a line.
     """
 
     name: str
@@ -184,7 +193,10 @@ class Table:
         if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
         self.rows, self.totals = (
-            [row if isinstance(row, list) else [column.cell(row) for column in self.columns] for row in rows]
+            [
+                row if isinstance(row, list) else [column.cell(row) for column in self.columns]
+                for row in rows
+            ]
             for rows in (self.rows, self.totals)
         )
 
@@ -215,16 +227,23 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The headings over the columns, each with its number of columns; empty if no column has one."""
-        keys = [column.group or number for number, column in enumerate(self.shown)]  # no group: a heading of its own
-        spans = [(key if isinstance(key, str) else "", len(list(same))) for key, same in groupby(keys)]
+        """The headings over the columns, each with its number of columns; empty if no column has
+        one."""
+        keys = [
+            column.group or number for number, column in enumerate(self.shown)
+        ]  # no group: a heading of its own
+        spans = [
+            (key if isinstance(key, str) else "", len(list(same))) for key, same in groupby(keys)
+        ]
         return spans if any(name for name, _ in spans) else []
 
     def to_csv(self) -> str:
         """All rows, full precision; a score with an interval takes three columns."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.full_name + part for column in self.columns for part in column.kind.parts])
+        writer.writerow(
+            [column.full_name + part for column in self.columns for part in column.kind.parts]
+        )
         for row in [*self.rows, *self.totals]:
             written: list[Any] = []
             for column, cell in zip(self.columns, row):
@@ -236,22 +255,33 @@ class Table:
     @property
     def initial(self) -> list[list[Cell]]:
         """The rows that the page shows initially, and the totals."""
-        return [*next(iter(self.bodies.values()), []), *(row[self.filters :] for row in self.totals)]
+        return [
+            *next(iter(self.bodies.values()), []),
+            *(row[self.filters :] for row in self.totals),
+        ]
 
     @property
     def initial_title(self) -> str:
         """The title, with the initial values of the filters."""
         first = next(iter(self.bodies), ())
-        chosen = ", ".join(f"{column.full_name} {value}" for column, value in zip(self.columns, first))
+        chosen = ", ".join(
+            f"{column.full_name} {value}" for column, value in zip(self.columns, first)
+        )
         return self.title + (f" ({chosen}; the CSV file has all)" if chosen else "")
 
     def to_markdown(self) -> str:
         """The initial rows."""
         lines = [f"**{_escape(self.title)}**" + self.initial_title.removeprefix(self.title), ""]
         lines.append("| " + " | ".join(_escape(column.full_name) for column in self.shown) + " |")
-        lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
+        lines.append(
+            "| "
+            + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown)
+            + " |"
+        )
         lines += [
-            "| " + " | ".join(_in_markdown(cell, column.kind) for cell, column in zip(row, self.shown)) + " |"
+            "| "
+            + " | ".join(_in_markdown(cell, column.kind) for cell, column in zip(row, self.shown))
+            + " |"
             for row in self.initial
         ]
         lines += ["", f"CSV: [{Path(self.file).name}]({self.file})"] if self.file else []
@@ -260,16 +290,31 @@ class Table:
     def to_latex(self) -> str:
         """The initial rows as a tabular of booktabs."""
         alignment = "".join("r" if column.kind.numeric else "l" for column in self.shown)
-        lines = [f"% {_escape(self.initial_title)}", rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
+        lines = [
+            f"% {_escape(self.initial_title)}",
+            rf"\begin{{tabular}}{{{alignment}}}",
+            r"\toprule",
+        ]
         if self.groups:
             ends = list(accumulate(span for _, span in self.groups))
-            cells = [rf"\multicolumn{{{span}}}{{c}}{{{latex_escaped(name)}}}" for name, span in self.groups]
+            cells = [
+                rf"\multicolumn{{{span}}}{{c}}{{{latex_escaped(name)}}}"
+                for name, span in self.groups
+            ]
             rules = [
-                rf"\cmidrule(lr){{{end - span + 1}-{end}}}" for (name, span), end in zip(self.groups, ends) if name
+                rf"\cmidrule(lr){{{end - span + 1}-{end}}}"
+                for (name, span), end in zip(self.groups, ends)
+                if name
             ]
             lines += [_line(cells), "".join(rules)]
-        lines += [_line(latex_escaped(column.name.replace("\n", " ")) for column in self.shown), r"\midrule"]
-        rows = [_line(_in_latex(cell, column.kind) for cell, column in zip(row, self.shown)) for row in self.initial]
+        lines += [
+            _line(latex_escaped(column.name.replace("\n", " ")) for column in self.shown),
+            r"\midrule",
+        ]
+        rows = [
+            _line(_in_latex(cell, column.kind) for cell, column in zip(row, self.shown))
+            for row in self.initial
+        ]
         if self.totals:
             rows.insert(-len(self.totals), r"\midrule")
         return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
@@ -284,11 +329,21 @@ class Table:
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
         """Drops spare columns, rather than to cut or break a number, and names them."""
-        columns = [printed for number, column in enumerate(self.shown) for printed in self._printed(number, column)]
-        spare = sorted((printed for printed in columns if printed.spare), key=lambda printed: -printed.spare)
+        columns = [
+            printed
+            for number, column in enumerate(self.shown)
+            for printed in self._printed(number, column)
+        ]
+        spare = sorted(
+            (printed for printed in columns if printed.spare), key=lambda printed: -printed.spare
+        )
         drawn = self._drawn(columns, [])
         dropped: list[_Printed] = []
-        while spare and console.measure(drawn, options=options.update(width=WIDE)).minimum > options.max_width:
+        while (
+            spare
+            and console.measure(drawn, options=options.update(width=WIDE)).minimum
+            > options.max_width
+        ):
             dropped.append(spare.pop())
             drawn = self._drawn(
                 [printed for printed in columns if printed not in dropped],
@@ -297,7 +352,8 @@ class Table:
         yield drawn
 
     def _printed(self, number: int, column: Column) -> list[_Printed]:
-        """A column as the terminal shows it, where a difference is three: its value, interval and p."""
+        """A column as the terminal shows it, where a difference is three: its value, interval and
+        p."""
         cells, kind = [row[number] for row in self.initial], column.kind
         names = [column.name, "95 % interval", "p"][: _IN_TERMINAL.get(kind, 1)]
         texts = [_in_terminal(cell, kind) for cell in cells]
@@ -312,21 +368,30 @@ class Table:
         drawn = rich.table.Table(
             title=plain(self.initial_title),
             title_justify="left",
-            caption=plain("\n".join(filter(None, [self.notes.replace(COLOURED, "").rstrip(), left_out]))) or None,
+            caption=plain(
+                "\n".join(filter(None, [self.notes.replace(COLOURED, "").rstrip(), left_out]))
+            )
+            or None,
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
         )
         group = ""
         for column, name, cells, _ in columns:
-            heading = plain(f"{column.group if column.group != group else ''}\n{name}" if column.group else name)
+            heading = plain(
+                f"{column.group if column.group != group else ''}\n{name}" if column.group else name
+            )
             group, kind = column.group, column.kind
             whole = kind.numeric or kind.look == "r"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
                 justify="right" if kind.numeric else "left",
                 no_wrap=whole,
-                min_width=printed_width([heading, *cells]) if whole else _CODE_WIDTH if kind is CODE else None,
+                min_width=printed_width([heading, *cells])
+                if whole
+                else _CODE_WIDTH
+                if kind is CODE
+                else None,
             )
         names = [str(row[0]) for row in self.initial]
         nested = any(name.startswith(" ") for name in names)
@@ -368,8 +433,8 @@ def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
 
 @dataclass
 class Figure:
-    """A drawing, made when it is needed. `name`: of its files; `alt`: its text alternative; `table`: the table that has
-    its numbers; `draw`: as in `figures`, in their style."""
+    """A drawing, made when it is needed. `name`: of its files; `alt`: its text alternative;
+    `table`: the table that has its numbers; `draw`: as in `figures`, in their style."""
 
     name: str
     title: str
@@ -387,11 +452,16 @@ class Figure:
         return figures.drawn(self.draw)
 
     def to_latex(self) -> str:
-        return rf"\fit{{\includegraphics{{figures/{self.name}.pdf}}}}" + "\n" + _prose_in_latex(self.title) + "\n"
+        return (
+            rf"\fit{{\includegraphics{{figures/{self.name}.pdf}}}}"
+            "\n" + _prose_in_latex(self.title) + "\n"
+        )
 
     def to_markdown(self) -> str:
         image = f"![{_escape(self.alt)}](figures/{self.name}.svg)"
-        return f"{image}\n\n*{_prose(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
+        return (
+            f"{image}\n\n*{_prose(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
+        )
 
 
 Part = str | Table | Figure
@@ -400,9 +470,11 @@ Part = str | Table | Figure
 
 @dataclass
 class Section:
-    """Texts, tables and figures under a heading, and its sub-sections. `id`: its anchor on the page.
+    """Texts, tables and figures under a heading, and its sub-sections. `id`: its anchor on the
+    page.
 
-    `drawn`: the numbers of figures, written as CSV only. `folded`: the page shows the heading, and the rest on a click.
+    `drawn`: the numbers of figures, written as CSV only. `folded`: the page shows the heading, and
+    the rest on a click.
     """
 
     id: str
@@ -414,16 +486,22 @@ class Section:
 
     @property
     def inside(self) -> str:
-        """The contents in words: the headings below this one, and the number of figures and tables."""
+        """The contents in words: the headings below this one, and the number of figures and
+        tables."""
         kinds = [type(part) for part in self.all_parts(drawn=False)]
         counts = {"figure": kinds.count(Figure), "table": kinds.count(Table)}
         contents = [", ".join(section.title for section in self.sections)]
-        contents += [f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number]
+        contents += [
+            f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number
+        ]
         return "; ".join(filter(None, contents))
 
     def to_markdown(self, level: int = 2) -> str:
         lines = [f"{'#' * level} {_escape(self.title)}\n"]
-        lines += [_prose(part) + "\n" if isinstance(part, str) else part.to_markdown() for part in self.parts]
+        lines += [
+            _prose(part) + "\n" if isinstance(part, str) else part.to_markdown()
+            for part in self.parts
+        ]
         return "\n".join(lines + [section.to_markdown(level + 1) for section in self.sections])
 
     def to_latex(self, level: str = "") -> str:
@@ -439,14 +517,17 @@ class Section:
         return "\n".join(lines + [section.to_latex("sub" + level) for section in self.sections])
 
     def all_parts(self, drawn: bool = True) -> list[Part]:
-        """Those of the sub-sections, too; with the tables that the page does not show if `drawn`."""
+        """Those of the sub-sections, too; with the tables that the page does not show if
+        `drawn`."""
         below = (part for section in self.sections for part in section.all_parts(drawn))
         return [*self.parts, *(self.drawn if drawn else ()), *below]
 
 
 def prose_in_html(text: str) -> Markup:
     """A text as HTML, with all text escaped; what stands between backticks is code."""
-    return Markup("").join(Markup("<code>{}</code>").format(part) if code else part for part, code in _spans(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if code else part for part, code in _spans(text)
+    )
 
 
 def _prose(text: str) -> str:
@@ -461,7 +542,8 @@ def _prose_in_latex(text: str) -> str:
 
 
 def _spans(text: str) -> list[tuple[str, bool]]:
-    """The pieces of a text that are code and those that are not; a backtick without another is text."""
+    """The pieces of a text that are code and those that are not; a backtick without another is
+    text."""
     pieces = re.split(r"`([^`\n]+)`", text)
     return [(piece, bool(number % 2)) for number, piece in enumerate(pieces)]
 
@@ -492,8 +574,11 @@ def _in_latex(cell: Cell, kind: Kind) -> str:
 
 
 def row_in_html(row: Sequence[Cell], columns: Sequence[Column]) -> Markup:
-    """The cells of a row: pages have so many that a loop of a template would take most of the time."""
-    return Markup("".join(in_html(cell, column.kind) for cell, column in zip(row, columns, strict=True)))
+    """The cells of a row: pages have so many that a loop of a template would take most of the
+    time."""
+    return Markup(
+        "".join(in_html(cell, column.kind) for cell, column in zip(row, columns, strict=True))
+    )
 
 
 def in_html(cell: Cell, kind: Kind) -> str:
@@ -506,15 +591,20 @@ def in_html(cell: Cell, kind: Kind) -> str:
         return f'<td class="{kind.look}"><a href="{escape(page)}">{escape(text)}</a>'
     value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
-    if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
+    if (
+        kind in (DIFFERENCE, EFFECT)
+        and isinstance(cell, (list, tuple))
+        and cell[3] is not None
+        and separated(cell[3])
+    ):
         look += "" if AS_FILLED in cell[4:] else " up" if cell[0] > 0 else " down"
     small = "".join(f"<small>{line}</small>" for line in below)
     return f'<td class="{look}">{value}{small}'  # Markup.format takes five times as long
 
 
 def in_csv(value: Any) -> Any:
-    """A value for a cell of CSV: without control characters, and with an apostrophe before a text that a spreadsheet
-    would run as a formula."""
+    """A value for a cell of CSV: without control characters, and with an apostrophe before a text
+    that a spreadsheet would run as a formula."""
     if _missing(value):
         return ""
     if not isinstance(value, str):
@@ -539,7 +629,9 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if kind not in (SCORE, DIFFERENCE, EFFECT, COST):
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
     low, high, *more = rest
-    interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"
+    interval = (
+        _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"
+    )
     p_and_marks = (part if isinstance(part, str) else f"p {_shown(part, P)}" for part in more)
     return [_shown(value, kind), interval, *p_and_marks]
 
@@ -574,19 +666,28 @@ _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 
 def latex_escaped(text: str) -> str:
-    """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their code points."""
-    return "".join(_character(character) for character in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text))
+    """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their
+    code points."""
+    return "".join(
+        _character(character) for character in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text)
+    )
 
 
 def _character(character: str) -> str:
     if character in _LATEX:
         return _LATEX[character]
-    if " " <= character <= "~" or (character <= "\u017f" and unicodedata.category(character)[0] == "L"):
+    if " " <= character <= "~" or (
+        character <= "\u017f" and unicodedata.category(character)[0] == "L"
+    ):
         return character
     return f"[U+{ord(character):04X}]"
 
 
 def _escape(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
-    text = "".join("\\" + character if character in "\\`*_[]|#" else character for character in text)
-    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", html.escape(text, quote=False)).translate(SHOWN)
+    text = "".join(
+        "\\" + character if character in "\\`*_[]|#" else character for character in text
+    )
+    return re.sub(
+        r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", html.escape(text, quote=False)
+    ).translate(SHOWN)

@@ -19,10 +19,14 @@ if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.figure import Figure, FigureBase
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
-ON_DARK, ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
+ON_DARK, ON_BRIGHT = (
+    "#fffffe",
+    "#000001",
+)  # text on cells: neither PAPER nor INK, which the page replaces
 
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
-"""Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light and dark paper."""
+"""Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light
+and dark paper."""
 
 _STYLE = {
     "svg.hashsalt": "codesyntax",  # otherwise ids are random
@@ -56,13 +60,17 @@ _STYLE = {
 
 
 def stacked(cells: Iterable[Any]) -> np.ndarray:
-    """The cells of a table, [value, low, high, ...] or a value alone, as (3, cells); NaN for what is missing."""
-    bounded = (cell[:3] if isinstance(cell, (list, tuple)) else (cell, None, None) for cell in cells)
+    """The cells of a table, [value, low, high, ...] or a value alone, as (3, cells); NaN for what
+    is missing."""
+    bounded = (
+        cell[:3] if isinstance(cell, (list, tuple)) else (cell, None, None) for cell in cells
+    )
     return np.array(list(bounded), float).T
 
 
 class Line(NamedTuple):
-    """A curve in a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without interval; NaN for gaps."""
+    """A curve in a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without
+    interval; NaN for gaps."""
 
     label: str
     scores: np.ndarray
@@ -72,7 +80,8 @@ class Line(NamedTuple):
 
 
 def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
-    """Score over k = 1 to 20: row -> column -> lines (Shen et al. 2022, Figures 4, 6 to 8 and 16 to 19)."""
+    """Score over k = 1 to 20: row -> column -> lines (Shen et al. 2022, Figures 4, 6 to 8 and 16 to
+    19)."""
     columns = list(next(iter(panels.values())))
     size = 4.6 * len(columns), 2.7 * len(panels) + 0.75
     figure, axes = _panels(len(panels), len(columns), *size, sharex=True, sharey=True)
@@ -93,7 +102,9 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
 
 
 def _draw(axis: Any, places: Any, line: Line) -> None:
-    look = {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
+    look = (
+        {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
+    )
     score, *bounds = line.scores
     axis.plot(places, score, color=line.colour, label=line.label, **look)
     if bounds:
@@ -101,22 +112,29 @@ def _draw(axis: Any, places: Any, line: Line) -> None:
 
 
 def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
-    """Scores over the steps of a training, a panel for each mean or relation; lines have a score for each step."""
+    """Scores over the steps of a training, a panel for each mean or relation; lines have a score
+    for each step."""
     alone = len(panels) == 1
-    figure, axes = _grid(len(panels), 3, (3.8, 0) if alone else (0, 1.9), (3.5, 0) if alone else (0.9, 1.3))
+    figure, axes = _grid(
+        len(panels), 3, (3.8, 0) if alone else (0, 1.9), (3.5, 0) if alone else (0.9, 1.3)
+    )
     columns = axes.shape[1]
     for axis, (name, lines) in zip(axes.flat, panels.items()):
         for line in lines:
             _draw(axis, steps, line)
         axis.set_title(name, fontsize=9.5 if alone else 7.5)
     first = min((step for step in steps if step), default=1)
-    if steps[-1] > 20 * first:  # early checkpoints are often closer together; the first may be of step 0
+    if (
+        steps[-1] > 20 * first
+    ):  # early checkpoints are often closer together; the first may be of step 0
         axes[0][0].set_xscale("symlog", linthresh=first, linscale=0.4)
         powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
         axes[0][0].set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
         from matplotlib.ticker import EngFormatter
 
-        axes[0][0].xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula, which would stay one
+        axes[0][0].xaxis.set_major_formatter(
+            EngFormatter(sep="")
+        )  # 10k: no formula, which would stay one
     axes[0][0].set_ylim(0)
     for axis in axes.flat[max(0, len(panels) - columns) : len(panels)]:  # the lowest of each column
         axis.xaxis.set_tick_params(labelbottom=True)
@@ -128,8 +146,8 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
 
 
 class Bars(NamedTuple):
-    """One bar per relation: `scores` (3, relations), score, lower and upper bound, NaN if missing; `notes`: the text at
-    each bar."""
+    """One bar per relation: `scores` (3, relations), score, lower and upper bound, NaN if missing;
+    `notes`: the text at each bar."""
 
     label: str
     scores: np.ndarray
@@ -138,7 +156,8 @@ class Bars(NamedTuple):
 
 
 def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
-    """Scores of a few relations side by side, a panel for each protocol (Shen et al. 2022, Figure 2)."""
+    """Scores of a few relations side by side, a panel for each protocol (Shen et al. 2022, Figure
+    2)."""
     height = 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1
     figure, axes = _panels(1, len(columns), 4.6 * len(columns), height, sharey=True)
     place = np.arange(len(relations))
@@ -149,12 +168,23 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
             where = place - 0.4 + height * (number + 0.5)
             known = np.flatnonzero(~np.isnan(low))
             spread = np.maximum([score - low, high - score], 0)[:, known]
-            axis.barh(where, np.nan_to_num(score), height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
-            axis.errorbar(score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
+            axis.barh(
+                where,
+                np.nan_to_num(score),
+                height * 0.9,
+                color=bar.colour,
+                label=bar.label,
+                alpha=0.85,
+            )
+            axis.errorbar(
+                score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8
+            )
             for end, middle, note in zip(score, where, bar.notes):
                 inside = end > 70  # the note would leave the panel
                 side = {"ha": "right", "color": ON_BRIGHT} if inside else {"ha": "left"}
-                axis.text(end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side)
+                axis.text(
+                    end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side
+                )
         axis.set_title(name)
         axis.set_xlabel("top-1 UAS, %")
         axis.set_xlim(0, 103)
@@ -170,13 +200,24 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     layers = scores.shape[1]
     figure = _figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
-    image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none")
+    image = axis.imshow(
+        scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none"
+    )
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
     for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
         colour = ON_DARK if score < 60 else ON_BRIGHT
         weight = "bold" if best else "normal"
-        axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
+        axis.text(
+            layer,
+            row,
+            f"{score:.0f}",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=colour,
+            weight=weight,
+        )
     _ticks(axis, range(layers), relations)
     axis.set_xlabel("layer")
     _colour_bar(figure, image, axis, "top-1 UAS of its best head, %")
@@ -184,8 +225,8 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
 
 
 class Dots(NamedTuple):
-    """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`:
-    which the test separates from 0."""
+    """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if
+    missing; `filled`: which the test separates from 0."""
 
     label: str
     effects: np.ndarray
@@ -194,7 +235,8 @@ class Dots(NamedTuple):
 
 
 def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
-    """The effects in each row, such as a node type, with their intervals, those of a row below each other."""
+    """The effects in each row, such as a node type, with their intervals, those of a row below each
+    other."""
     figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
     axis = figure.subplots()
     dots(axis, rows, series)
@@ -222,7 +264,8 @@ def _name_rows(axis: Any, names: Sequence[str]) -> None:
 
 
 class ArmPercentiles(NamedTuple):
-    """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
+    """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0
+    to 100."""
 
     t1: np.ndarray
     t0: np.ndarray
@@ -238,7 +281,14 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
                 continue
             for values, away, colour in ((arm.t1, -0.18, arm.colour), (arm.t0, 0.18, FAINT)):
                 low, first, middle, third, high = (values[at // 5] for at in (5, 25, 50, 75, 95))
-                stats = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "fliers": []}
+                stats = {
+                    "whislo": low,
+                    "q1": first,
+                    "med": middle,
+                    "q3": third,
+                    "whishi": high,
+                    "fliers": [],
+                }
                 axis.bxp(
                     [stats],
                     positions=[number + away],
@@ -265,7 +315,8 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
 
 
 class Points(NamedTuple):
-    """A number or [number, low, high] for each row, None if it is missing. `mark`: one of DOT, CIRCLE and TICK."""
+    """A number or [number, low, high] for each row, None if it is missing. `mark`: one of DOT,
+    CIRCLE and TICK."""
 
     label: str
     values: Sequence[Any]
@@ -280,7 +331,9 @@ DOT, CIRCLE, TICK = "o", "circle", "|"
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
     lines = sum(1 + name.count("\n") for name in names)
-    listed = max(0, *(len(series) - 8 for series in panels.values()))  # beyond what there is room for in the legend
+    listed = max(
+        0, *(len(series) - 8 for series in panels.values())
+    )  # beyond what there is room for in the legend
     height = max(2.4, 0.22 * lines + 1.1) + 0.18 * listed
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
@@ -302,24 +355,38 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
 
 
 def languages(
-    relations: Sequence[str], names: Sequence[str], scores: np.ndarray, baselines: np.ndarray, differences: np.ndarray
+    relations: Sequence[str],
+    names: Sequence[str],
+    scores: np.ndarray,
+    baselines: np.ndarray,
+    differences: np.ndarray,
 ) -> Figure:
-    """Scores above those of baselines, on the colour of their difference, (relations, languages) each, NaN if missing.
+    """Scores above those of baselines, on the colour of their difference, (relations, languages)
+    each, NaN if missing.
 
     As narrow as the screen of a telephone, if there are not many languages.
     """
     figure = _figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
     axis = figure.subplots()
-    image = axis.imshow(differences, cmap="RdBu", vmin=-75, vmax=75, aspect="auto", interpolation="none")
+    image = axis.imshow(
+        differences, cmap="RdBu", vmin=-75, vmax=75, aspect="auto", interpolation="none"
+    )
     for (row, column), score in np.ndenumerate(scores):
         if not np.isnan(score):
             colour = ON_DARK if abs(differences[row, column]) > 45 else ON_BRIGHT
-            for value, up, weight in ((score, -0.2, "bold"), (baselines[row, column], 0.24, "normal")):
-                text = axis.text(column, row + up, f"{value:.0f}", ha="center", va="center", weight=weight)
+            for value, up, weight in (
+                (score, -0.2, "bold"),
+                (baselines[row, column], 0.24, "normal"),
+            ):
+                text = axis.text(
+                    column, row + up, f"{value:.0f}", ha="center", va="center", weight=weight
+                )
                 text.set(fontsize=7, color=colour)
     _ticks(axis, names, relations, size=7.5)
     axis.tick_params(axis="x", rotation=60, labeltop=True, labelbottom=False)
-    bar = figure.colorbar(image, ax=axis, orientation="horizontal", fraction=0.03, pad=0.02, aspect=30)
+    bar = figure.colorbar(
+        image, ax=axis, orientation="horizontal", fraction=0.03, pad=0.02, aspect=30
+    )
     bar.set_label("score less best baseline, points", fontsize=8)
     bar.set_ticks([-50, -25, 0, 25, 50])
     bar.outline.set_visible(False)
@@ -339,7 +406,10 @@ def drawn(draw: Callable[[], Figure]) -> str:
         return to_svg(lay_out(draw()))
 
 
-_METADATA = {"pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")), "png": {"Software": None}}
+_METADATA = {
+    "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
+    "png": {"Software": None},
+}
 
 
 def as_file(draw: Callable[[], Figure], format: str) -> bytes:
@@ -354,7 +424,9 @@ def lay_out(figure: Figure) -> Figure:
     """Compute the layout once: it takes about as long as drawing."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-    figure.set_layout_engine(None)  # with "none" a placeholder stays, for which each file would be drawn twice
+    figure.set_layout_engine(
+        None
+    )  # with "none" a placeholder stays, for which each file would be drawn twice
     return figure
 
 
@@ -365,11 +437,14 @@ _SPARE = re.compile(r'(?<=\d\.\d\d)\d+| transform="rotate\(-0 [^"]*"')
 def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r"<[a-z][^>]*>", lambda tag: _SPARE.sub("", tag[0]), text.getvalue()).translate(SHOWN)
+    return re.sub(r"<[a-z][^>]*>", lambda tag: _SPARE.sub("", tag[0]), text.getvalue()).translate(
+        SHOWN
+    )
 
 
 def for_page(svg: str, prefix: str) -> str:
-    """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent background."""
+    """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent
+    background."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(
         r"<metadata>.*?</metadata>|<style\b.*?</style>|(?<=\n) +", "", svg, flags=re.DOTALL
@@ -386,7 +461,12 @@ def share_styles(page: str) -> str:
     def named(style: re.Match[str]) -> str:
         return f' class="{names.setdefault(style[1], f"f{len(names)}")}"'
 
-    page = re.sub(r"<svg.*?</svg>", lambda svg: re.sub(r' style="([^"]*)"', named, svg[0]), page, flags=re.DOTALL)
+    page = re.sub(
+        r"<svg.*?</svg>",
+        lambda svg: re.sub(r' style="([^"]*)"', named, svg[0]),
+        page,
+        flags=re.DOTALL,
+    )
     rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
     return page.replace("</style>", rules + "</style>", 1)
 
@@ -397,16 +477,23 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
-def _panels(rows: int, columns: int, width: float, height: float, **shared: Any) -> tuple[Figure, np.ndarray]:
+def _panels(
+    rows: int, columns: int, width: float, height: float, **shared: Any
+) -> tuple[Figure, np.ndarray]:
     """A figure of that size, and its axes (rows, columns)."""
     figure = _figure(width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def _grid(
-    number: int, most: int, width: tuple[float, float], height: tuple[float, float], least: float = 0
+    number: int,
+    most: int,
+    width: tuple[float, float],
+    height: tuple[float, float],
+    least: float = 0,
 ) -> tuple[Figure, np.ndarray]:
-    """A figure with so many panels, at `most` so many side by side, that share their axes: (rows, columns).
+    """A figure with so many panels, at `most` so many side by side, that share their axes: (rows,
+    columns).
 
     `width`, `height`: of the figure, and added by each column and row; `least`: of its width.
     """
@@ -424,7 +511,9 @@ def _legend(figure: FigureBase, axes: Any) -> None:
     for axis in np.ravel(axes):
         handles, names = axis.get_legend_handles_labels()
         labels |= {fill(name, 46): handle for name, handle in zip(names, handles)}
-    widest = 0.45 + 0.075 * max(len(line) for label in labels for line in label.split("\n"))  # inches
+    widest = 0.45 + 0.075 * max(
+        len(line) for label in labels for line in label.split("\n")
+    )  # inches
     fitting = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
     rows = -(-len(labels) // fitting)
     columns = -(-len(labels) // rows)  # of equal length, as far as possible

@@ -1,4 +1,5 @@
-"""What is known of the models of one config: their rows of the frame, and what tables and figures need beside these."""
+"""What is known of the models of one config: their rows of the frame, and what tables and figures
+need beside these."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ _STYLES: dict[str | None, Any] = {
 
 
 class Score(NamedTuple):
-    """A row of the frame, without what it is about; of the paper's rows, only the value is known."""
+    """A row of the frame, without what it is about; of the paper's rows, only the value is
+    known."""
 
     value: float
     low: float = np.nan
@@ -75,7 +77,8 @@ class Score(NamedTuple):
 
     @property
     def cell(self) -> list[float] | float:
-        """[value, low, high], or the value alone of what has no interval, in however many functions."""
+        """[value, low, high], or the value alone of what has no interval, in however many
+        functions."""
         exact = math.isnan(self.low) and not 0 < self.n < FEW_CLUSTERS
         return self.value if exact else [self.value, self.low, self.high]
 
@@ -98,8 +101,9 @@ class Score(NamedTuple):
 
 
 class CommonResult(NamedTuple):
-    """A result on test, restricted to the functions that all subjects could read; `to_choose_on`: those of validation,
-    `heads`: of each layer; `layers_note`: what the numbers of layers stand for, if some have no attention."""
+    """A result on test, restricted to the functions that all subjects could read; `to_choose_on`:
+    those of validation, `heads`: of each layer; `layers_note`: what the numbers of layers stand
+    for, if some have no attention."""
 
     settings: Settings
     signature: str
@@ -116,10 +120,11 @@ class CommonResult(NamedTuple):
 class Subject:
     """A model or one of its controls.
 
-    `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the functions of the report;
-    `functions`: how many it was probed on. `entry`: None if no board takes it. `heads`: relation -> top-1 UAS in
-    percent, rule first, of each attention head (layers, heads). `errors`: None if they were not analysed. `strata`:
-    what it finds by distance and length.
+    `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the
+    functions of the report; `functions`: how many it was probed on. `entry`: None if no board takes
+    it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers,
+    heads). `errors`: None if they were not analysed. `strata`: what it finds by distance and
+    length.
     """
 
     name: str
@@ -161,10 +166,11 @@ Key = tuple[str, str, str, int, str, str]
 class Findings:
     """Subjects on the same functions, and their baselines and controls.
 
-    `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems that need no model.
-    `rules`: those that differ, only the first if every dependent is one token. `pairs`: (index of one model, of the
-    other) -> one of MEANS -> comparison at TABLE_MEASURES. `beyond`: number of avoided offsets -> what the first model
-    finds of hard edges. `trainings`: models of which several checkpoints were probed; their last ones are the subjects.
+    `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems
+    that need no model. `rules`: those that differ, only the first if every dependent is one token.
+    `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at TABLE_MEASURES.
+    `beyond`: number of avoided offsets -> what the first model finds of hard edges. `trainings`:
+    models of which several checkpoints were probed; their last ones are the subjects.
     """
 
     title: str
@@ -178,17 +184,23 @@ class Findings:
 
     # -------------------------------------------------------------------------------------------------------- scores
 
-    def score(self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN) -> Score | None:
+    def score(
+        self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
+    ) -> Score | None:
         """Of a subject, or a system without a model; None if it has none."""
         return self._of(protocol, name, rule, int(k), group, "")
 
-    def difference(self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN) -> Score | None:
+    def difference(
+        self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
+    ) -> Score | None:
         """Of a subject to the best baseline."""
         return self._of(protocol, name, rule, int(k), group, BEST_BASELINE)
 
     def _of(self, protocol: str, name: str, *rest: Any) -> Score | None:
         known = self.scores.get((name, protocol, *rest))
-        if known is None and protocol == SAME_RELATIONS and name not in self.paper:  # no relation is lacking there
+        if (
+            known is None and protocol == SAME_RELATIONS and name not in self.paper
+        ):  # no relation is lacking there
             return self.scores.get((name, PUBLISHED, *rest))
         return known
 
@@ -267,7 +279,11 @@ class Findings:
         """The number of relations in one of MEANS of someone, and of their edges."""
         if name not in self.paper:
             return self.size(mean)
-        edges = [edges for relation, edges in paper.edges(self.config).items() if relation not in NOT_IN_MEAN]
+        edges = [
+            edges
+            for relation, edges in paper.edges(self.config).items()
+            if relation not in NOT_IN_MEAN
+        ]
         return (len(edges), sum(edges)) if edges and mean == PUBLISHED else (None, None)
 
     def title_of(self, name: str) -> str:
@@ -279,7 +295,8 @@ class Findings:
 
     @property
     def best_model(self) -> Subject:
-        """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
+        """The model with the highest held-out mean, or with the highest published mean if none has
+        a held-out one."""
         return max(self.models, key=self._standing)
 
     def _standing(self, model: Subject) -> list[float]:
@@ -304,14 +321,21 @@ class Findings:
 
     @property
     def styled(self) -> list[tuple[Subject, str, Any]]:
-        """The subjects that figures draw, with their colour and line style: a control has the colour of its model."""
+        """The subjects that figures draw, with their colour and line style: a control has the
+        colour of its model."""
         shown = self.drawn
         names = {model.name for model in shown}
-        left_out = {model.settings.model for model in self.models} - {model.settings.model for model in shown}
+        left_out = {model.settings.model for model in self.models} - {
+            model.settings.model for model in shown
+        }
         subjects = [
             subject
             for subject in self.subjects
-            if (subject.name in names if subject.is_model else subject.settings.model not in left_out)
+            if (
+                subject.name in names
+                if subject.is_model
+                else subject.settings.model not in left_out
+            )
         ]
         models = list(dict.fromkeys(subject.settings.model for subject in subjects))
         result, seen = [], 0
@@ -324,9 +348,11 @@ class Findings:
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
-    """The findings of each group of comparable results, in the order of configs; one group is in memory at a time.
+    """The findings of each group of comparable results, in the order of configs; one group is in
+    memory at a time.
 
-    Raises LedgerError for files that are not results, or that do not match each other or their data.
+    Raises LedgerError for files that are not results, or that do not match each other or their
+    data.
     """
     groups = gather.comparable(paths)
     all_findings: list[Findings] = []
@@ -336,7 +362,9 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         same_config = [other for other, _ in groups if other.config == shared.config]
         title += [shared.data] if len({other.data for other in same_config}) > 1 else []
         title += [shared.split] if shared.split != "test" else []
-        title += [shared.direction] if shared.direction != language_of(shared.config).direction else []
+        title += (
+            [shared.direction] if shared.direction != language_of(shared.config).direction else []
+        )
         names.append(", ".join(title))
         units = language_of(shared.config).units
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
@@ -359,18 +387,27 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
-        scores=_scores([subject.name for subject, _ in subjects], ordered) | _in_paper(subjects[0][0].settings),
+        scores=_scores([subject.name for subject, _ in subjects], ordered)
+        | _in_paper(subjects[0][0].settings),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=_pairs({number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}),
+        pairs=_pairs(
+            {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
+        ),
         beyond=ordered[0].beyond,
-        trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
+        trainings=[
+            emergence(training)
+            for training in trainings
+            if training[0].probed.test.settings.control is None
+        ],
     )
 
 
 def _scores(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
     """The rows of the frame; a system's own rows may come with each model."""
     known: dict[Key, Score] = {}
-    for name, rows in zip([*names, ""], chain(scores.of_models(evidence), [scores.of_baselines(evidence)])):
+    for name, rows in zip(
+        [*names, ""], chain(scores.of_models(evidence), [scores.of_baselines(evidence)])
+    ):
         for row in rows:
             who = name if row["system"] == scores.MODEL else row["system"]
             key = who, row["protocol"], row["rule"], row["k"], row["group"], row["against"]
@@ -391,30 +428,45 @@ def _in_paper(settings: Settings) -> dict[Key, Score]:
 
 
 def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[str, Estimate]]:
-    """Of each two models, by their places among the subjects, the differences of MEANS at TABLE_MEASURES."""
+    """Of each two models, by their places among the subjects, the differences of MEANS at
+    TABLE_MEASURES."""
     hits = {
-        number: {mean: chosen.at(TABLE_MEASURES) for mean, chosen in scores.side_by_side(model.hits).items()}
+        number: {
+            mean: chosen.at(TABLE_MEASURES)
+            for mean, chosen in scores.side_by_side(model.hits).items()
+        }
         for number, model in models.items()
     }
     return {
-        (model, other): {mean: _compared(hits[model][mean], hits[other][mean]) for mean in hits[model]}
+        (model, other): {
+            mean: _compared(hits[model][mean], hits[other][mean]) for mean in hits[model]
+        }
         for model, other in combinations(hits, 2)
     }
 
 
 def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
-    """`whole`: the probes of all functions, of which `one` has those that all subjects could read."""
+    """`whole`: the probes of all functions, of which `one` has those that all subjects could
+    read."""
     file, test = model.probed.files["test"], model.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None
     if errors is not None and errors.signature != whole.test.signature:
-        raise LedgerError(f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again")
+        raise LedgerError(
+            f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
+        )
     counts = test.functions, model.probed.validation.functions, len(test.ledger)
     return Subject(
         name=name,
         file=file,
         chosen_on=model.probed.files["validation"],
         result=CommonResult(
-            test.settings, test.signature, test.layers, test.heads, *counts, test.skips, test.run.layers_note
+            test.settings,
+            test.signature,
+            test.layers,
+            test.heads,
+            *counts,
+            test.skips,
+            test.run.layers_note,
         ),
         entry=for_boards(model.submission),
         heads=_heads(test.ledger),
@@ -427,26 +479,36 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
 def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence]]:
     """The checkpoints of each model of which there are several, in order of their steps.
 
-    Raises LedgerError for two of one step, which have the name of one model, and need not be of one training.
+    Raises LedgerError for two of one step, which have the name of one model, and need not be of one
+    training.
     """
     trainings: dict[Settings, dict[int, gather.Evidence]] = {}
     for model in evidence:
         test = model.probed.test
         if (step := test.run.step) is not None:
-            by_step = trainings.setdefault(gather.alike(test).model_copy(update={"revision": ""}), {})
+            by_step = trainings.setdefault(
+                gather.alike(test).model_copy(update={"revision": ""}), {}
+            )
             if (other := by_step.setdefault(step, model)) is not model:
                 raise LedgerError(
                     f"{model.probed.files['test']} and {other.probed.files['test']} are both of "
                     f"{at_step(test.settings.model, step)}, but their weights differ: give the checkpoints of one "
                     "training only"
                 )
-    return [[by_step[step] for step in sorted(by_step)] for by_step in trainings.values() if len(by_step) > 1]
+    return [
+        [by_step[step] for step in sorted(by_step)]
+        for by_step in trainings.values()
+        if len(by_step) > 1
+    ]
 
 
 def _names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls."""
     settings = [model.settings for model in probed]
-    names = [", ".join([at_step(model.settings.model, model.run.step), *model.settings.instead]) for model in probed]
+    names = [
+        ", ".join([at_step(model.settings.model, model.run.step), *model.settings.instead])
+        for model in probed
+    ]
     return distinct(names, settings, DISTINGUISHING)
 
 
@@ -456,11 +518,16 @@ def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
         for number, name in enumerate(ledger.relations):
             known[name] += (ranks[0, ledger.relation[part] == number] == 0).sum(axis=0)
     edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    return {name: 100 * known[name] / count for name, count in sorted(zip(ledger.relations, edges.tolist())) if count}
+    return {
+        name: 100 * known[name] / count
+        for name, count in sorted(zip(ledger.relations, edges.tolist()))
+        if count
+    }
 
 
 def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
-    """The difference of two means, from the cache if it was computed before: of many models, there are many pairs."""
+    """The difference of two means, from the cache if it was computed before: of many models, there
+    are many pairs."""
 
     def compute() -> dict[str, np.ndarray]:
         difference = compare_means(first, second)

@@ -14,7 +14,15 @@ import jinja2
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
-from probing.report.document import Figure, Part, Section, Table, latex_escaped, prose_in_html, row_in_html
+from probing.report.document import (
+    Figure,
+    Part,
+    Section,
+    Table,
+    latex_escaped,
+    prose_in_html,
+    row_in_html,
+)
 from probing.report.figures import as_file, for_page, share_styles
 from probing.report.pages import environment, fill
 
@@ -60,10 +68,11 @@ _DOCUMENT = r"""%% %s
 class Report:
     """A document and its files.
 
-    `command`: the one that makes it, such as `report`; `source`: what it is made from, in words; `about`: what else
-    is in its folder; `markdown`: the name of the Markdown file; `files`: path -> content of further files; `models`:
-    file name -> title and sections of the page of each model, if they have any; `format`: "latex" adds `report.tex`,
-    each table as LaTeX and each figure as PDF, "png" each figure as PNG.
+    `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
+    `about`: what else is in its folder; `markdown`: the name of the Markdown file; `files`: path ->
+    content of further files; `models`: file name -> title and sections of the page of each model,
+    if they have any; `format`: "latex" adds `report.tex`, each table as LaTeX and each figure as
+    PDF, "png" each figure as PNG.
     """
 
     command: str
@@ -79,13 +88,20 @@ class Report:
     @property
     def answer(self) -> str:
         """The sentence that it opens with."""
-        return next(part for section in self.sections for part in section.all_parts() if isinstance(part, str))
+        return next(
+            part
+            for section in self.sections
+            for part in section.all_parts()
+            if isinstance(part, str)
+        )
 
 
 def save(report: Report, output: Path) -> Path:
-    """Write a report into the folder `output`, as a whole or not at all; return the path of its page.
+    """Write a report into the folder `output`, as a whole or not at all; return the path of its
+    page.
 
-    A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
+    A report of the same command is replaced. Raises LedgerError if `output` is anything else, or
+    cannot be written.
     """
     with os_errors_as_ledger_errors(output), temporary_folder(output.parent) as work:
         write(report, work / "report")
@@ -95,13 +111,16 @@ def save(report: Report, output: Path) -> Path:
 
 
 def check_ours(output: Path, command: str) -> None:
-    """Raise LedgerError unless `output` does not exist, or holds a report of this command and nothing else."""
+    """Raise LedgerError unless `output` does not exist, or holds a report of this command and
+    nothing else."""
     check_owned(output, command, ("report.md", _marker(command)), ours=_is_part)
 
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", "report.md", *_LATEX) or path.suffix in _OURS.get(str(path.parent), ())
+    return file in ("index.html", "report.md", *_LATEX) or path.suffix in _OURS.get(
+        str(path.parent), ()
+    )
 
 
 def _marker(command: str) -> str:
@@ -110,7 +129,8 @@ def _marker(command: str) -> str:
 
 
 def model_pages(names: Iterable[str]) -> dict[str, str]:
-    """Name of a model -> the path of its page in the folder, a plain file name whatever the name is."""
+    """Name of a model -> the path of its page in the folder, a plain file name whatever the name
+    is."""
     return {
         name: f"{MODELS}/{re.sub(r'[^A-Za-z0-9._-]+', '--', name)[:80].lstrip('.')}-{number}.html"
         for number, name in enumerate(sorted(names), start=1)
@@ -137,10 +157,15 @@ def write(report: Report, folder: Path) -> None:
         files |= _in_latex(report, sections)
     text = "\n".join(section.to_markdown() for section in report.sections)
     files[report.markdown] = f"# {report.title}\n\n{_marker(report.command)}\n\n{text}"
-    files |= {"index.html": _page(report), **{path: _page(page, "../") for path, page in pages.items()}}
+    files |= {
+        "index.html": _page(report),
+        **{path: _page(page, "../") for path, page in pages.items()},
+    }
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        (folder / path).write_bytes(
+            content if isinstance(content, bytes) else content.encode("utf-8")
+        )
 
 
 def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:

@@ -34,27 +34,45 @@ MOST_ROWS = 12
 
 
 def section(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = MappingProxyType({})
+    all_findings: Sequence[Findings],
+    links: Mapping[str, str],
+    bits: Mapping[Any, Any] = MappingProxyType({}),
 ) -> Section:
     """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
     if not known:
-        return Section("finding", TITLE, ["The results contain controls only, and no model."] if all_findings else [])
+        return Section(
+            "finding",
+            TITLE,
+            ["The results contain controls only, and no model."] if all_findings else [],
+        )
     if one_training(known):
-        courses = [part for findings in known for part in means.course(findings, 1, findings.trainings[0])]
-        return Section("finding", TITLE, [means.course_sentence(known), *courses, models(known, links, bits)])
+        courses = [
+            part for findings in known for part in means.course(findings, 1, findings.trainings[0])
+        ]
+        return Section(
+            "finding", TITLE, [means.course_sentence(known), *courses, models(known, links, bits)]
+        )
     return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
 
 
 def one_training(all_findings: Sequence[Findings]) -> bool:
     """True if all models are steps of one training."""
-    models = {findings.trainings[0].model for findings in all_findings if len(findings.trainings) == 1}
-    return len(models) == 1 and all(len(findings.models) == len(findings.trainings) == 1 for findings in all_findings)
+    models = {
+        findings.trainings[0].model for findings in all_findings if len(findings.trainings) == 1
+    }
+    return len(models) == 1 and all(
+        len(findings.models) == len(findings.trainings) == 1 for findings in all_findings
+    )
 
 
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
-    return [part for part in section(read_findings(files, data), {}).parts if not isinstance(part, Figure)]
+    return [
+        part
+        for part in section(read_findings(files, data), {}).parts
+        if not isinstance(part, Figure)
+    ]
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
@@ -80,13 +98,18 @@ def sentence(all_findings: Sequence[Findings]) -> str:
 
 
 def models(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = MappingProxyType({})
+    all_findings: Sequence[Findings],
+    links: Mapping[str, str],
+    bits: Mapping[Any, Any] = MappingProxyType({}),
 ) -> Table:
     """The models of each config, best first, on all edges and beyond offsets.
 
-    `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and positions.
+    `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and
+    positions.
     """
-    rows = [Place(findings, model.name) for findings in all_findings for model in _best_first(findings)]
+    rows = [
+        Place(findings, model.name) for findings in all_findings for model in _best_first(findings)
+    ]
     several = len({findings.settings.direction for findings in all_findings}) > 1
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [
@@ -102,7 +125,9 @@ def models(
     ]
     adds = ""
     if bits:
-        columns.append(Column("all heads add, bits", COST, of=lambda row: bits.get(same_run(row.settings))))
+        columns.append(
+            Column("all heads add, bits", COST, of=lambda row: bits.get(same_run(row.settings)))
+        )
         adds = " All heads add: bits beside words and positions."
     return Table(
         "models",
@@ -124,7 +149,11 @@ def _first(findings: Findings) -> str:
     if entry is None:
         return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    name = best.name if number == 1 else f"{best.name}, {_standing(findings, best)} of {number} models,"
+    name = (
+        best.name
+        if number == 1
+        else f"{best.name}, {_standing(findings, best)} of {number} models,"
+    )
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
     return (
         f"In {findings.title}, the attention heads of {name} find {entry.value:.1f} % of the {sought} with one guess, "
@@ -147,19 +176,27 @@ def _further(findings: Findings) -> str:
     """The same in short."""
     best = findings.best_model
     score = findings.score(best.name, HELD_OUT)
-    clause = f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
+    clause = (
+        f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}"
+        if score
+        else "no score exists"
+    )
     return f"in {findings.title}, {clause}"
 
 
 def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
-    than = {1: "more than", -1: "less than", 0: "not significantly different from"}[_sign(findings, model)]
+    than = {1: "more than", -1: "less than", 0: "not significantly different from"}[
+        _sign(findings, model)
+    ]
     baseline = findings.score(BEST_BASELINE, HELD_OUT)
     return f"{than} {whose} {baseline.value if baseline else np.nan:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
     scores = {model.name: findings.score(model.name, HELD_OUT) for model in findings.models}
-    return sorted(findings.models, key=lambda model: -(entry.value if (entry := scores[model.name]) else -1))
+    return sorted(
+        findings.models, key=lambda model: -(entry.value if (entry := scores[model.name]) else -1)
+    )
 
 
 def _sign(findings: Findings, model: Subject) -> int:
@@ -171,7 +208,11 @@ def _sign(findings: Findings, model: Subject) -> int:
 def _figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
-    shown = [Place(findings, model.name) for findings in all_findings for model in _best_first(findings)[:most]]
+    shown = [
+        Place(findings, model.name)
+        for findings in all_findings
+        for model in _best_first(findings)[:most]
+    ]
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(row, len(all_findings) > 1, several_models) for row in shown]
 

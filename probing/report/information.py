@@ -1,5 +1,6 @@
-"""What is measured in bits or by likelihood, as tables and as sections of a report: gains of attention over words and
-positions, the likelier texts of minimal pairs, and the surprisal of the tokens of nodes."""
+"""What is measured in bits or by likelihood, as tables and as sections of a report: gains of
+attention over words and positions, the likelier texts of minimal pairs, and the surprisal of the
+tokens of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.instruments.information.hits import FINDERS
 from probing.instruments.information.hits import hits as information_hits
-from probing.instruments.information.result import BOTH, WORDS, InformationResult, InformationSettings
+from probing.instruments.information.result import (
+    BOTH,
+    WORDS,
+    InformationResult,
+    InformationSettings,
+)
 from probing.instruments.likelihood import result as likelihood_results
 from probing.instruments.likelihood.hits import CONTROL, MODEL, NODE, of_pairs, of_surprisal
 from probing.instruments.likelihood.result import (
@@ -41,7 +47,8 @@ _READ = {
     False: ("all heads", "attention adds", "the attention of all heads"),
     True: ("states", "states add", "a bilinear form of hidden states"),
 }
-"""What is read of a model, of heads and of states: the name of its choice, what it does, and what it is."""
+"""What is read of a model, of heads and of states: the name of its choice, what it does, and what
+it is."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,8 @@ class InformedModel:
 
     @cached_property
     def closed(self) -> Estimate:
-        """The closed share of the means over relations: how many percent of the bits that words and positions leave
-        open above the floor attention adds."""
+        """The closed share of the means over relations: how many percent of the bits that words and
+        positions leave open above the floor attention adds."""
         return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
 
     @cached_property
@@ -83,39 +90,54 @@ class InformedModel:
 
 
 def read_informed(files: Sequence[Path]) -> list[InformedModel]:
-    """The information results in files, by config and what attention adds; of one run given twice, one.
+    """The information results in files, by config and what attention adds; of one run given twice,
+    one.
 
     Raises LedgerError for files that are not such results, or do not follow from their ledgers.
     """
     results = {result.signature: result for result in map(InformationResult.load, files)}
 
     def order(result: InformationResult) -> tuple[str, str, float]:
-        return result.settings.config, result.settings.data, -(result.mean.adds if result.mean else 0)
+        return (
+            result.settings.config,
+            result.settings.data,
+            -(result.mean.adds if result.mean else 0),
+        )
 
     in_order = sorted(results.values(), key=order)
-    names = file_names([f"information-{result.settings.config}-{result.settings.model}" for result in in_order])
+    names = file_names(
+        [f"information-{result.settings.config}-{result.settings.model}" for result in in_order]
+    )
     return [InformedModel(name, result) for name, result in zip(names, in_order)]
 
 
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
-    """The settings that a probe and an information probe of one model on the same functions share."""
+    """The settings that a probe and an information probe of one model on the same functions
+    share."""
     of_model = settings.model, settings.revision, settings.weights, settings.begin, settings.pool
     return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
 
 
 def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float]]:
-    """The run of each model, without controls -> the cell of what its attention adds, with the interval."""
+    """The run of each model, without controls -> the cell of what its attention adds, with the
+    interval."""
     return {
         same_run(model.result.settings): bounded(model.adds_mean)
         for model in informed
-        if not (model.result.settings.control or model.result.settings.states) and model.result.mean is not None
+        if not (model.result.settings.control or model.result.settings.states)
+        and model.result.mean is not None
     }
 
 
 def sections(informed: Sequence[InformedModel]) -> list[Section]:
-    """One section, with the models and controls side by side, then each relation by relation; none without models."""
+    """One section, with the models and controls side by side, then each relation by relation; none
+    without models."""
     each = [Section(model.name, model.result.title, [table(model)]) for model in informed]
-    return [Section("information", TITLE, [*method("information"), _together(informed)], each)] if informed else []
+    return (
+        [Section("information", TITLE, [*method("information"), _together(informed)], each)]
+        if informed
+        else []
+    )
 
 
 def _together(informed: Sequence[InformedModel]) -> Table:
@@ -126,13 +148,30 @@ def _together(informed: Sequence[InformedModel]) -> Table:
         [
             Column("model", NAME, of=lambda model: model.result.title),
             Column("relations", COUNT, of=lambda model: model.result.mean.relations),
-            *(Column(title, SCORE, "top-1 UAS", of=partial(_found, finder)) for finder, title in finders),
+            *(
+                Column(title, SCORE, "top-1 UAS", of=partial(_found, finder))
+                for finder, title in finders
+            ),
             Column("attention adds", COST, "bits", of=lambda model: bounded(model.adds_mean)),
             Column("closed, %", SCORE, "bits", of=lambda model: bounded(model.closed)),
-            Column("closed, % by construct", SCORE, "bits", (1,), of=lambda model: bounded(model.closed_by_construct)),
-            Column("% of states", PERCENT, "bits", spare=(0,), of=lambda model: _of_states(model, informed)),
+            Column(
+                "closed, % by construct",
+                SCORE,
+                "bits",
+                (1,),
+                of=lambda model: bounded(model.closed_by_construct),
+            ),
+            Column(
+                "% of states",
+                PERCENT,
+                "bits",
+                spare=(0,),
+                of=lambda model: _of_states(model, informed),
+            ),
             Column("beyond rules", PERCENT, of=lambda model: model.result.mean.attention_beyond),
-            Column("selectivity", SIGNED, spare=(0,), of=lambda model: _selectivity(model, informed)),
+            Column(
+                "selectivity", SIGNED, spare=(0,), of=lambda model: _selectivity(model, informed)
+            ),
         ],
         [model for model in informed if model.result.mean is not None],
         "Closed: the percentage of the bits that words and positions leave open above the floor which attention adds; "
@@ -150,25 +189,42 @@ def _found(finder: str, model: InformedModel) -> list[float]:
 
 
 def _of_states(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
-    """Percent of the bits that states add which attention adds; None without a run on them, or where they add none."""
+    """Percent of the bits that states add which attention adds; None without a run on them, or
+    where they add none."""
     with_states = model.result.settings.model_copy(update={"states": True})
     for other in informed:
-        if other is not model and other.result.settings == with_states and model.result.mean and other.result.mean:
-            return 100 * model.adds_mean.value / other.adds_mean.value if other.adds_mean.low > 0 else None
+        if (
+            other is not model
+            and other.result.settings == with_states
+            and model.result.mean
+            and other.result.mean
+        ):
+            return (
+                100 * model.adds_mean.value / other.adds_mean.value
+                if other.adds_mean.low > 0
+                else None
+            )
     return None
 
 
 def _selectivity(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
-    """By how many points all heads find more of the real edges than of the control task; None without a run on that."""
+    """By how many points all heads find more of the real edges than of the control task; None
+    without a run on that."""
     settings = model.result.settings
     same = {"control": CONTROL_TASK, "learned_on": "", "labels": "", "seed": None}
     for other in informed:
-        made = other.result.settings.model_copy(update={**same, "control": other.result.settings.control})
+        made = other.result.settings.model_copy(
+            update={**same, "control": other.result.settings.control}
+        )
         if settings.control is None and made == settings.model_copy(update=same):
             pairs = [
-                (of, other.result.relations.get(name)) for name, of in model.result.relations.items() if of.in_mean
+                (of, other.result.relations.get(name))
+                for name, of in model.result.relations.items()
+                if of.in_mean
             ]
-            found = [of.attention.uas - task.attention.uas for of, task in pairs if task is not None]
+            found = [
+                of.attention.uas - task.attention.uas for of, task in pairs if task is not None
+            ]
             return sum(found) / len(found) if found else None
     return None
 
@@ -187,21 +243,65 @@ def table(model: InformedModel) -> Table:
         f"{language_of(result.settings.config).units}",
         [
             Column("relation", NAME, of=lambda relation, scores, adds: relation),
-            Column("edges", COUNT, spare=(4,), of=lambda relation, scores, adds: getattr(scores, "edges", "")),
-            Column("best head", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.best),
-            Column(source, PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.attention.uas),
-            Column("words", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.words.uas),
-            Column("both", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.both.uas),
-            Column("open", SIMILARITY, "bits", spare=(3,), of=lambda relation, scores, adds: scores.words.bits),
-            Column("floor", SIMILARITY, "bits", spare=(3,), of=lambda relation, scores, adds: scores.floor),
-            Column(adding, COST, "bits", spare=(0, 5), of=lambda relation, scores, adds: bounded(adds)),
             Column(
-                "missed", COUNT, "beyond rules", (2,), of=lambda relation, scores, adds: getattr(scores, "missed", "")
+                "edges",
+                COUNT,
+                spare=(4,),
+                of=lambda relation, scores, adds: getattr(scores, "edges", ""),
             ),
-            Column("best head", PERCENT, "beyond rules", (1,), of=lambda relation, scores, adds: scores.beyond),
-            Column(source, PERCENT, "beyond rules", (1,), of=lambda relation, scores, adds: scores.attention_beyond),
+            Column(
+                "best head", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.best
+            ),
+            Column(
+                source, PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.attention.uas
+            ),
+            Column(
+                "words", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.words.uas
+            ),
+            Column("both", PERCENT, "top-1 UAS", of=lambda relation, scores, adds: scores.both.uas),
+            Column(
+                "open",
+                SIMILARITY,
+                "bits",
+                spare=(3,),
+                of=lambda relation, scores, adds: scores.words.bits,
+            ),
+            Column(
+                "floor",
+                SIMILARITY,
+                "bits",
+                spare=(3,),
+                of=lambda relation, scores, adds: scores.floor,
+            ),
+            Column(
+                adding, COST, "bits", spare=(0, 5), of=lambda relation, scores, adds: bounded(adds)
+            ),
+            Column(
+                "missed",
+                COUNT,
+                "beyond rules",
+                (2,),
+                of=lambda relation, scores, adds: getattr(scores, "missed", ""),
+            ),
+            Column(
+                "best head",
+                PERCENT,
+                "beyond rules",
+                (1,),
+                of=lambda relation, scores, adds: scores.beyond,
+            ),
+            Column(
+                source,
+                PERCENT,
+                "beyond rules",
+                (1,),
+                of=lambda relation, scores, adds: scores.attention_beyond,
+            ),
         ],
-        [(starred(relation, scores.in_mean), scores, model.adds[relation]) for relation, scores in order],
+        [
+            (starred(relation, scores.in_mean), scores, model.adds[relation])
+            for relation, scores in order
+        ],
         "All choices are fitted on validation. Words: words and positions, without a model. "
         f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
         f"Open: the mean log-loss of words and positions, of which nobody can close the floor; {adding} this many "
@@ -249,8 +349,8 @@ def read_preferred(files: Sequence[Path]) -> list[PreferenceResult]:
 
 
 def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
-    """One section, with the models and controls side by side, then each by phenomenon, distance and depth; none without
-    results."""
+    """One section, with the models and controls side by side, then each by phenomenon, distance and
+    depth; none without results."""
     hits = [of_pairs(result) for result in results]
     rows: list[list[object]] = []
     for result, measured in zip(results, hits):
@@ -261,14 +361,28 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
     together = Table(
         "preference-models",
         "Means over phenomena, with 95 % intervals over repositories",
-        [Column("model", NAME), Column("score"), Column("phenomena", COUNT), _ACCURACY[0], *_ACCURACY[4:]],
+        [
+            Column("model", NAME),
+            Column("score"),
+            Column("phenomena", COUNT),
+            _ACCURACY[0],
+            *_ACCURACY[4:],
+        ],
         rows,
     )
     each = [
-        Section(result.settings.name, result.title, _preference_tables(result, measured, result.settings.name))
+        Section(
+            result.settings.name,
+            result.title,
+            _preference_tables(result, measured, result.settings.name),
+        )
         for result, measured in zip(results, hits)
     ]
-    return [Section("preference", PREFERENCE_TITLE, [*method("preference"), together], each)] if results else []
+    return (
+        [Section("preference", PREFERENCE_TITLE, [*method("preference"), together], each)]
+        if results
+        else []
+    )
 
 
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
@@ -277,10 +391,15 @@ def preference_parts(result: PreferenceResult) -> list[str | Table]:
     return [*_preference_tables(result, of_pairs(result), "preference"), result.signature, *skipped]
 
 
-def _preference_tables(result: PreferenceResult, measured: Mapping[str, Hits], name: str) -> list[Table]:
+def _preference_tables(
+    result: PreferenceResult, measured: Mapping[str, Hits], name: str
+) -> list[Table]:
     totals: list[list[object]] = []
     if result.mean is not None:
-        title, means = f"mean of {result.mean.phenomena} phenomena", _means(measured["phenomena"], MODEL)
+        title, means = (
+            f"mean of {result.mean.phenomena} phenomena",
+            _means(measured["phenomena"], MODEL),
+        )
         rivals = [result.mean.brackets, result.mean.surface]
         totals = [[title, result.accuracy.pairs, None, None, None, *rivals, *map(bounded, means)]]
     phenomena = Table(
@@ -302,7 +421,9 @@ def _preference_tables(result: PreferenceResult, measured: Mapping[str, Hits], n
     return [phenomena, Table(f"{name}-bins", title, [Column("pairs with", NAME), *_ACCURACY], rows)]
 
 
-def _accuracies(accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = "") -> list[list[object]]:
+def _accuracies(
+    accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = ""
+) -> list[list[object]]:
     rows: list[list[object]] = []
     scores = _cells(hits, MODEL)
     for name, accuracy in accuracies.items():
@@ -310,7 +431,15 @@ def _accuracies(accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, 
         shown = by + starred(marked, accuracy.pairs >= least)
         rivals = [accuracy.brackets, accuracy.surface]
         rows.append(
-            [shown, accuracy.pairs, accuracy.repositories, accuracy.missed, accuracy.ties, *rivals, *scores[name]]
+            [
+                shown,
+                accuracy.pairs,
+                accuracy.repositories,
+                accuracy.missed,
+                accuracy.ties,
+                *rivals,
+                *scores[name],
+            ]
         )
     return rows
 
@@ -344,7 +473,16 @@ _SURPRISAL = [
     Column("without", COUNT, "controls", spare=(4,)),
 ]
 
-_TITLES = dict(zip(ROLES, ("the token with which a node begins", "the token with which a node ends", "all its tokens")))
+_TITLES = dict(
+    zip(
+        ROLES,
+        (
+            "the token with which a node begins",
+            "the token with which a node ends",
+            "all its tokens",
+        ),
+    )
+)
 
 
 def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
@@ -353,7 +491,9 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     name, measured = result.settings.name, of_surprisal(result)
     for role in ROLES:
         hits = measured[role]
-        rows = _surprisals(hits, result.node_types[role], LEAST_NODES, result.unmatched.get(role, {}))
+        rows = _surprisals(
+            hits, result.node_types[role], LEAST_NODES, result.unmatched.get(role, {})
+        )
         title = f"{result.title}: surprisal in bits, {_TITLES[role]}"
         notes = (
             "Gain: by how many bits tokens surprise less than their controls, which are tokens of the same function as "
@@ -382,11 +522,14 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
 def _surprisals(
     hits: Hits, groups: Mapping[str, Surprisal], least: int, unmatched: Mapping[str, int]
 ) -> list[list[object]]:
-    """A row for each group, with intervals over functions; those of fewer than so many nodes have a star."""
+    """A row for each group, with intervals over functions; those of fewer than so many nodes have a
+    star."""
     rows: list[list[object]] = []
     gains = _cells(hits, CONTROL, NODE)
     for name, of in groups.items():
-        frequencies = [np.exp2(each[likelihood_results.FREQUENCY]) for each in (of.tokens, of.controls)]
+        frequencies = [
+            np.exp2(each[likelihood_results.FREQUENCY]) for each in (of.tokens, of.controls)
+        ]
         places = [100 * each[likelihood_results.PLACE] for each in (of.tokens, of.controls)]
         surprisal = of.tokens[likelihood_results.BITS], of.controls[likelihood_results.BITS]
         without = unmatched.get(name, 0)

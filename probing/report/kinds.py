@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class;
-    `least_first`: whether a click sorts the smallest number first."""
+    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its
+    CSS class; `least_first`: whether a click sorts the smallest number first."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)

@@ -84,7 +84,9 @@ def _compares(means: Sequence[str]) -> str:
 
 def curves(findings: Findings) -> Figure:
     means = shown_means([findings])
-    panels = {rule: {mean: _lines(findings, rule, mean) for mean in means} for rule in findings.rules}
+    panels = {
+        rule: {mean: _lines(findings, rule, mean) for mean in means} for rule in findings.rules
+    }
     return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
@@ -98,9 +100,13 @@ def curves(findings: Findings) -> Figure:
 
 
 def _lines(findings: Findings, rule: str, mean: str) -> list[Line]:
-    lines = [Line(subject.name, curve(findings, subject.name, mean, rule), *look) for subject, *look in findings.styled]
+    lines = [
+        Line(subject.name, curve(findings, subject.name, mean, rule), *look)
+        for subject, *look in findings.styled
+    ]
     lines += [
-        Line(kind, curve(findings, kind, mean, rule), INK, _BASELINE_STYLES[kind]) for kind in kinds_of(findings.config)
+        Line(kind, curve(findings, kind, mean, rule), INK, _BASELINE_STYLES[kind])
+        for kind in kinds_of(findings.config)
     ]
     lines.append(Line("random attention", curve(findings, RANDOM_BEST, mean, rule), FAINT, ":"))
     for name, colour in _IN_PAPER.items():
@@ -120,7 +126,9 @@ def curve_points(findings: Findings) -> Table:
         for score in [findings.score(name, mean, rule, str(k))]
     ]
     names = [Column(name) for name in ("rule", "protocol", "name", "kind")]
-    return Table(f"{findings.name}-curves", "", [*names, Column("k", COUNT), Column("score", SCORE)], rows)
+    return Table(
+        f"{findings.name}-curves", "", [*names, Column("k", COUNT), Column("score", SCORE)], rows
+    )
 
 
 def against(findings: Findings, subject: Subject, every: Table) -> Table:
@@ -130,7 +138,9 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
         if first == subject.name:
             rows.append([rule, k, other, *cells])
         elif other == subject.name:
-            rows.append([rule, k, first, *([-value, -high, -low, p] for value, low, high, p in cells)])
+            rows.append(
+                [rule, k, first, *([-value, -high, -low, p] for value, low, high, p in cells)]
+            )
     return Table(
         findings.file("pairs", subject),
         f"{subject.name} against every other model, mean over relations",
@@ -145,14 +155,21 @@ def pairs(findings: Findings) -> Table:
     means, rows = shown_means([findings]), []
     for rule, k in product(findings.rules, TABLE_KS):
         cell = TABLE_MEASURES.index((rule, int(k)))
-        compared = [family([pair[mean].at(cell) for pair in findings.pairs.values()]) for mean in means]
+        compared = [
+            family([pair[mean].at(cell) for pair in findings.pairs.values()]) for mean in means
+        ]
         for number, pair in enumerate(findings.pairs):
             names = [findings.subjects[number].name for number in pair]
             rows.append([rule, k, *names, *(tested(of_mean[number]) for of_mean in compared)])
     return Table(
         f"{findings.name}-pairs",
         "Pairs of models, mean over relations",
-        [*FILTERS, Column("model"), Column("vs model"), *(Column("difference", DIFFERENCE, mean) for mean in means)],
+        [
+            *FILTERS,
+            Column("model"),
+            Column("vs model"),
+            *(Column("difference", DIFFERENCE, mean) for mean in means),
+        ],
         rows,
         f"Percentage points with 95 % intervals, on the same functions. {_compares(means)}p: corrected (Holm) "
         f"for {number_of(len(findings.pairs), 'pair')}. {COLOURED}",
@@ -164,8 +181,8 @@ def pairs(findings: Findings) -> Table:
 
 
 def emergence(all_findings: Sequence[Findings], without_course: bool = False) -> list[Section]:
-    """One section on the models of which several checkpoints were probed; none if there is no such model.
-    `without_course`: the report begins with the course."""
+    """One section on the models of which several checkpoints were probed; none if there is no such
+    model. `without_course`: the report begins with the course."""
     parts = []
     for findings in all_findings:
         for number, training in enumerate(findings.trainings, 1):
@@ -187,10 +204,14 @@ MOST_STEPS = 8
 
 
 def course_sentence(all_findings: Sequence[Findings]) -> str:
-    """The scores over the steps of one training, and from which step on it passes the best offset."""
+    """The scores over the steps of one training, and from which step on it passes the best
+    offset."""
     clauses = [_clause(findings.trainings[0]) for findings in all_findings]
     if len(clauses) > 1:
-        clauses = [f"in {findings.title}, syntax {clause}" for findings, clause in zip(all_findings, clauses)]
+        clauses = [
+            f"in {findings.title}, syntax {clause}"
+            for findings, clause in zip(all_findings, clauses)
+        ]
         text = ". ".join(clauses)
         return text[0].upper() + text[1:] + "."
     return f"Syntax {clauses[0]}."
@@ -198,12 +219,20 @@ def course_sentence(all_findings: Sequence[Findings]) -> str:
 
 def _clause(training: Emergence) -> str:
     scores, lows, highs = training.edges.scores
-    rises = "rises" if lows[-1] > highs[0] else "falls" if highs[-1] < lows[0] else "does not change significantly"
+    rises = (
+        "rises"
+        if lows[-1] > highs[0]
+        else "falls"
+        if highs[-1] < lows[0]
+        else "does not change significantly"
+    )
     places = np.unique(np.linspace(0, len(training.steps) - 1, MOST_STEPS).round().astype(int))
     named = ", ".join(PERCENT.show(scores[number]) for number in places)
     steps = ", ".join(f"{training.steps[number]:,}" for number in places)
     passed, offset = training.edges.passes(), PERCENT.show(training.edges.offset)
-    passing = "none passes" if passed is None else f"from step {training.steps[passed]:,} on, they pass"
+    passing = (
+        "none passes" if passed is None else f"from step {training.steps[passed]:,} on, they pass"
+    )
     return f"{rises} through training: {named} % at steps {steps}; {passing} the best offset, {offset} %"
 
 
@@ -214,7 +243,10 @@ def _courses(training: Emergence) -> dict[str, Course]:
 def _steps(key: str, training: Emergence) -> Table:
     columns, cells = [Column("step", COUNT)], [training.steps]
     for name, course in _courses(training).items():
-        columns += [Column("score", SCORE, f"{name} edges"), Column("vs offset", DIFFERENCE, f"{name} edges")]
+        columns += [
+            Column("score", SCORE, f"{name} edges"),
+            Column("vs offset", DIFFERENCE, f"{name} edges"),
+        ]
         cells += [course.scores.T.tolist(), course.differences.T.tolist()]
     return Table(
         key,
@@ -251,7 +283,9 @@ def _over_steps(key: str, title: str, training: Emergence) -> Figure:
         for line in _passing(name, course.scores, course.offset, training.steps, colour)
     ]
     if training.hard is not None:
-        panel.append(Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":"))
+        panel.append(
+            Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":")
+        )
     return Figure(
         key,
         f"{title}: mean top-{K} UAS of {training.model} over the steps of its training, with 95 % intervals. Broken "
@@ -270,7 +304,11 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
             for (name, course), colour in zip(_courses(training).items(), COLOURS)
             if relation in course.relations
             for line in _passing(
-                name, course.relations[relation][None], course.offsets[relation], training.steps, colour
+                name,
+                course.relations[relation][None],
+                course.offsets[relation],
+                training.steps,
+                colour,
             )
         ]
     return Figure(
@@ -283,7 +321,9 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
     )
 
 
-def _passing(edges: str, scores: np.ndarray, offset: float, steps: Sequence[int], colour: str) -> list[Line]:
+def _passing(
+    edges: str, scores: np.ndarray, offset: float, steps: Sequence[int], colour: str
+) -> list[Line]:
     """The scores of heads, and the line of the offset to pass."""
     return [
         Line(f"heads, {edges} edges", scores, colour),

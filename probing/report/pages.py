@@ -1,5 +1,5 @@
-"""Self-contained HTML pages and their templates, with autoescaping; and the function that a page shows: code that was
-given, or a function of a dataset."""
+"""Self-contained HTML pages and their templates, with autoescaping; and the function that a page
+shows: code that was given, or a function of a dataset."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ from probing.runs.data import load_functions, rows
 
 @dataclass(frozen=True)
 class Page:
-    """A page about one function, as self-contained HTML. `title`: what it is. Notebooks display it."""
+    """A page about one function, as self-contained HTML. `title`: what it is. Notebooks display
+    it."""
 
     title: str
     html: str
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write the page to the file `path`; raises LedgerError if it cannot be written, or is another file."""
+        """Write the page to the file `path`; raises LedgerError if it cannot be written, or is
+        another file."""
         check_page(path)
         return write(path, self.html)
 
@@ -55,7 +57,8 @@ class Page:
 
 
 def check_page(path: str | os.PathLike) -> None:
-    """Raise LedgerError for a file that is there and is not a page of ours, which `save` would replace."""
+    """Raise LedgerError for a file that is there and is not a page of ours, which `save` would
+    replace."""
     target = Path(path)
     if not target.is_file() or not target.stat().st_size:
         return
@@ -80,7 +83,8 @@ _CONTROLS = [
 _DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 
 SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
-"""Replacements for characters that cannot be shown, or that change the order in which a reader sees others."""
+"""Replacements for characters that cannot be shown, or that change the order in which a reader sees
+others."""
 
 
 def as_shown(value: Any) -> Any:
@@ -93,7 +97,8 @@ def as_shown(value: Any) -> Any:
 
 
 def fill(template: jinja2.Template, **context: Any) -> str:
-    """The page that a template makes, with a nonce that no text in it can know; the same page has the same one."""
+    """The page that a template makes, with a nonce that no text in it can know; the same page has
+    the same one."""
     placeholder = secrets.token_hex(16)
     text = template.render(context, nonce=placeholder).translate(SHOWN)
     nonce = hashlib.sha256(text.replace(placeholder, "").encode()).hexdigest()[:32]
@@ -101,10 +106,12 @@ def fill(template: jinja2.Template, **context: Any) -> str:
 
 
 def page(title: str, cases: Sequence[dict[str, Any]]) -> Page:
-    """The page that draws one function, or several cases to choose from. `title`: of the page in a notebook.
+    """The page that draws one function, or several cases to choose from. `title`: of the page in a
+    notebook.
 
-    A case has its `kind`: the attention of a model, labels, or what a model restores; its `title` and `heading`, with
-    words `about` it; its `name` among several; and what the script of the template says that the kind draws.
+    A case has its `kind`: the attention of a model, labels, or what a model restores; its `title`
+    and `heading`, with words `about` it; its `name` among several; and what the script of the
+    template says that the kind draws.
     """
     template = environment().get_template("function.html.jinja")
     heading = cases[0]["title"] if len(cases) == 1 else title
@@ -120,7 +127,9 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.policies["json.dumps_function"] = lambda value, **options: json.dumps(as_shown(value), **options)
+    templates.policies["json.dumps_function"] = lambda value, **options: json.dumps(
+        as_shown(value), **options
+    )
     return templates
 
 
@@ -128,8 +137,8 @@ def environment() -> jinja2.Environment:
 
 
 class Shown(NamedTuple):
-    """A labelled function: `position`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
-    character offsets, end exclusive."""
+    """A labelled function: `position`: in the split, 0 for code that was given; `start`, `end`
+    (tokens,) are character offsets, end exclusive."""
 
     name: str
     code: str
@@ -139,14 +148,20 @@ class Shown(NamedTuple):
     edges: list[Edge]
 
 
-def shown(code: str | os.PathLike | None, id: int | None, data: Any, config: str, split: str) -> Shown:
-    """The function that is `code`, as text or the path of a file, or that has an `id` in a split of `data`.
+def shown(
+    code: str | os.PathLike | None, id: int | None, data: Any, config: str, split: str
+) -> Shown:
+    """The function that is `code`, as text or the path of a file, or that has an `id` in a split of
+    `data`.
 
-    Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
-    DatasetError for an unknown id; UnknownName for an unknown config or split; CodeSyntaxError for none or both.
+    Raises ParseError, with line and column, for code that does not parse; SourceError for a file
+    that cannot be read; DatasetError for an unknown id; UnknownName for an unknown config or split;
+    CodeSyntaxError for none or both.
     """
     if (code is None) == (id is None):
-        raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
+        raise CodeSyntaxError(
+            f"expected either code or the id of a function, got {'none' if code is None else 'both'}"
+        )
     return _labelled(code, config) if code is not None else _from_data(data, config, split, id)
 
 
@@ -194,7 +209,9 @@ def _read(file: Path, language: Language) -> str:
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
     except (SyntaxError, LookupError, ValueError) as error:
-        raise SourceError(f"{file} is no text in UTF-8 or the encoding that it declares: {error}") from error
+        raise SourceError(
+            f"{file} is no text in UTF-8 or the encoding that it declares: {error}"
+        ) from error
 
 
 def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
@@ -206,7 +223,10 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
         raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
     ((row,),) = rows(dataset.select([ids.index(id)]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
-    edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
+    edges = [
+        Edge(edge["relation"], edge["head"], edge["first"], edge["last"])
+        for edge in row["relations"]
+    ]
     return Shown(
         f"{name}/{config}/{split}, {unit} {id}",
         row["code"],
@@ -218,11 +238,11 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
 
 
 def lines_of(code: str, start: Sequence[int], end: Sequence[int]) -> list[list[tuple[str, int]]]:
-    """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
+    """The code by line: for each line, its pieces of text with the index of their token, or -1
+    between tokens.
 
-    `start`, `end` (tokens,): character offsets, end exclusive.
-    A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in
-    each.
+    `start`, `end` (tokens,): character offsets, end exclusive. A token that is a line break is
+    shown as a sign at the end of its line; a token over several lines has a piece in each.
     """
     lines: list[list[tuple[str, int]]] = [[]]
 

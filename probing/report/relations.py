@@ -1,4 +1,5 @@
-"""Results by relation: best heads against baselines, the layers of the heads, and the analysis of their errors."""
+"""Results by relation: best heads against baselines, the layers of the heads, and the analysis of
+their errors."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABL
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.instruments.attention.errors import CLASSES, PLACES, ErrorAnalysis, ErrorExample, RelationErrors
+from probing.instruments.attention.errors import (
+    CLASSES,
+    PLACES,
+    ErrorAnalysis,
+    ErrorExample,
+    RelationErrors,
+)
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table
 from probing.report.figures import FAINT, Bars, stacked
@@ -43,7 +50,8 @@ PREVIEWED = 5
 
 
 def preview(findings: Findings) -> Figure | None:
-    """Bars of the best and worst relations of the best model, by the held-out difference to the best baseline."""
+    """Bars of the best and worst relations of the best model, by the held-out difference to the
+    best baseline."""
     best = findings.best_model
     names = gains(findings, best)
     chosen = names if len(names) <= 2 * PREVIEWED else names[:PREVIEWED] + names[-PREVIEWED:]
@@ -81,7 +89,9 @@ def _baseline_bars(findings: Findings, protocol: str, chosen: Sequence[str]) -> 
     which = []
     for relation in chosen:
         kind = best[relation].chosen if relation in best else ""
-        which.append(f"{kind} {findings.relations(kind, protocol)[relation].chosen}" if kind else "")
+        which.append(
+            f"{kind} {findings.relations(kind, protocol)[relation].chosen}" if kind else ""
+        )
     values = [best[relation].value if relation in best else None for relation in chosen]
     return Bars("best baseline", stacked(values), FAINT, which)
 
@@ -96,7 +106,9 @@ def table(findings: Findings, subject: Subject) -> Table:
     ]
     for protocol in PUBLISHED_FIRST:
         baselines = [picked(protocol, kind) for kind in KINDS if kind in kinds_of(findings.config)]
-        compared_with = Column("compared with", group=protocol, of=partial(_compared_with, protocol))
+        compared_with = Column(
+            "compared with", group=protocol, of=partial(_compared_with, protocol)
+        )
         columns += [score(protocol), head(protocol), *baselines, compared_with]
         columns += [difference(protocol), said(protocol)]
     if findings.paper and paper.relation_scores(findings.config, RULE):
@@ -107,7 +119,11 @@ def table(findings: Findings, subject: Subject) -> Table:
         findings.file("relations", subject),
         f"Relations, {subject.name}: best heads and baselines, largest held-out difference first",
         columns,
-        [row for rule, k in product(findings.rules, TABLE_KS) for row in _places(findings, subject, rule, k)],
+        [
+            row
+            for rule, k in product(findings.rules, TABLE_KS)
+            for row in _places(findings, subject, rule, k)
+        ],
         "Percent with 95 % intervals (– if the relation is in too few functions). Head: layer-head of the best "
         "attention head, counted from 0; empty if the score is 0. Offset, keyword: the score of the best k, and the "
         "first three of them. Compared with: the better of the two, chosen on the scored data (published) or on "
@@ -150,23 +166,39 @@ def _in_paper(row: Place) -> tuple[float | None, list[Any] | None]:
 def _tested(findings: Findings, subject: Subject, protocol: str) -> int:
     """The number of relations that are compared with the best baseline."""
     names = findings.relations(subject.name, protocol)
-    return sum(findings.difference(subject.name, protocol, group=name) is not None for name in names)
+    return sum(
+        findings.difference(subject.name, protocol, group=name) is not None for name in names
+    )
 
 
 def layers(findings: Findings, subject: Subject) -> Section:
-    published, title = findings.relations(subject.name, PUBLISHED), f"Relations by layer in {subject.name}"
+    published, title = (
+        findings.relations(subject.name, PUBLISHED),
+        f"Relations by layer in {subject.name}",
+    )
     names = [name for name in subject.heads if not published[name].few_functions]
-    key, least = findings.file("layers", subject), f"in at least {FEW_CLUSTERS} {findings.language.units}"
+    key, least = (
+        findings.file("layers", subject),
+        f"in at least {FEW_CLUSTERS} {findings.language.units}",
+    )
     if len(names) < 2:
         return Section(key, title, [f"Too few functions: fewer than two relations are {least}."])
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}
-    best = {name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1]) for name in names}
-    names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
+    best = {
+        name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1])
+        for name in names
+    }
+    names.sort(
+        key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name)
+    )  # none found: last
     scores = np.stack([by_layer[name] for name in names])
     layer_scores = Table(
         key,
         f"Score of the best head of each layer, {subject.name}, top-1, first token",
-        [Column("relation", NAME), *(Column(f"layer {layer}", PERCENT) for layer in range(scores.shape[1]))],
+        [
+            Column("relation", NAME),
+            *(Column(f"layer {layer}", PERCENT) for layer in range(scores.shape[1])),
+        ],
         [[name, *row.tolist()] for name, row in zip(names, scores)],
         "In percent. Heads are chosen on the scored data.",
     )
@@ -188,7 +220,9 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
     for protocol, of_relations in best.items():
         for name, entry in of_relations.items():
             if entry.chosen:
-                served.setdefault(entry.chosen, {each: [] for each in PUBLISHED_FIRST})[protocol].append(name)
+                served.setdefault(entry.chosen, {each: [] for each in PUBLISHED_FIRST})[
+                    protocol
+                ].append(name)
     both = [name for name in best[HELD_OUT] if best[PUBLISHED][name].chosen]
     same = sum(best[HELD_OUT][name].chosen == best[PUBLISHED][name].chosen for name in both)
     rows: list[list[Any]] = []
@@ -217,7 +251,8 @@ _MARKED = "«head» token, ⟦token⟧ of the dependent that counts by the rule,
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
-    """The share of each class and place in the wrong first choices of each relation, and an example of each class."""
+    """The share of each class and place in the wrong first choices of each relation, and an example
+    of each class."""
     differing = analysis.differing[rule]
     settings = analysis.settings
     title = (
@@ -234,11 +269,20 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     everything += [_percent(counts[name], errors) for name in _occurring(analysis, [rule])]
     everything += [_percent(places[name], errors) for name in PLACES]
     text = f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"
-    most = sorted(_classes(analysis, rule), key=lambda row: (CLASSES.index(row[1]), -row[2].errors, row[0]))
+    most = sorted(
+        _classes(analysis, rule), key=lambda row: (CLASSES.index(row[1]), -row[2].errors, row[0])
+    )
     of_each = {kind: (relation, kind, errors) for relation, kind, errors in reversed(most)}
     rows = [of_each[kind] for kind in CLASSES if kind in of_each]
-    examples = _error_examples(rows, "error-examples", "An example of each class of errors", filters=0)
-    return [replace(shares, totals=[everything]), examples, analysis.signature, *([text] if differing else [])]
+    examples = _error_examples(
+        rows, "error-examples", "An example of each class of errors", filters=0
+    )
+    return [
+        replace(shares, totals=[everything]),
+        examples,
+        analysis.signature,
+        *([text] if differing else []),
+    ]
 
 
 def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
@@ -259,7 +303,9 @@ def error_tables(findings: Findings, subject: Subject) -> list[str | Table]:
     title = f"An example of each class of errors, {subject.name}, first token"
     return [
         shares,
-        _error_examples(_classes(analysis, RULE), findings.file("error-examples", subject), title, filters=1),
+        _error_examples(
+            _classes(analysis, RULE), findings.file("error-examples", subject), title, filters=1
+        ),
     ]
 
 
@@ -272,14 +318,18 @@ def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
 
 
 def _error_shares(analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str) -> Table:
-    """The share of each class and place among the errors of each relation; a narrow terminal drops rare classes first,
-    then the places."""
+    """The share of each class and place among the errors of each relation; a narrow terminal drops
+    rare classes first, then the places."""
     occurring, rows = _occurring(analysis, rules), []
     for rule in rules:
         for relation, entry in _most_errors_first(analysis, rule):
             head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
-            classes = [entry.classes[kind].share if kind in entry.classes else None for kind in occurring]
-            places = [_percent(count, entry.errors) for count in analysis.places(rule, relation).values()]
+            classes = [
+                entry.classes[kind].share if kind in entry.classes else None for kind in occurring
+            ]
+            places = [
+                _percent(count, entry.errors) for count in analysis.places(rule, relation).values()
+            ]
             rows.append([rule, relation, entry.edges, entry.errors, head, *classes, *places])
     several = len(rules) > 1
     counts = analysis.classes(rules[0])
@@ -292,7 +342,10 @@ def _error_shares(analysis: ErrorAnalysis, rules: Sequence[str], name: str, titl
             Column("relation", NAME),
             *Column.each(COUNT, "edges", "errors"),
             Column("head"),
-            *(Column(kind, PERCENT, "class", (1 + rarest_first.index(kind),)) for kind in occurring),
+            *(
+                Column(kind, PERCENT, "class", (1 + rarest_first.index(kind),))
+                for kind in occurring
+            ),
             *(Column(where, PERCENT, "place", (1 + len(occurring),)) for where in PLACES),
         ],
         rows if several else [row[1:] for row in rows],
@@ -323,7 +376,11 @@ def _error_examples(rows: list[tuple[str, str, Any]], name: str, title: str, fil
             Column("class", of=lambda relation, kind, errors: kind),
             Column("errors", COUNT, spare=(2,), of=lambda relation, kind, errors: errors.errors),
             Column("percent", PERCENT, spare=(1,), of=lambda relation, kind, errors: errors.share),
-            Column("function", spare=(3,), of=lambda relation, kind, errors: errors.examples[0]["function"]),
+            Column(
+                "function",
+                spare=(3,),
+                of=lambda relation, kind, errors: errors.examples[0]["function"],
+            ),
             Column("code", CODE, of=lambda relation, kind, errors: marked(errors.examples[0])),
         ],
         rows,
@@ -336,7 +393,9 @@ def marked(example: ErrorExample) -> str:
     """The lines of an example with their numbers, and its tokens between marks."""
     lines = dict(example["lines"])
     places = [(example[name], marks) for name, marks in _MARKS.items() if example[name]]
-    for (line, start, end), (before, behind) in sorted(places, reverse=True):  # from the right, so that columns stay
+    for (line, start, end), (before, behind) in sorted(
+        places, reverse=True
+    ):  # from the right, so that columns stay
         code = lines[str(line)]
         lines[str(line)] = code[:start] + before + code[start:end] + behind + code[end:]
     return "\n".join(f"{line}: {code.strip()}" for line, code in lines.items())

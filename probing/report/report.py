@@ -67,20 +67,21 @@ def report(
     tell: Any = logger.info,
     cluster: str = FUNCTION,
 ) -> Path:
-    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
-    wrote, into `output`.
+    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform`,
+    `prefer` or `surprise` wrote, into `output`.
 
     Returns the path of its page.
 
-    `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals and
-    tests are over, function or repository. `format`: "latex" adds `report.tex`,
-    `tables/*.tex` (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
-    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and `entries/*.hits.parquet`; with many
-    models also `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing
-    report is replaced. The same results give the same bytes.
+    `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals
+    and tests are over, function or repository. `format`: "latex" adds `report.tex`, `tables/*.tex`
+    (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
+    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and
+    `entries/*.hits.parquet`; with many models also `models/*.html`, a page with the details of
+    each. It is written as a whole or not at all; an existing report is replaced. The same results
+    give the same bytes.
 
-    Raises LedgerError if `results` are not results, or if `output` exists and is not a report; UnknownName for another
-    format.
+    Raises LedgerError if `results` are not results, or if `output` exists and is not a report;
+    UnknownName for another format.
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)
@@ -99,7 +100,11 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     tell("reading results, computing intervals and tests")
     masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
     informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
-    others = [INSTRUMENTS[name].result.load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
+    others = [
+        INSTRUMENTS[name].result.load(file)
+        for name in files.keys() - _WITH_SECTIONS
+        for file in files[name]
+    ]
     with caching():
         all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
     sources = {
@@ -125,17 +130,27 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
 
 def _about(attention: bool, masked: bool, pages: bool) -> str:
     """The contents of the folder, in words."""
-    files = ["every table as CSV", "every figure as SVG", *(["a page for each model"] if pages else [])]
+    files = [
+        "every table as CSV",
+        "every figure as SVG",
+        *(["a page for each model"] if pages else []),
+    ]
     files.append(f"{'this page' if pages else 'the whole report'} as report.md")
-    files += [f"each {'attention ' if masked else ''}result as an entry for boards"] if attention else []
+    files += (
+        [f"each {'attention ' if masked else ''}result as an entry for boards"] if attention else []
+    )
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
 
 
-def _entries(all_findings: Sequence[Findings], masked: Sequence[Path], data: Any) -> dict[str, bytes]:
+def _entries(
+    all_findings: Sequence[Findings], masked: Sequence[Path], data: Any
+) -> dict[str, bytes]:
     """Path in the folder -> the entry of each result that a board takes."""
     entries = [subject.entry for findings in all_findings for subject in findings.subjects]
     entries += [for_boards(partial(of_file, file, data)) for file in masked]
-    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry is not None}
+    return {
+        f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry is not None
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------- sections
@@ -145,20 +160,27 @@ TOGETHER = 5
 
 
 def model_pages_of(all_findings: Sequence[Findings]) -> dict[str, str]:
-    """Name of a model -> the path of its page; empty if the details of all models are on one page."""
+    """Name of a model -> the path of its page; empty if the details of all models are on one
+    page."""
     if all(len(findings.models) <= TOGETHER for findings in all_findings):
         return {}
     return model_pages({model.name for findings in all_findings for model in findings.models})
 
 
-def of_models(all_findings: Sequence[Findings], names: Mapping[str, str]) -> dict[str, list[Section]]:
-    """Name of a model -> the sections of its page: its results on each config, and by language. `names`:
-    as of `pages`."""
+def of_models(
+    all_findings: Sequence[Findings], names: Mapping[str, str]
+) -> dict[str, list[Section]]:
+    """Name of a model -> the sections of its page: its results on each config, and by language.
+    `names`: as of `pages`."""
     pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
     unedited = _unedited(all_findings)
     return {
         name: [
-            Section("finding", headline.TITLE, [headline.of_model(all_findings, name, f"models-{Path(page).stem}")]),
+            Section(
+                "finding",
+                headline.TITLE,
+                [headline.of_model(all_findings, name, f"models-{Path(page).stem}")],
+            ),
             *(
                 _model(findings, subject, pairs.get(findings.name))
                 for findings in all_findings
@@ -183,7 +205,11 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
         others = means.against(findings, subject, pairs)
         sections.append(Section(f"{key}-pairs", "Model against model", [others]))
     sections.append(
-        Section(f"{key}-errors", "What heads find where they are wrong", relations.error_tables(findings, subject))
+        Section(
+            f"{key}-errors",
+            "What heads find where they are wrong",
+            relations.error_tables(findings, subject),
+        )
     )
     return Section(key, findings.title, [], fold(sections))
 
@@ -198,9 +224,10 @@ def sections(
     links: Mapping[str, str] = MappingProxyType({}),
     data: Any = None,
 ) -> list[Section]:
-    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, on minimal
-    pairs, or on several of these. It opens with what was found. `others`: results of other instruments. `links`: name
-    of a model -> the link to its page, which has its details. `data`: as of `report`."""
+    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable
+    information, on minimal pairs, or on several of these. It opens with what was found. `others`:
+    results of other instruments. `links`: name of a model -> the link to its page, which has its
+    details. `data`: as of `report`."""
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [
         *syntaxeval.findings(masked),
@@ -216,7 +243,9 @@ def sections(
     ]
     fold(rest)
     if not all_findings:  # the first of the others is the answer, in full
-        next(section for section in rest if section.all_parts(drawn=False) and section.inside).folded = False
+        next(
+            section for section in rest if section.all_parts(drawn=False) and section.inside
+        ).folded = False
     return [first, *rest]
 
 
@@ -233,7 +262,9 @@ def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
     return [findings for findings in all_findings if variant_of(findings.config).edit is None]
 
 
-def _attention(all_findings: Sequence[Findings], links: Mapping[str, str], data: Any) -> list[Section]:
+def _attention(
+    all_findings: Sequence[Findings], links: Mapping[str, str], data: Any
+) -> list[Section]:
     unedited, of_models = _unedited(all_findings), not links
     return [
         Section(
@@ -256,34 +287,52 @@ def _attention(all_findings: Sequence[Findings], links: Mapping[str, str], data:
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    functions, edges, units = findings.functions, findings.subjects[0].result.edges, findings.language.units
+    functions, edges, units = (
+        findings.functions,
+        findings.subjects[0].result.edges,
+        findings.language.units,
+    )
     settings = findings.settings
     intro = (
         f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
         f"{settings.split}, direction {settings.direction}: all that every model below can read. Of the relations, "
         f"{_in_mean(findings)}."
     )
-    held_out, published = (findings.relations(findings.subjects[0].name, name) for name in (HELD_OUT, PUBLISHED))
+    held_out, published = (
+        findings.relations(findings.subjects[0].name, name) for name in (HELD_OUT, PUBLISHED)
+    )
     notes = [intro]
     if unchosen := sorted(published.keys() - held_out.keys()):
         excluded = ", ".join(f"{name} ({published[name].items:,} edges)" for name in unchosen)
-        notes.append(f"These relations have no edges on validation, and therefore no held-out score: {excluded}.")
-    if few := [f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions]:
+        notes.append(
+            f"These relations have no edges on validation, and therefore no held-out score: {excluded}."
+        )
+    if few := [
+        f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions
+    ]:
         notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
     key = findings.name
     sections: list[Section] = []
     detailed = findings.models if of_models else []
     if findings.models:
         preview = relations.preview(findings)
-        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
+        parts = [
+            *([preview] if preview else ()),
+            *(relations.table(findings, subject) for subject in detailed),
+        ]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in detailed]
     if findings.pairs:
         every = means.pairs(findings)
-        title, shown = "Model against model", [every] if of_models else ["The page of each model has this table."]
+        title, shown = (
+            "Model against model",
+            [every] if of_models else ["The page of each model has this table."],
+        )
         sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
     if detailed:
-        of_errors = [part for subject in detailed for part in relations.error_tables(findings, subject)]
+        of_errors = [
+            part for subject in detailed for part in relations.error_tables(findings, subject)
+        ]
         sections.append(Section(f"{key}-errors", "What heads find where they are wrong", of_errors))
     return Section(key, findings.title, notes, sections)
 
@@ -292,7 +341,8 @@ def _in_mean(findings: Findings) -> str:
     """The numbers of relations and edges in the mean of each protocol, in words."""
     counts = {protocol: findings.size(protocol) for protocol in PUBLISHED_FIRST}
     return " and ".join(
-        f"{number} are in the {protocol} mean, with {edges:,} edges" for protocol, (number, edges) in counts.items()
+        f"{number} are in the {protocol} mean, with {edges:,} edges"
+        for protocol, (number, edges) in counts.items()
     )
 
 
@@ -305,10 +355,21 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
             Column("config", NAME, of=lambda findings, subject: findings.title),
             Column("name", of=lambda findings, subject: subject.name),
             Column("probed", COUNT, "functions", of=lambda findings, subject: subject.functions),
-            Column("common", COUNT, "functions", of=lambda findings, subject: subject.result.functions),
-            Column("to choose on", COUNT, "functions", of=lambda findings, subject: subject.result.to_choose_on),
+            Column(
+                "common", COUNT, "functions", of=lambda findings, subject: subject.result.functions
+            ),
+            Column(
+                "to choose on",
+                COUNT,
+                "functions",
+                of=lambda findings, subject: subject.result.to_choose_on,
+            ),
             Column("edges", COUNT, of=lambda findings, subject: subject.result.edges),
-            Column("layers × heads", NAME, of=lambda _, subject: f"{subject.result.layers} × {subject.result.heads}"),
+            Column(
+                "layers × heads",
+                NAME,
+                of=lambda _, subject: f"{subject.result.layers} × {subject.result.heads}",
+            ),
             Column("precision", of=lambda findings, subject: subject.settings.dtype),
             Column("signature", CODE, of=lambda findings, subject: subject.result.signature),
         ],
@@ -322,6 +383,11 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     ]
     columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
     skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
-    notes = [f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note]
-    rest: list[str | Table] = [skipped if skips else "All functions were scored.", *dict.fromkeys(notes)]
+    notes = [
+        f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note
+    ]
+    rest: list[str | Table] = [
+        skipped if skips else "All functions were scored.",
+        *dict.fromkeys(notes),
+    ]
     return Section("provenance", "Results and signatures", [results, *rest])

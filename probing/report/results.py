@@ -22,7 +22,19 @@ from probing.instruments.plain import PlainResult
 from probing.report import figures, information, silencing
 from probing.report.document import Column, Table, bounded, separated, tested
 from probing.report.figures import COLOURS
-from probing.report.kinds import COST, COUNT, DIFFERENCE, EFFECT, NAME, PERCENT, SCORE, SHORT, SIMILARITY, Kind, P
+from probing.report.kinds import (
+    COST,
+    COUNT,
+    DIFFERENCE,
+    EFFECT,
+    NAME,
+    PERCENT,
+    SCORE,
+    SHORT,
+    SIMILARITY,
+    Kind,
+    P,
+)
 from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import DIRECTIONS, interval, starred
@@ -92,7 +104,9 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
 def mean_row(result: ProbeResult) -> list[object]:
     """A result as a row of `summary`."""
     settings, run = result.settings, result.run
-    where = f"{settings.config}/{settings.split}" + (f", first {settings.limit}" if settings.limit is not None else "")
+    where = f"{settings.config}/{settings.split}" + (
+        f", first {settings.limit}" if settings.limit is not None else ""
+    )
     scores = [result.scores[RULE][k] for k in TABLE_KS]
     name = ", ".join([at_step(settings.model, run.step), *settings.instead])
     return [name, where, settings.direction, result.functions, *scores]
@@ -118,9 +132,13 @@ def summary(rows: list[list[object]]) -> Table:
 
 @parts.register
 def masking(result: MaskResult) -> list[str | Table]:
-    """The node types, those that lose most first, with both arms and the effect of masking the type."""
+    """The node types, those that lose most first, with both arms and the effect of masking the
+    type."""
     measured = hits(result)[_SIMILARITY]
-    effects, t1, t0 = _effects(measured), *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0))
+    effects, t1, t0 = (
+        _effects(measured),
+        *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0)),
+    )
     gained = {name: [filler.gain for filler in found] for name, found in gains(measured).items()}
     table = Table(
         "masking",
@@ -133,8 +151,18 @@ def masking(result: MaskResult) -> list[str | Table]:
             Column("effect", EFFECT, of=lambda name: tested(effects[name])),
             Column("gain T1", EFFECT, spare=(7, 5, 6), of=lambda name: tested(gained[name][0])),
             Column("gain T0", EFFECT, spare=(8, 5, 6), of=lambda name: tested(gained[name][1])),
-            Column("restored T1", PERCENT, spare=(2,), of=lambda name: result.node_types[name].t1.restored),
-            Column("restored T0", PERCENT, spare=(3,), of=lambda name: result.node_types[name].t0.restored),
+            Column(
+                "restored T1",
+                PERCENT,
+                spare=(2,),
+                of=lambda name: result.node_types[name].t1.restored,
+            ),
+            Column(
+                "restored T0",
+                PERCENT,
+                spare=(3,),
+                of=lambda name: result.node_types[name].t0.restored,
+            ),
             Column("masked", COUNT, spare=(1,), of=lambda name: result.node_types[name].masked),
         ],
         sorted(effects, key=lambda name: effects[name].value),
@@ -153,7 +181,9 @@ def masking(result: MaskResult) -> list[str | Table]:
 @parts.register
 def plain(result: PlainResult) -> list[str | Table]:
     """The groups with the scores of all systems, of each thing that is measured."""
-    tables = [_plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()]
+    tables = [
+        _plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()
+    ]
     return [*tables, result.signature, *_skipped(result.skips)]
 
 
@@ -167,7 +197,10 @@ def _plain_table(name: str, title: str, hits: Hits) -> Table:
         [
             Column("group", NAME, of=lambda group: group),
             Column("functions", COUNT, of=lambda group: len(hits.of(group))),
-            *(Column(system, kind, of=lambda group, of=of: bounded(of[group])) for system, of in cells.items()),
+            *(
+                Column(system, kind, of=lambda group, of=of: bounded(of[group]))
+                for system, of in cells.items()
+            ),
         ],
         hits.names,
         "With 95 % intervals.",
@@ -183,9 +216,15 @@ def _effects(measured: Hits) -> dict[str, Estimate]:
 
 @parts.register
 def compared(result: ModelsCompared) -> list[str | Table]:
-    """The relations, those in which the first model gains most first, with the paired difference, and the mean."""
+    """The relations, those in which the first model gains most first, with the paired difference,
+    and the mean."""
     one, other = result.names
-    relations = zip(result.difference.relations, result.in_mean, result.edges.tolist(), *result.relations.tolist())
+    relations = zip(
+        result.difference.relations,
+        result.in_mean,
+        result.edges.tolist(),
+        *result.relations.tolist(),
+    )
     rows = [
         [starred(name, in_mean), *numbers, difference_on(result.difference, name)]
         for name, in_mean, *numbers in relations
@@ -206,13 +245,21 @@ def compared(result: ModelsCompared) -> list[str | Table]:
         f"Difference: first model minus second, in points, paired by {cluster_unit()}. p: corrected (Holm) over "
         "relations, and uncorrected for the mean. *: not in the mean, as in the paper.",
         totals=[
-            [f"mean of {sum(result.in_mean)} relations", int(result.edges[result.in_mean].sum()), *result.means, mean]
+            [
+                f"mean of {sum(result.in_mean)} relations",
+                int(result.edges[result.in_mean].sum()),
+                *result.means,
+                mean,
+            ]
         ],
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
     if not separated(mean[3]):
         return [f"{one} and {other} do not differ significantly, held-out: {points}.", table]
-    return [f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.", table]
+    return [
+        f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.",
+        table,
+    ]
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
@@ -232,14 +279,19 @@ def _baseline_relations(result: BaselineResult) -> Table:
     settings, protocols = result.settings, result.summaries
     kinds, picks, spare = kinds_of(settings.config), result.picks["published"], iter([2, 3])
     best = sorted(
-        protocols["published"]["combined"].relations.items(), key=lambda item: (-item[1][RULE][K].score[0], item[0])
+        protocols["published"]["combined"].relations.items(),
+        key=lambda item: (-item[1][RULE][K].score[0], item[0]),
     )
 
     def marked(name: str, entry: Any) -> str:
         return starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
 
     def picked(name: str, _: Any) -> str:
-        return " ".join(str(best) for kind in ("offset", "keyword") for best in picks.names(kind, RULE, name)[:1])
+        return " ".join(
+            str(best)
+            for kind in ("offset", "keyword")
+            for best in picks.names(kind, RULE, name)[:1]
+        )
 
     def score(protocol: str, kind: str, name: str, _: Any) -> float | None:
         scores = protocols[protocol][kind].relations.get(name)
@@ -267,7 +319,8 @@ def _baseline_relations(result: BaselineResult) -> Table:
 
 
 def _baseline_means(result: BaselineResult) -> Table:
-    """Means by both protocols; if held-out has fewer relations, published ones over these are added."""
+    """Means by both protocols; if held-out has fewer relations, published ones over these are
+    added."""
     kinds, protocols = kinds_of(result.settings.config), result.summaries
     counted = {
         protocol: sum(entry.in_mean for entry in summaries["combined"].relations.values())
@@ -284,20 +337,34 @@ def _baseline_means(result: BaselineResult) -> Table:
         f"mean over relations, {RULE} token, with 95 % intervals over functions",
         [
             Column("baseline", of=lambda protocol, kind, *_: f"{kind}, {protocol}"),
-            Column("relations", COUNT, spare=(1,), of=lambda protocol, kind, number, scores: number),
-            *_over_k(SCORE, {"3": 2, "10": 3}, lambda k, protocol, kind, number, scores: scores[kind][RULE][k]),
+            Column(
+                "relations", COUNT, spare=(1,), of=lambda protocol, kind, number, scores: number
+            ),
+            *_over_k(
+                SCORE,
+                {"3": 2, "10": 3},
+                lambda k, protocol, kind, number, scores: scores[kind][RULE][k],
+            ),
         ],
         [(protocol, kind, number, scores) for protocol, number, scores in means for kind in kinds],
     )
 
 
-def _over_k(kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None) -> list[Column]:
+def _over_k(
+    kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None
+) -> list[Column]:
     """A column for each k; `of`: the cell of k and a record."""
-    return [Column(f"k={k}", kind, spare=(spare.get(k, 0),), of=of and partial(of, k)) for k in TABLE_KS]
+    return [
+        Column(f"k={k}", kind, spare=(spare.get(k, 0),), of=of and partial(of, k)) for k in TABLE_KS
+    ]
 
 
 def _skipped(skips: dict[str, int]) -> list[str]:
-    return ["skipped: " + ", ".join(f"{count} ({reason})" for reason, count in skips.items())] if skips else []
+    return (
+        ["skipped: " + ", ".join(f"{count} ({reason})" for reason, count in skips.items())]
+        if skips
+        else []
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- plots
@@ -307,8 +374,9 @@ def _skipped(skips: dict[str, int]) -> list[str]:
 def plot(result: object, axes: Axes | None = None) -> Axes:
     """Draw a result on `axes`, or on new ones of a figure of their own, and return them.
 
-    Of `probe`: the published top-1 UAS of each relation, rule first. Of `mask`: the effect of masking each node type on
-    the Jaccard similarity, with 95 % intervals; filled if the test separates it from 0. Raises TypeError for others.
+    Of `probe`: the published top-1 UAS of each relation, rule first. Of `mask`: the effect of
+    masking each node type on the Jaccard similarity, with 95 % intervals; filled if the test
+    separates it from 0. Raises TypeError for others.
     """
     raise TypeError(f"{type(result).__name__} has no plot: expected a result of probe or mask")
 

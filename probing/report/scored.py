@@ -1,4 +1,5 @@
-"""What tables and figures of attention share: a row is a place in the frame, and columns and curves are read there."""
+"""What tables and figures of attention share: a row is a place in the frame, and columns and curves
+are read there."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ from probing.runs.settings import Settings
 
 
 class Place(NamedTuple):
-    """A row of a table: who is scored on a config, by a rule and k, on a relation or as the mean over relations.
+    """A row of a table: who is scored on a config, by a rule and k, on a relation or as the mean
+    over relations.
 
-    `avoided`: how many of the best offsets hard edges avoid, in tables of these. Protocols are by default theirs, and
-    systems the one that is scored here.
+    `avoided`: how many of the best offsets hard edges avoid, in tables of these. Protocols are by
+    default theirs, and systems the one that is scored here.
     """
 
     findings: Findings
@@ -38,7 +40,9 @@ class Place(NamedTuple):
         return beyond_protocol(self.avoided)
 
     def score(self, protocol: str = "", name: str = "") -> Score | None:
-        return self.findings.score(name or self.name, protocol or self.protocol, self.rule, self.k, self.group)
+        return self.findings.score(
+            name or self.name, protocol or self.protocol, self.rule, self.k, self.group
+        )
 
     def value(self, protocol: str = "", name: str = "") -> float | None:
         entry = self.score(protocol, name)
@@ -46,7 +50,9 @@ class Place(NamedTuple):
 
     def difference(self, protocol: str = "") -> list[float] | None:
         """[difference, low, high, p] to the best baseline; None if it was not compared."""
-        entry = self.findings.difference(self.name, protocol or self.protocol, self.rule, self.k, self.group)
+        entry = self.findings.difference(
+            self.name, protocol or self.protocol, self.rule, self.k, self.group
+        )
         return entry.tested if entry else None
 
     @property
@@ -90,12 +96,16 @@ def _part(part: str, protocol: str, name: str = "") -> Callable[[Place], Cell]:
 
 def score(protocol: str, title: str = "score", name: str = "", group: str | None = None) -> Column:
     """The score with its interval."""
-    return Column(title, SCORE, protocol if group is None else group, of=_part("cell", protocol, name))
+    return Column(
+        title, SCORE, protocol if group is None else group, of=_part("cell", protocol, name)
+    )
 
 
 def value(protocol: str, title: str, name: str, group: str | None = None) -> Column:
     """The score of a system without its interval."""
-    return Column(title, PERCENT, protocol if group is None else group, of=_part("value", protocol, name))
+    return Column(
+        title, PERCENT, protocol if group is None else group, of=_part("value", protocol, name)
+    )
 
 
 def picked(protocol: str, kind: str) -> Column:
@@ -130,7 +140,8 @@ def mean_columns(mean: str) -> list[Column]:
 
 
 def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
-    """The means to show: both protocols and, if *held-out* lacks relations of a config, SAME_RELATIONS between them."""
+    """The means to show: both protocols and, if *held-out* lacks relations of a config,
+    SAME_RELATIONS between them."""
     lacks = any(findings.size(PUBLISHED) != findings.size(HELD_OUT) for findings in all_findings)
     return MEANS if lacks else PUBLISHED_FIRST
 
@@ -142,7 +153,8 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
 
 
 def gains(findings: Findings, model: Subject) -> list[str]:
-    """The relations that are not in few functions, largest held-out gain over the best baseline first."""
+    """The relations that are not in few functions, largest held-out gain over the best baseline
+    first."""
     gained = {}
     for name, entry in findings.relations(model.name, HELD_OUT).items():
         difference = findings.difference(model.name, HELD_OUT, group=name)
@@ -151,9 +163,16 @@ def gains(findings: Findings, model: Subject) -> list[str]:
     return sorted(gained, key=lambda name: (-gained[name], name))
 
 
-def difference_on(comparison: Comparison, relation: str, rule: str = RULE, k: str = K) -> list[float] | None:
-    """[difference, low, high, p] on a relation, p corrected over relations; None if it was not compared there."""
-    return list(comparison.on(relation, rule, int(k))[:4]) if relation in comparison.relations else None
+def difference_on(
+    comparison: Comparison, relation: str, rule: str = RULE, k: str = K
+) -> list[float] | None:
+    """[difference, low, high, p] on a relation, p corrected over relations; None if it was not
+    compared there."""
+    return (
+        list(comparison.on(relation, rule, int(k))[:4])
+        if relation in comparison.relations
+        else None
+    )
 
 
 def mean_difference(comparison: Comparison, rule: str = RULE, k: str = K) -> list[float]:
@@ -162,7 +181,8 @@ def mean_difference(comparison: Comparison, rule: str = RULE, k: str = K) -> lis
 
 
 def with_marks(relation: str, few_functions: bool = False) -> list[str]:
-    """The cell of a relation: its name, and what keeps it out of the mean or makes it unreliable."""
+    """The cell of a relation: its name, and what keeps it out of the mean or makes it
+    unreliable."""
     marks = {"few functions": few_functions, "not in mean": relation in NOT_IN_MEAN}
     return [relation, "; ".join(mark for mark, applies in marks.items() if applies)]
 
@@ -174,7 +194,8 @@ def curve(findings: Findings, name: str, mean: str, rule: str) -> np.ndarray:
 
 
 def line(scores: Mapping[str, Mapping[str, Cell]], rule: str) -> np.ndarray:
-    """The curve of rule -> k -> cell: (3, k), or (1, k) if cells have no interval; NaN for missing ones."""
+    """The curve of rule -> k -> cell: (3, k), or (1, k) if cells have no interval; NaN for missing
+    ones."""
     bounded = stacked(scores[rule].get(str(k)) for k in KS)
     return bounded[:1] if np.isnan(bounded[1:]).all() else bounded
 

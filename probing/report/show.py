@@ -1,5 +1,5 @@
-"""One function as a self-contained web page: the attention of a model over it, or what a masked language model
-restores of it."""
+"""One function as a self-contained web page: the attention of a model over it, or what a masked
+language model restores of it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ from probing.models.subtokens import check_language
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
 
 KEPT = 20
-"""The largest weights that a page keeps of each token's row; fewer if they would take more than `WEIGHT_BYTES`."""
+"""The largest weights that a page keeps of each token's row; fewer if they would take more than
+`WEIGHT_BYTES`."""
 
 WEIGHT_BYTES = 3_000_000
-"""The most bytes that a page's weights may take before base64: three each, two for the token and one for the weight."""
+"""The most bytes that a page's weights may take before base64: three each, two for the token and
+one for the weight."""
 
 
 @checked
@@ -56,19 +58,22 @@ def show(
     device: str | torch.device | None = None,
     result: str | os.PathLike | ProbeResult | None = None,
 ) -> Page:
-    """A page with the gold edges of a function and the predictions of each attention head of a model for them.
+    """A page with the gold edges of a function and the predictions of each attention head of a
+    model for them.
 
-    The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code` (text or the path of a
-    file, annotated with the language and variant of `config`) or the one with this `id` in a split of `data`. `model`,
-    `data`, `config`, `split`, `revision`, `dtype` and `device` are as in `probe`; so are pooling, the default direction
-    and the maximum length. `relation`: the one to open with, by default the first of the function in alphabetical
-    order. `head`: the one to open with, as tables name it, such as `1-2`, by default the best for the relation in this
-    function. `result`: a result of `probe` with the same model and config, or its JSON file; the page then also marks
-    the best head over the whole split.
+    The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code`
+    (text or the path of a file, annotated with the language and variant of `config`) or the one
+    with this `id` in a split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and
+    `device` are as in `probe`; so are pooling, the default direction and the maximum length.
+    `relation`: the one to open with, by default the first of the function in alphabetical order.
+    `head`: the one to open with, as tables name it, such as `1-2`, by default the best for the
+    relation in this function. `result`: a result of `probe` with the same model and config, or its
+    JSON file; the page then also marks the best head over the whole split.
 
-    Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
-    ModelError for a model that cannot be probed, or a function that is too long for it; DatasetError for an unknown id;
-    UnknownName for an unknown config, split or relation; and LedgerError for a result of another model or config.
+    Raises ParseError, with line and column, for code that does not parse; SourceError for a file
+    that cannot be read; ModelError for a model that cannot be probed, or a function that is too
+    long for it; DatasetError for an unknown id; UnknownName for an unknown config, split or
+    relation; and LedgerError for a result of another model or config.
     """
     function = shown(code, id, data, config, split)
     relations_of(function.name, function.edges, relation)
@@ -90,7 +95,8 @@ def attention_case(
 ) -> dict[str, Any]:
     """The attention of a model over one function, as a case of a page.
 
-    `relation`, `head`: layer and head, the ones to open with. `result`: as of `show`; `most_bytes`: of its weights.
+    `relation`, `head`: layer and head, the ones to open with. `result`: as of `show`; `most_bytes`:
+    of its weights.
     """
     names = relations_of(function.name, function.edges, relation)
     attention = attention_over(encoder, function, config, most_bytes)
@@ -129,7 +135,8 @@ def attention_case(
 
 
 def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
-    """The layer and the number of a head with this name; raises ArgumentError if the model has none of it."""
+    """The layer and the number of a head with this name; raises ArgumentError if the model has none
+    of it."""
     if named := re.fullmatch(r"(\d+)-(\d+)", head):
         layer, number = int(named[1]), int(named[2])
         if layer < encoder.layers and number < encoder.heads:
@@ -140,7 +147,9 @@ def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
     )
 
 
-def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str) -> ProbeResult:
+def _fitting(
+    result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str
+) -> ProbeResult:
     """The result, if it belongs to this encoder, config and direction."""
     if not isinstance(result, ProbeResult):
         result = load_result(result)
@@ -168,15 +177,20 @@ def _best(result: ProbeResult, relation: str) -> dict[str, list[float]]:
     """Rule -> layer, head and score at k = 1; without rules by which no head finds any edge."""
     best = result.relations.get(relation)
     cells = {rule: best[rule]["1"] for rule in RULES} if best else {}
-    return {rule: [cell["layer"], cell["head"], cell["score"]] for rule, cell in cells.items() if cell["score"]}
+    return {
+        rule: [cell["layer"], cell["head"], cell["score"]]
+        for rule, cell in cells.items()
+        if cell["score"]
+    }
 
 
 class Attention(NamedTuple):
     """For every attention head, the tokens to which each token attends most, with weights.
 
-    `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers,
-    heads, rows, count): by descending weight, equal ones by lower token, so that the first token is the prediction. A
-    weight w is stored as 255 times its square root, which preserves small weights.
+    `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`,
+    uint8, (layers, heads, rows, count): by descending weight, equal ones by lower token, so that
+    the first token is the prediction. A weight w is stored as 255 times its square root, which
+    preserves small weights.
     """
 
     direction: str
@@ -185,16 +199,25 @@ class Attention(NamedTuple):
     weights: np.ndarray
 
 
-def attention_over(encoder: Encoder, function: Shown, config: str, most_bytes: int = WEIGHT_BYTES) -> Attention:
-    """The attention of a model over one function, in at most so many bytes; raises ModelError if it is too long."""
+def attention_over(
+    encoder: Encoder, function: Shown, config: str, most_bytes: int = WEIGHT_BYTES
+) -> Attention:
+    """The attention of a model over one function, in at most so many bytes; raises ModelError if it
+    is too long."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
-    alignment = align(function.code, function.start, function.end, offsets, special, exact=encoder.exact_offsets)
-    alignment = alignment.without(variant_of(config).never_predicted, function.code, function.start, function.end)
+    alignment = align(
+        function.code, function.start, function.end, offsets, special, exact=encoder.exact_offsets
+    )
+    alignment = alignment.without(
+        variant_of(config).never_predicted, function.code, function.start, function.end
+    )
     row = {
         "token_start": function.start,
-        "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges],
+        "relations": [
+            dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges
+        ],
     }
     whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)
@@ -206,14 +229,16 @@ def attention_over(encoder: Encoder, function: Shown, config: str, most_bytes: i
 
 
 class _WholeFunction(EncodedFunction):
-    """A function of which every token reads, not only those of its edges, because any of them may be clicked."""
+    """A function of which every token reads, not only those of its edges, because any of them may
+    be clicked."""
 
     def readers(self, direction: str) -> np.ndarray:
         return np.flatnonzero(self.alignment.mapped)
 
 
 class _TopTokens(BatchListener):
-    """Listens to one forward pass over one function, and keeps the first `count` tokens of every row.
+    """Listens to one forward pass over one function, and keeps the first `count` tokens of every
+    row.
 
     `tokens` and `weights` are lists over layers of arrays (heads, rows, count), as in `Attention`.
     """
@@ -235,7 +260,9 @@ class _TopTokens(BatchListener):
     def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         tokens_of, weights_of = [], []
         for _, rows in pooled:
-            weights, tokens = rows.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
+            weights, tokens = rows.sort(
+                dim=-1, descending=True, stable=True
+            )  # stable: equal weights by lower token
             tokens_of.append(tokens[..., : self.count].cpu().numpy().astype(np.uint16))
             roots = (255 * weights[..., : self.count].clamp(0, 1).sqrt()).round()
             weights_of.append(roots.to(torch.uint8).cpu().numpy())
@@ -264,15 +291,18 @@ def show_masked(
     device: str | torch.device | None = None,
     seed: Natural = 0,
 ) -> Page:
-    """A page with one function, masked as in `mask`: what the model restores of each node type, right and wrong marked.
+    """A page with one function, masked as in `mask`: what the model restores of each node type,
+    right and wrong marked.
 
-    For each node type that occurs, of those that `mask` masks by default, the copy T1, in which the nodes are masked,
-    stands beside a control T0, of as many random sub-tokens: the first one of `mask` with this `seed`, if the function
-    is from `data` (Velasco et al. 2024). `node_type`: the one to open with, any of the grammar; by default the first.
-    The other arguments are as of `show`.
+    For each node type that occurs, of those that `mask` masks by default, the copy T1, in which the
+    nodes are masked, stands beside a control T0, of as many random sub-tokens: the first one of
+    `mask` with this `seed`, if the function is from `data` (Velasco et al. 2024). `node_type`: the
+    one to open with, any of the grammar; by default the first. The other arguments are as of
+    `show`.
 
-    Raises what `show` raises; ModelError unless the model is a masked language model; UnknownName for a node type that
-    the grammar does not have; and ArgumentError for one that is not in the function.
+    Raises what `show` raises; ModelError unless the model is a masked language model; UnknownName
+    for a node type that the grammar does not have; and ArgumentError for one that is not in the
+    function.
     """
     function, language = shown(code, id, data, config, split), language_of(config).name
     names = checked_node_types(language)
@@ -284,8 +314,14 @@ def show_masked(
     copies, *_ = masked_copies(maskable, function.position, masker.node_types, draws=1, seed=seed)
     present = [masker.node_types[copy.node_type] for copy in copies if copy.number == 0]
     if node_type is not None and node_type not in present:
-        there = f"masked can be {', '.join(present)}" if present else "nor any of those that are masked by default"
-        raise ArgumentError(f"{function.name} has nothing to mask of the node type {node_type}: {there}")
+        there = (
+            f"masked can be {', '.join(present)}"
+            if present
+            else "nor any of those that are masked by default"
+        )
+        raise ArgumentError(
+            f"{function.name} has nothing to mask of the node type {node_type}: {there}"
+        )
     if not present:
         raise ArgumentError(
             f"{function.name} has nothing to mask of {', '.join(names)}: name another node type of its grammar"
@@ -308,7 +344,8 @@ def show_masked(
 
 
 class Piece(NamedTuple):
-    """Some text of a line. `look`: empty if it was not masked, `right`, or `wrong`, where `was` is the true text."""
+    """Some text of a line. `look`: empty if it was not masked, `right`, or `wrong`, where `was` is
+    the true text."""
 
     text: str
     look: str = ""
@@ -318,12 +355,15 @@ class Piece(NamedTuple):
 def _arms(
     function: Maskable, restored: Sequence[RestoredCopy], restoration: Restoration
 ) -> Iterator[list[dict[str, Any]]]:
-    """Both copies of each node type, T1 and T0: their masked sub-tokens, those that are restored, and the text."""
+    """Both copies of each node type, T1 and T0: their masked sub-tokens, those that are restored,
+    and the text."""
     for pair in zip(restored[::2], restored[1::2]):
         arms = []
         for copy in pair:
             parts = restoration.restorer.parts(function, copy.copy.positions, copy.filled.predicted)
-            similarities = map(_number, (*copy.similarity, *(floor.jaccard for floor in copy.floors)))
+            similarities = map(
+                _number, (*copy.similarity, *(floor.jaccard for floor in copy.floors))
+            )
             arms.append(
                 {
                     "masked": len(copy.copy.positions),
@@ -352,8 +392,9 @@ def _number(value: float) -> str:
 def restored_lines(parts: Sequence[Part]) -> list[list[Piece]]:
     """The source by line, with the predicted text in place of what was masked.
 
-    A wrong prediction is one piece in the line where it begins, with signs for line breaks and, if it has no other
-    characters, for spaces and tabs; the line breaks and the indentation that were masked there stay.
+    A wrong prediction is one piece in the line where it begins, with signs for line breaks and, if
+    it has no other characters, for spaces and tabs; the line breaks and the indentation that were
+    masked there stay.
     """
     lines: list[list[Piece]] = [[]]
 

@@ -1,4 +1,5 @@
-"""The section of a report on silenced heads: whether a model uses the heads that find a relation best."""
+"""The section of a report on silenced heads: whether a model uses the heads that find a relation
+best."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ PREDICTED = {
     ("masked", DEPENDENTS): "all its dependents in a function are masked together",
     ("next", DEPENDENTS): "the first token of each dependent is predicted",
 }
-"""The prediction task of a relation, by the field `predicts` of a run and its setting `restored`."""
+"""The prediction task of a relation, by the field `predicts` of a run and its setting
+`restored`."""
 
 VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
     "few functions",
@@ -50,8 +52,9 @@ class SilencedModel(NamedTuple):
 
 
 def verdict(effect: SilencingEffect) -> str:
-    """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
-    heads on average, as far as the test separates the two, and more than silencing any of them."""
+    """Whether the best head of a relation serves: MOST if silencing it costs something, more than
+    silencing the matched heads on average, as far as the test separates the two, and more than
+    silencing any of them."""
     if effect.few_functions:
         return FEW
     if not effect.difference.significant:
@@ -66,17 +69,25 @@ def verdict(effect: SilencingEffect) -> str:
 def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
     """The silencing results in files, each once, by config and model.
 
-    Raises LedgerError for files that are not silencing results, or do not follow from their ledgers.
+    Raises LedgerError for files that are not silencing results, or do not follow from their
+    ledgers.
     """
     results: dict[Any, tuple[Path, SilencingResult]] = {}
     for file in files:
         result = SilencingResult.load(file)
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
-            raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
-    in_order = sorted(results.values(), key=lambda model: (model[1].settings.config, model[1].title, model[0].name))
+            raise LedgerError(
+                f"{file} and {known} are two runs of the same job, but their costs differ: give only one"
+            )
+    in_order = sorted(
+        results.values(),
+        key=lambda model: (model[1].settings.config, model[1].title, model[0].name),
+    )
     settings = [result.settings for _, result in in_order]
-    names = file_names(["-".join(["heads", model.config, model.model, *model.instead]) for model in settings])
+    names = file_names(
+        ["-".join(["heads", model.config, model.model, *model.instead]) for model in settings]
+    )
     return [
         SilencedModel(name, result.title, result, silencing_effects(result))
         for name, (_, result) in zip(names, in_order)
@@ -89,10 +100,13 @@ def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
 
 
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
-    """The number of relations with each verdict, and how many heads are the costliest of their layer."""
+    """The number of relations with each verdict, and how many heads are the costliest of their
+    layer."""
     rows: list[list[Any]] = []
     for model in silenced:
-        counted = {name: effect for name, effect in model.relations.items() if not effect.few_functions}
+        counted = {
+            name: effect for name, effect in model.relations.items() if not effect.few_functions
+        }
         said = Counter(map(verdict, model.relations.values()))
         heads = by_chance(counted) if counted else (0, None, None)
         rows.append([model.title, *(said[name] for name in VERDICTS[::-1]), *heads])
@@ -115,25 +129,40 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
 
 def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
     """One section, with a part for each result; none without results."""
-    return [Section("heads", TITLE, method("silencing"), [*map(_silenced, silenced)])] if silenced else []
+    return (
+        [Section("heads", TITLE, method("silencing"), [*map(_silenced, silenced)])]
+        if silenced
+        else []
+    )
 
 
 def _silenced(model: SilencedModel) -> Section:
     result = model.result
     units, predicts = language_of(result.settings.config).units, result.run.predicts
     ends = "head tokens" if result.settings.restored == READING_END else "dependents"
-    asked = f"all {ends} of a relation masked" if predicts == "masked" else "the first tokens of dependents predicted"
+    asked = (
+        f"all {ends} of a relation masked"
+        if predicts == "masked"
+        else "the first tokens of dependents predicted"
+    )
     notes = [
         f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
         f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
         *_left_out(result),
     ]
-    drawn = [_figure(model)] if any(not effect.few_functions for effect in model.relations.values()) else []
-    return Section(model.name, model.title, [*notes, *drawn, table(model.name, result, model.relations)])
+    drawn = (
+        [_figure(model)]
+        if any(not effect.few_functions for effect in model.relations.values())
+        else []
+    )
+    return Section(
+        model.name, model.title, [*notes, *drawn, table(model.name, result, model.relations)]
+    )
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
-    """The relations, those that heads find best first, with the cost of silencing the best head of each."""
+    """The relations, those that heads find best first, with the cost of silencing the best head of
+    each."""
     relations = silencing_effects(result)
     return [
         table("silencing", result, relations),
@@ -162,7 +191,9 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
     asked = PREDICTED[result.run.predicts, result.settings.restored]
     numbers = sorted({number for effect in relations.values() for number in effect.together})
 
-    def together(number: int, name: str, head: Any, costs: Any, effect: SilencingEffect) -> list[Any] | None:
+    def together(
+        number: int, name: str, head: Any, costs: Any, effect: SilencingEffect
+    ) -> list[Any] | None:
         return tested(effect.together[number]) if number in effect.together else None
 
     return Table(
@@ -171,14 +202,34 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
         f"{result.functions} functions",
         [
             Column("relation", NAME, of=lambda name, head, costs, effect: name),
-            Column("functions", COUNT, spare=(5,), of=lambda name, head, costs, effect: costs.functions),
+            Column(
+                "functions", COUNT, spare=(5,), of=lambda name, head, costs, effect: costs.functions
+            ),
             Column("edges", COUNT, spare=(1,), of=lambda name, head, costs, effect: costs.edges),
-            Column("% asked", PERCENT, spare=(2,), of=lambda name, head, costs, effect: costs.share),
-            Column("head", NAME, of=lambda name, head, costs, effect: "-".join(map(str, head.best))),
+            Column(
+                "% asked", PERCENT, spare=(2,), of=lambda name, head, costs, effect: costs.share
+            ),
+            Column(
+                "head", NAME, of=lambda name, head, costs, effect: "-".join(map(str, head.best))
+            ),
             Column("score", PERCENT, "looks", of=lambda name, head, costs, effect: head.score),
-            Column("beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, effect: head.beyond),
-            Column("cost", COST, "serves", (0, 3), of=lambda name, head, costs, effect: bounded(effect.cost)),
-            Column("matched", SIGNED, "serves", (9,), of=lambda name, head, costs, effect: effect.matched),
+            Column(
+                "beyond", PERCENT, "looks", (10,), of=lambda name, head, costs, effect: head.beyond
+            ),
+            Column(
+                "cost",
+                COST,
+                "serves",
+                (0, 3),
+                of=lambda name, head, costs, effect: bounded(effect.cost),
+            ),
+            Column(
+                "matched",
+                SIGNED,
+                "serves",
+                (9,),
+                of=lambda name, head, costs, effect: effect.matched,
+            ),
             Column(
                 "difference",
                 EFFECT,
@@ -194,9 +245,15 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
                 of=lambda name, head, costs, effect: f"{effect.costlier} of {effect.rivals}",
             ),
             Column("verdict", NAME, of=lambda name, head, costs, effect: verdict(effect)),
-            *(Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of)) for of in numbers),
+            *(
+                Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of))
+                for of in numbers
+            ),
         ],
-        [(name, result.heads[name], result.relations[name], effect) for name, effect in relations.items()],
+        [
+            (name, result.heads[name], result.relations[name], effect)
+            for name, effect in relations.items()
+        ],
         f"Highest score first. Of each relation {asked}. % asked: sub-tokens of a function "
         "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
         "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
@@ -215,7 +272,12 @@ def _figure(model: SilencedModel) -> Figure:
     panels = {
         "top-1 UAS, %": [
             Points("best head", [head.score for head in heads], COLOURS[0]),
-            Points("best head, beyond the best offset", [head.beyond for head in heads], COLOURS[0], CIRCLE),
+            Points(
+                "best head, beyond the best offset",
+                [head.beyond for head in heads],
+                COLOURS[0],
+                CIRCLE,
+            ),
         ],
         "cost, nats per sub-token": [
             Points("best head", [effect.cost.value for effect in effects], COLOURS[0]),

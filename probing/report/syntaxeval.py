@@ -1,4 +1,5 @@
-"""The sections of a report on what masked language models restore (Velasco et al., ICSE-NIER 2024)."""
+"""The sections of a report on what masked language models restore (Velasco et al., ICSE-NIER
+2024)."""
 
 from __future__ import annotations
 
@@ -13,14 +14,26 @@ from probing.evidence.masked import Masked, comparable, gather
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
-from probing.report.document import AS_FILLED, COLOURED, Column, Figure, Section, Table, tested, verdict
+from probing.report.document import (
+    AS_FILLED,
+    COLOURED,
+    Column,
+    Figure,
+    Section,
+    Table,
+    tested,
+    verdict,
+)
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.kinds import CODE, COUNT, EFFECT, MARKED, NAME, NATS, PERCENT, SIMILARITY
 from probing.report.words import distinct, file_names, method
 from probing.runs.settings import extent
 from probing.stats.intervals import FEW_CLUSTERS, POWER
 
-RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
+RANDOM = {
+    SUB_TOKENS: "as many random sub-tokens",
+    SPANS: "random spans of code as long outside of its nodes",
+}
 """Text masked in T0, by the control of a run."""
 
 SHOWN = "jaccard"
@@ -30,7 +43,11 @@ PERCENTILES = np.arange(0, 101, 5)
 """Of the similarities of functions, in the figures."""
 
 
-OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
+OUTCOMES = {
+    SHOWN: "similarity of trees",
+    "restored": "restored sub-tokens",
+    "log_probability": "log-probability",
+}
 """The three outcomes that verdicts rest on, in words."""
 
 FILLED_WITH = {"letter": "x", "deleted": "nothing", "commonest": "the commonest"}
@@ -59,7 +76,11 @@ class MaskedModels(NamedTuple):
 
     def functions(self, node_type: str) -> int:
         """The number of functions with nodes of a type, which all models that have it share."""
-        return next(model.counted(node_type) for model in self.models.values() if node_type in model.node_types)
+        return next(
+            model.counted(node_type)
+            for model in self.models.values()
+            if node_type in model.node_types
+        )
 
 
 def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
@@ -72,14 +93,21 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     groups: list[MaskedModels] = []
     files_of = file_names([f"masking-{title.partition(', partial')[0]}" for title in titles])
     for title, file, models in zip(titles, files_of, gathered):
-        names = distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
+        names = distinct(
+            [model.settings.model for model in models],
+            [model.settings for model in models],
+            _OF_RUN,
+        )
         groups.append(MaskedModels(title, file, dict(sorted(zip(names, models)))))
     return groups
 
 
 def findings(groups: Sequence[MaskedModels]) -> list[Section]:
     """The verdicts on each group."""
-    return [Section(f"{group.name}-finding", f"{group.title}: masked syntax", [_verdicts(group)]) for group in groups]
+    return [
+        Section(f"{group.name}-finding", f"{group.title}: masked syntax", [_verdicts(group)])
+        for group in groups
+    ]
 
 
 def sections(groups: Sequence[MaskedModels]) -> list[Section]:
@@ -91,7 +119,8 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
-    """Of groups, from their first models: what differs from the usual, then what tells groups apart."""
+    """Of groups, from their first models: what differs from the usual, then what tells groups
+    apart."""
     all_settings = [model.settings for model in firsts]
     titles = []
     for settings in all_settings:
@@ -104,7 +133,8 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
         titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
-        f"{title}, {model.run.parser}" if titles.count(title) > 1 else title for title, model in zip(titles, firsts)
+        f"{title}, {model.run.parser}" if titles.count(title) > 1 else title
+        for title, model in zip(titles, firsts)
     ]
 
 
@@ -112,7 +142,8 @@ _OF_RUN = ("revision", "max_length", "node_types", "random_weights")
 
 
 def _verdicts(group: MaskedModels) -> Table:
-    """Whether masking a node type lowers an outcome more than masking something else, by each outcome and model."""
+    """Whether masking a node type lowers an outcome more than masking something else, by each
+    outcome and model."""
     types = [name for name in group.node_types if group.functions(name) >= FEW_CLUSTERS]
     return Table(
         f"{group.name}-verdicts",
@@ -126,7 +157,11 @@ def _verdicts(group: MaskedModels) -> Table:
             [
                 kind,
                 group.functions(kind),
-                *(_verdict(model, kind, outcome) for model in group.models.values() for outcome in OUTCOMES),
+                *(
+                    _verdict(model, kind, outcome)
+                    for model in group.models.values()
+                    for outcome in OUTCOMES
+                ),
             ]
             for kind in types
         ],
@@ -138,28 +173,38 @@ def _verdicts(group: MaskedModels) -> Table:
 def _verdict(model: Masked, kind: str, outcome: str) -> str:
     if kind not in model.node_types:
         return ""
-    return verdict(tested(model.effects[outcome][kind])) if model.tells(kind, outcome) else AS_FILLED
+    return (
+        verdict(tested(model.effects[outcome][kind])) if model.tells(kind, outcome) else AS_FILLED
+    )
 
 
 def _group(group: MaskedModels) -> Section:
     settings = group.settings
     ran = f"{settings.data}, config {settings.config}, split {settings.split}, protocol {settings.protocol}, "
-    ran += f"rate {settings.rate:g}; {settings.draws} controls (T0) for each masked copy (T1), each "
+    ran += (
+        f"rate {settings.rate:g}; {settings.draws} controls (T0) for each masked copy (T1), each "
+    )
     ran += f"{RANDOM[settings.control]}, seed {settings.seed}"
     notes = [f"Masked functions of {ran}."]
     notes += [
-        f"{name}: {without_place(model.without_place)}" for name, model in group.models.items() if model.without_place
+        f"{name}: {without_place(model.without_place)}"
+        for name, model in group.models.items()
+        if model.without_place
     ]
     types = group.node_types
     if not types:
-        return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
+        return Section(
+            group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."]
+        )
     enough = [name for name in types if group.functions(name) >= FEW_CLUSTERS]
     drawn = [_effects_figure(group, enough)] if enough else []
     return Section(
         group.name,
         f"{group.title}: masked syntax",
         [*notes, *drawn, _table(group), _floors(group)],
-        [Section(f"{group.name}-functions", "From function to function", [_spread(group, enough)])] if enough else [],
+        [Section(f"{group.name}-functions", "From function to function", [_spread(group, enough)])]
+        if enough
+        else [],
         drawn=[_distribution(group)],
     )
 
@@ -212,12 +257,15 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
     if kind not in model.node_types:
         return [None] * 10
     (t1, t0), restored, chance = (
-        model.arms(kind, outcome).mean(axis=1).tolist() for outcome in (similarity, "restored", "log_probability")
+        model.arms(kind, outcome).mean(axis=1).tolist()
+        for outcome in (similarity, "restored", "log_probability")
     )
     marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
     marks += [] if model.tells(kind, similarity) else [AS_FILLED]
     unrestored = [] if model.restores(kind) else [AS_FILLED]
-    effect, more, likelier = (model.effects[name][kind] for name in (similarity, "restored", "log_probability"))
+    effect, more, likelier = (
+        model.effects[name][kind] for name in (similarity, "restored", "log_probability")
+    )
     return [
         model.masked[kind],
         t1,
@@ -279,9 +327,11 @@ def _largest_loss(model: Masked, similarity: str) -> str | None:
 
 
 def _title(similarity: str) -> str:
-    return {"jaccard": "Jaccard", "sorensen_dice": "Sorensen-Dice", "levenshtein": "Levenshtein"}.get(
-        similarity, similarity
-    )
+    return {
+        "jaccard": "Jaccard",
+        "sorensen_dice": "Sorensen-Dice",
+        "levenshtein": "Levenshtein",
+    }.get(similarity, similarity)
 
 
 def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
@@ -319,11 +369,13 @@ def _spread(group: MaskedModels, types: Sequence[str]) -> Figure:
 
 
 def _panels(group: MaskedModels, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
-    """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
+    """Model -> the percentiles of each node type in both arms; None for types that it was not run
+    on."""
     panels: dict[str, list[ArmPercentiles | None]] = {}
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
         panels[name] = [
-            ArmPercentiles(*_percentiles(model, kind), colour) if kind in model.node_types else None for kind in types
+            ArmPercentiles(*_percentiles(model, kind), colour) if kind in model.node_types else None
+            for kind in types
         ]
     return panels
 
@@ -343,7 +395,12 @@ def _distribution(group: MaskedModels) -> Table:
         for arm, values in zip(("T1", "T0"), _percentiles(model, kind))
         for percentile, value in zip(PERCENTILES, values)
     ]
-    columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]
+    columns = [
+        Column("model"),
+        Column("node type", NAME),
+        Column("arm"),
+        Column("functions", COUNT),
+    ]
     columns += [Column("percentile", COUNT), Column("jaccard", SIMILARITY)]
     return Table(f"{group.name}-functions", "", columns, rows)
 

@@ -28,7 +28,11 @@ def method(part: str) -> list[str]:
     """The paragraphs on how to read a part of a report, from `method.md`."""
     values = {**_VALUES, "CLUSTER": cluster_unit(), "CLUSTERS": clusters_in_words()}
     text = Path(__file__).with_name("method.md").read_text(encoding="utf-8").format_map(values)
-    (paragraphs,) = (rest for title, _, rest in (each.partition("\n") for each in text.split("# ")) if title == part)
+    (paragraphs,) = (
+        rest
+        for title, _, rest in (each.partition("\n") for each in text.split("# "))
+        if title == part
+    )
     return paragraphs.strip().split("\n\n")
 
 
@@ -57,7 +61,9 @@ def starred(name: str, in_mean: bool) -> str:
 def left_out(edges: Mapping[str, int], functions: Mapping[str, int]) -> str:
     """The edges and the functions that were left out, with the reasons."""
     texts = [f"{count:,} edges ({reason})" for reason, count in edges.items() if count]
-    return ", ".join(texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()])
+    return ", ".join(
+        texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()]
+    )
 
 
 def interval(low: float, high: float, kind: Kind) -> str:
@@ -81,13 +87,20 @@ def file_names(names: Sequence[str]) -> list[str]:
     return list(taken)
 
 
-def distinct(names: Sequence[str], all_settings: Sequence[object], among: Sequence[str]) -> list[str]:
+def distinct(
+    names: Sequence[str], all_settings: Sequence[object], among: Sequence[str]
+) -> list[str]:
     """The names; equal ones are extended by those settings of `among` in which they differ."""
     titles = []
     for name, settings in zip(names, all_settings):
         same_name = [other for other, other_name in zip(all_settings, names) if other_name == name]
-        differing = [field for field in among if len({str(getattr(other, field)) for other in same_name}) > 1]
-        suffixes = [f"{field.replace('_', '-')} {_in_words(getattr(settings, field))}" for field in differing]
+        differing = [
+            field for field in among if len({str(getattr(other, field)) for other in same_name}) > 1
+        ]
+        suffixes = [
+            f"{field.replace('_', '-')} {_in_words(getattr(settings, field))}"
+            for field in differing
+        ]
         titles.append(", ".join([name, *suffixes]))
     return titles
 

@@ -1,4 +1,5 @@
-"""Run functions of all lengths through a model in batches, with little padding and within its memory."""
+"""Run functions of all lengths through a model in batches, with little padding and within its
+memory."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
 
-_TOKENS_ON_DEVICE = {"cpu": 1024, "cuda": 65536}  # on a CPU, what its caches hold is faster than fewer batches
+_TOKENS_ON_DEVICE = {
+    "cpu": 1024,
+    "cuda": 65536,
+}  # on a CPU, what its caches hold is faster than fewer batches
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model's: 2 MB, 256 MB
 
 
@@ -37,8 +41,8 @@ TextT = TypeVar("TextT", bound=Tokenized)
 class Batches:
     """Batches of functions, longest first, of a token budget, lowered if memory runs out.
 
-    `batch_tokens`: sub-tokens per batch, padding included; by default what suits the device. `elements`: how many
-    numbers the work on a batch may hold at once, beside those of the model.
+    `batch_tokens`: sub-tokens per batch, padding included; by default what suits the device.
+    `elements`: how many numbers the work on a batch may hold at once, beside those of the model.
     """
 
     def __init__(self, model: LoadedModel, batch_tokens: int | None = None):
@@ -53,7 +57,8 @@ class Batches:
         bar: tqdm,
         work: Callable[[Sequence[TextT], Mapping[str, torch.Tensor]], torch.Tensor],
     ) -> list[torch.Tensor]:
-        """The output of `work` for every batch, from its functions and the model's inputs: on the CPU, in order."""
+        """The output of `work` for every batch, from its functions and the model's inputs: on the
+        CPU, in order."""
         device, done, start = self.batched.device, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
@@ -74,7 +79,8 @@ class Batches:
         return done
 
     def batch(self, functions: Sequence[TextT], start: int) -> Sequence[TextT]:
-        """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the first."""
+        """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the
+        first."""
         longest, real, end = len(functions[start].ids), 0, start
         for function in functions[start : start + max(1, self.budget // longest)]:
             real += len(function.ids)
@@ -102,7 +108,8 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 
 def _release_memory(device: torch.device) -> None:
-    """Return freed memory to the system: batches have different sizes, and glibc would keep memory for all of them.
+    """Return freed memory to the system: batches have different sizes, and glibc would keep memory
+    for all of them.
 
     Called after a part, not after each batch: allocating the memory again takes 6 % of the time.
     """

@@ -1,7 +1,9 @@
-"""The clusters of intervals and tests: the functions of a split or, where asked, the repositories that these are from.
+"""The clusters of intervals and tests: the functions of a split or, where asked, the repositories
+that these are from.
 
-Functions of one repository resemble each other, so intervals over repositories say more of other repositories. They are
-chosen once, for all that is read within `probing.runs.repositories.clustered_by`.
+Functions of one repository resemble each other, so intervals over repositories say more of other
+repositories. They are chosen once, for all that is read within
+`probing.runs.repositories.clustered_by`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ FUNCTION, REPOSITORY = CLUSTERS
 ReadRepositories = Callable[[Path, Any, np.ndarray], np.ndarray]
 """What reads the repositories of a result, from its file, its settings and its functions."""
 
-read_repositories: ContextVar[ReadRepositories | None] = ContextVar("read_repositories", default=None)
+read_repositories: ContextVar[ReadRepositories | None] = ContextVar(
+    "read_repositories", default=None
+)
 """None: clusters are functions."""
 
 

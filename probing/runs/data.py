@@ -1,22 +1,30 @@
-"""Load the annotated functions to probe with, from a folder, the Hub or memory, and check them before a model runs; and
-change their labels for controls.
+"""Load the annotated functions to probe with, from a folder, the Hub or memory, and check them
+before a model runs; and change their labels for controls.
 
-Controls give the scores if there is nothing to find in the attention, in the weights or in the labels:
+Controls give the scores if there is nothing to find in the attention, in the weights or in the
+labels:
 
-- *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. This is
+- *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in
+random order. This is
   the score by chance.
-- *random weights* (`probing.models.load`): an untrained twin, the same architecture, tokenizer and pooling
-  with weights drawn as its family initialises them. Position schemes and sub-tokens alone give it a score, above random
-  attention or below: what a model learned shows against such twins only, of several seeds, such as three.
-- *shuffled attention*: the unchanged model, but the weights of each attention head are permuted over the tokens of a
-  function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. A score
-  above it may come from the architecture: an untrained model with local positions has one, too.
-- *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head, in code after it:
+- *random weights* (`probing.models.load`): an untrained twin, the same architecture, tokenizer and
+pooling
+  with weights drawn as its family initialises them. Position schemes and sub-tokens alone give it a
+  score, above random attention or below: what a model learned shows against such twins only, of
+  several seeds, such as three.
+- *shuffled attention*: the unchanged model, but the weights of each attention head are permuted
+over the tokens of a
+  function, in the same way in all rows. The distribution of weights is kept; which tokens get them
+  is random. A score above it may come from the architecture: an untrained model with local
+  positions has one, too.
+- *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head,
+in code after it:
   what heads gain merely by looking there.
-- *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed assigns to words: each
-  word, as the head of a relation, always has the token before it, the one after it, or the first or last of the
-  function. A probe that finds these has learned words, not syntax; what it finds more of the real edges is its
-  selectivity.
+- *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed
+assigns to words: each
+  word, as the head of a relation, always has the token before it, the one after it, or the first or
+  last of the function. A probe that finds these has learned words, not syntax; what it finds more
+  of the real edges is its selectivity.
 """
 
 from __future__ import annotations
@@ -52,7 +60,9 @@ _LABELLED = ["relations", "code", "token_start", "token_end"]
 def check_control(name: str | None) -> None:
     """Raise UnknownName for an unknown control, LedgerError for one that no longer exists."""
     if name == "shuffled-labels":
-        raise LedgerError(f"the control {name} no longer exists: probe {REDRAWN_DEPENDENTS} instead")
+        raise LedgerError(
+            f"the control {name} no longer exists: probe {REDRAWN_DEPENDENTS} instead"
+        )
     if name not in (None, *CONTROLS):
         raise UnknownName("control", name, CONTROLS)
 
@@ -60,7 +70,9 @@ def check_control(name: str | None) -> None:
 def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) -> datasets.Dataset:
     """The dataset as read by a probe with this control; raises what `check_control` raises."""
     check_control(control)
-    relabel = {REDRAWN_DEPENDENTS: redraw_dependents, CONTROL_TASK: assign_dependents}.get(control or "")
+    relabel = {REDRAWN_DEPENDENTS: redraw_dependents, CONTROL_TASK: assign_dependents}.get(
+        control or ""
+    )
     return dataset if relabel is None else relabel(dataset, seed or 0)
 
 
@@ -71,11 +83,13 @@ Relations = dict[str, list[EdgeCell]]
 def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
     """The dataset with the dependents of the control task: one token each, not of white space.
 
-    Before the first token stands the second, as it were, and behind the last one the last but one. A function without
-    another token keeps its dependents.
+    Before the first token stands the second, as it were, and behind the last one the last but one.
+    A function without another token keeps its dependents.
     """
 
-    def assign(relations: list[EdgeCell], code: str, starts: list[int], ends: list[int]) -> Relations:
+    def assign(
+        relations: list[EdgeCell], code: str, starts: list[int], ends: list[int]
+    ) -> Relations:
         words = [code[start:end] for start, end in zip(starts, ends)]
         visible = np.array([token for token, word in enumerate(words) if word.strip()], np.int64)
         assigned: list[EdgeCell] = []
@@ -83,7 +97,12 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             others = visible[visible != edge["head"]]
             if len(others):
                 here, most = int(np.searchsorted(others, edge["head"])), len(others) - 1
-                task = hashlib.sha256(f"{seed} {edge['relation']} {words[edge['head']]}".encode()).digest()[0] % 4
+                task = (
+                    hashlib.sha256(
+                        f"{seed} {edge['relation']} {words[edge['head']]}".encode()
+                    ).digest()[0]
+                    % 4
+                )
                 token = int(others[(max(here - 1, 0), min(here, most), 0, most)[task]])
                 edge = {**edge, "first": token, "last": token}
             assigned.append(edge)
@@ -93,19 +112,24 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
 
 
 def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with another dependent for every edge: as many tokens on the same side of the head, which in code is
-    after it, none of them the gold one's.
+    """The dataset with another dependent for every edge: as many tokens on the same side of the
+    head, which in code is after it, none of them the gold one's.
 
-    All positions are equally likely, except that a dependent does not begin or end with white space, which many models
-    cannot find, unless the gold one does. If no such position is left, the dependent may overlap the gold one, then
-    begin or end with white space, then be anywhere, but never begin where the gold one does; a dependent that is the
-    whole function is kept. Heads and relations are kept. The result is probed and scored like any dataset; its
-    labels have another digest.
+    All positions are equally likely, except that a dependent does not begin or end with white
+    space, which many models cannot find, unless the gold one does. If no such position is left, the
+    dependent may overlap the gold one, then begin or end with white space, then be anywhere, but
+    never begin where the gold one does; a dependent that is the whole function is kept. Heads and
+    relations are kept. The result is probed and scored like any dataset; its labels have another
+    digest.
     """
 
-    def redraw(relations: list[EdgeCell], code: str, starts: list[int], ends: list[int], index: int) -> Relations:
+    def redraw(
+        relations: list[EdgeCell], code: str, starts: list[int], ends: list[int], index: int
+    ) -> Relations:
         rng = np.random.default_rng([seed, index])
-        visible = np.array([bool(code[start:end].strip()) for start, end in zip(starts, ends)], bool)
+        visible = np.array(
+            [bool(code[start:end].strip()) for start, end in zip(starts, ends)], bool
+        )
         redrawn: list[EdgeCell] = []
         for edge in relations:
             head, first, last = edge["head"], edge["first"], edge["last"]
@@ -115,13 +139,20 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             visible_ends = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
             apart = (end < first) | (last < begin)
             side = np.sign(begin - head) == np.sign(first - head)
-            choices = (side & visible_ends & apart, side & visible_ends, side, np.ones(len(begin), bool))
+            choices = (
+                side & visible_ends & apart,
+                side & visible_ends,
+                side,
+                np.ones(len(begin), bool),
+            )
             places = next((begin[choice] for choice in choices if choice.any()), [first])
             token = int(rng.choice(places))
             redrawn.append({**edge, "first": token, "last": token + last - first})
         return {"relations": redrawn}
 
-    return dataset.map(redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents")
+    return dataset.map(
+        redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents"
+    )
 
 
 FUNCTION_COLUMNS = ("id", "code", "token_start", "token_end", "relations")
@@ -156,10 +187,12 @@ class PairRow(TypedDict):
 
 
 class Functions(NamedTuple):
-    """The functions that a run reads: those of a split, or of the part `limit` of it, as a control has them.
+    """The functions that a run reads: those of a split, or of the part `limit` of it, as a control
+    has them.
 
-    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read; `location`: of
-    the dataset, as for `load_functions`; `folder`: its folder, None for one on the Hub or in memory.
+    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is
+    read; `location`: of the dataset, as for `load_functions`; `folder`: its folder, None for one on
+    the Hub or in memory.
     """
 
     dataset: datasets.Dataset
@@ -175,34 +208,62 @@ class Functions(NamedTuple):
 
 
 def read_functions(
-    data: Any, config: str, split: str, *, limit: Limit = None, control: str | None = None, seed: int = 0
+    data: Any,
+    config: str,
+    split: str,
+    *,
+    limit: Limit = None,
+    control: str | None = None,
+    seed: int = 0,
 ) -> Functions:
-    """The functions that a probe with these arguments reads; raises what `load_functions` and `check_control` do."""
+    """The functions that a probe with these arguments reads; raises what `load_functions` and
+    `check_control` do."""
     dataset, name = load_functions(data, config, split)
     dataset = labels_of(dataset, control, seed)
     if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):
         limit = None
-    folder = Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
-    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit), data, folder)
+    folder = (
+        Path(data).resolve()
+        if isinstance(data, (str, os.PathLike)) and os.path.isdir(data)
+        else None
+    )
+    return Functions(
+        dataset,
+        name,
+        config,
+        split,
+        limit,
+        control,
+        seed,
+        label_digest(dataset, limit),
+        data,
+        folder,
+    )
 
 
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
     """One split of an annotated dataset, and its name and version in signatures.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset` or `DatasetDict`. A
-    loaded dataset that knows its config and split must be that whole split, in order; the name of one that does not,
-    such as from `Dataset.from_list`, is `memory`.
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset`
+    or `DatasetDict`. A loaded dataset that knows its config and split must be that whole split, in
+    order; the name of one that does not, such as from `Dataset.from_list`, is `memory`.
 
-    Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax dataset, was altered or
-    is not what was requested, and UnknownName for an unknown config or split.
+    Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax
+    dataset, was altered or is not what was requested, and UnknownName for an unknown config or
+    split.
     """
     from codesyntax_dataset.folder import read_split
 
-    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
+    language, needed = (
+        language_of(config),
+        PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS,
+    )
     if isinstance(data, (str, os.PathLike)):
         location = os.fspath(data)
         if os.path.isdir(location):
-            dataset, version = read_split(Path(location), config, split, [*dict.fromkeys((*needed, "repo"))])
+            dataset, version = read_split(
+                Path(location), config, split, [*dict.fromkeys((*needed, "repo"))]
+            )
             return dataset, f"{Path(location).resolve().name}@{version}"
         dataset = _from_hub(location, config, split)
         name = f"{location}@{dataset.info.version or '0.0.0'}"
@@ -214,7 +275,9 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
             f"{name} lacks the columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
         )
     _check_language(dataset, name, config, language.name)
-    return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(dataset, config, split)
+    return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(
+        dataset, config, split
+    )
 
 
 def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
@@ -240,9 +303,12 @@ def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
 
 
 def check_id(name: str) -> None:
-    """Raise DataNotFound unless `name` is a valid dataset id, and the Hub answers or only the cache is used."""
+    """Raise DataNotFound unless `name` is a valid dataset id, and the Hub answers or only the cache
+    is used."""
     if os.path.exists(name):
-        raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
+        raise DatasetError(
+            f"{name} is a file, expected the folder of a dataset or its id on the Hub"
+        )
     if not _may_be_on_hub(name):
         raise DataNotFound(
             f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one, "
@@ -280,7 +346,8 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
 
 
 def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
-    """Name and version of a loaded dataset, after checking that it is what was requested, as far as it knows."""
+    """Name and version of a loaded dataset, after checking that it is what was requested, as far as
+    it knows."""
     info, known = dataset.info, dataset.info.config_name in CONFIGS
     if known and info.config_name != config:
         raise DatasetError(
@@ -321,16 +388,18 @@ def _check_language(dataset: datasets.Dataset, name: str, config: str, language:
 def find_data(result: str | os.PathLike, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
-    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at the path in the
-    result, relative to its file, and by its name in the working directory, never on the Hub. Raises DataNotFound if
-    none has the version and the labels that were probed.
+    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at
+    the path in the result, relative to its file, and by its name in the working directory, never on
+    the Hub. Raises DataNotFound if none has the version and the labels that were probed.
     """
     name, _, version = settings.data.rpartition("@")
     if _may_be_on_hub(name):
         places = [name]
     else:
         recorded = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
-        places = [str(location) for location in (recorded, name) if location and os.path.isdir(location)]
+        places = [
+            str(location) for location in (recorded, name) if location and os.path.isdir(location)
+        ]
     reason = ""
     for location in places:
         try:
@@ -350,17 +419,20 @@ def find_data(result: str | os.PathLike, settings: Any) -> str:
 
 def labels_read(dataset: datasets.Dataset, settings: Any) -> str:
     """The digest of the labels that a run with these settings reads of a split."""
-    control, seed = (settings.control, settings.seed) if isinstance(settings, Settings) else (None, None)
+    control, seed = (
+        (settings.control, settings.seed) if isinstance(settings, Settings) else (None, None)
+    )
     return label_digest(labels_of(dataset, control, seed), settings.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
-    """A digest of the labels of the part `limit` of the functions: code, token offsets and edges, in order; of minimal
-    pairs, of PAIR_COLUMNS.
+    """A digest of the labels of the part `limit` of the functions: code, token offsets and edges,
+    in order; of minimal pairs, of PAIR_COLUMNS.
 
-    It covers 1,000 functions at a time: their number; then, for each of code, `token_start`, `token_end` and edges, the
-    number of bytes, tokens or edges of each function, followed by all of these. Numbers are little-endian, with 8 bytes
-    for counts and 4 for labels. Different datasets therefore have different input.
+    It covers 1,000 functions at a time: their number; then, for each of code, `token_start`,
+    `token_end` and edges, the number of bytes, tokens or edges of each function, followed by all of
+    these. Numbers are little-endian, with 8 bytes for counts and 4 for labels. Different datasets
+    therefore have different input.
     """
     digest = hashlib.sha256()
     add = _add_pairs if _has_pairs(dataset) else _add_functions
@@ -431,25 +503,33 @@ def _places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
 
 
 def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[Row]]:
-    """The rows of a part, some at a time, with the columns that probing needs, and the `index` of each in the split.
+    """The rows of a part, some at a time, with the columns that probing needs, and the `index` of
+    each in the split.
 
     Raises DatasetError for a row that does not fit itself.
     """
     if _has_pairs(dataset):
-        raise DatasetError("the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it")
+        raise DatasetError(
+            "the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it"
+        )
     for chunk in _chunks(dataset, limit, at_once):
         for row in chunk:
             tokens = len(row["token_start"])
             if len(row["token_end"]) != tokens:
-                raise DatasetError(f"function {row['id']}: {tokens} token starts but {len(row['token_end'])} ends")
+                raise DatasetError(
+                    f"function {row['id']}: {tokens} token starts but {len(row['token_end'])} ends"
+                )
             for edge in row["relations"]:
                 if not (0 <= edge["head"] < tokens and 0 <= edge["first"] <= edge["last"] < tokens):
-                    raise DatasetError(f"function {row['id']}: edge {edge} points outside its {tokens} tokens")
+                    raise DatasetError(
+                        f"function {row['id']}: edge {edge} points outside its {tokens} tokens"
+                    )
         yield chunk
 
 
 def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[PairRow]]:
-    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of each in the split.
+    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of
+    each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
@@ -463,4 +543,6 @@ def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterat
 def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[Any]]:
     places = iter(_places(dataset, limit))
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
-        yield [{**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())]
+        yield [
+            {**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())
+        ]

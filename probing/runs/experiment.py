@@ -1,7 +1,7 @@
 """Experiments: what an instrument asks of a model, and the one way to run them.
 
-A run is taken from the cache, or from an output folder, or made in parts: shared among processes, saved as they finish,
-resumed after an interruption.
+A run is taken from the cache, or from an output folder, or made in parts: shared among processes,
+saved as they finish, resumed after an interruption.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ class Prepared(NamedTuple, Generic[F]):
 class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
-    RESULT: what it gives; PART: functions per part of the ledger, the most that an interrupted run loses; ASKED: the
-    fields that are settings of the result, too. `ran`: whether any part was run, and not read.
+    RESULT: what it gives; PART: functions per part of the ledger, the most that an interrupted run
+    loses; ASKED: the fields that are settings of the result, too. `ran`: whether any part was run,
+    and not read.
     """
 
     RESULT: ClassVar[type[Result]]
@@ -77,12 +78,14 @@ class Experiment(ABC, Generic[F, R]):
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """Everything but the model and the data on which the ledger depends, as JSON: the cache finds a run by it."""
+        """Everything but the model and the data on which the ledger depends, as JSON: the cache
+        finds a run by it."""
         return {name: getattr(self, name) for name in self.ASKED}
 
     @abstractmethod
     def prepare(self) -> Prepared[F]:
-        """Load the model, and read every function; raises LedgerError if there is nothing to measure."""
+        """Load the model, and read every function; raises LedgerError if there is nothing to
+        measure."""
 
     @abstractmethod
     def run(self, part: Sequence[F], bar: tqdm) -> Any:
@@ -110,10 +113,11 @@ class Experiment(ABC, Generic[F, R]):
         run: Mapping[str, Any] = {},
         **more: Any,
     ) -> Prepared[F]:
-        """What `prepare` returns, with a loaded model; raises LedgerError if no function is `found`: none that `lacks`.
+        """What `prepare` returns, with a loaded model; raises LedgerError if no function is
+        `found`: none that `lacks`.
 
-        `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the provenance that other
-        instruments do not have, except ASKED.
+        `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
+        provenance that other instruments do not have, except ASKED.
         """
         data, provenance = self.data, self.RESULT.PROVENANCE
         if not readable:
@@ -122,7 +126,11 @@ class Experiment(ABC, Generic[F, R]):
                 f"{dict(skips) or 'none'}"
             )
         shared = {
-            "settings": {**self.shared(model), **{name: getattr(self, name) for name in self.ASKED}, **settings},
+            "settings": {
+                **self.shared(model),
+                **{name: getattr(self, name) for name in self.ASKED},
+                **settings,
+            },
             provenance.VERSIONED: provenance.VERSION,
             "skips": dict(sorted((+skips).items())),
             "run": {
@@ -163,7 +171,8 @@ class Experiment(ABC, Generic[F, R]):
         return self.settings.name
 
     def shared(self, model: Any) -> dict[str, Any]:
-        """The settings that all instruments have, with a loaded model; and those of ControlledSettings."""
+        """The settings that all instruments have, with a loaded model; and those of
+        ControlledSettings."""
         data = self.data
         kind: Any = self.RESULT.PROVENANCE.model_fields["settings"].annotation
         shared = {
@@ -185,19 +194,24 @@ class Experiment(ABC, Generic[F, R]):
 
     @property
     def parts(self) -> list[list[F]]:
-        return [self.functions[start : start + self.PART] for start in range(0, len(self.functions), self.PART)]
+        return [
+            self.functions[start : start + self.PART]
+            for start in range(0, len(self.functions), self.PART)
+        ]
 
 
-def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, shard: str | None = None) -> R | None:
+def run(
+    experiment: Experiment[F, R], output: str | os.PathLike | None = None, shard: str | None = None
+) -> R | None:
     """The result of an experiment in the main process, None in the others.
 
-    With an `output`, finished parts are kept in a hidden folder there until the result is saved, and another run of the
-    same experiment continues where this one stopped. With a `shard`, only its parts are run, and written to one file in
-    `output`, from which, with those of the other shards, `probing.instruments.merge` makes the result; None is
-    returned.
+    With an `output`, finished parts are kept in a hidden folder there until the result is saved,
+    and another run of the same experiment continues where this one stopped. With a `shard`, only
+    its parts are run, and written to one file in `output`, from which, with those of the other
+    shards, `probing.instruments.merge` makes the result; None is returned.
 
-    Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written to, or another run
-    of the experiment is writing to it.
+    Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written
+    to, or another run of the experiment is writing to it.
     """
     processes, folder = experiment.session.processes, None if output is None else Path(output)
     share = checked_shard(shard, folder, processes)
@@ -223,12 +237,14 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
 
 
 def checked_shard(shard: str | None, output: Path | None, processes: Processes) -> Shard | None:
-    """The shard of this name, if one is asked for; raises ArgumentError for a text that names none, and where there can
-    be none."""
+    """The shard of this name, if one is asked for; raises ArgumentError for a text that names none,
+    and where there can be none."""
     if shard is None:
         return None
     if output is None:
-        raise ArgumentError(f"shard is {shard!r} without an output: give the folder to which the shard is written")
+        raise ArgumentError(
+            f"shard is {shard!r} without an output: give the folder to which the shard is written"
+        )
     if processes.count > 1:
         raise ArgumentError(
             f"shard is {shard!r} for {processes.count} processes that share the work: start each shard as one process, "
@@ -238,7 +254,8 @@ def checked_shard(shard: str | None, output: Path | None, processes: Processes) 
 
 
 class Slot(NamedTuple):
-    """The place of one run's file in the cache: `<key>-<SHA-256 of the file>.parquet` in `folder`, if it exists.
+    """The place of one run's file in the cache: `<key>-<SHA-256 of the file>.parquet` in `folder`,
+    if it exists.
 
     `contents`: of the model, before it was loaded.
     """
@@ -261,8 +278,8 @@ class Slot(NamedTuple):
         return None
 
     def save(self, write: Callable[[Path], None], contents: str) -> None:
-        """Keep the file that `write` writes, unless the model has other `contents` now; failing to do so is not an
-        error."""
+        """Keep the file that `write` writes, unless the model has other `contents` now; failing to
+        do so is not an error."""
         if contents != self.contents:
             return
         try:
@@ -275,11 +292,13 @@ class Slot(NamedTuple):
 
 
 def _slot(experiment: Experiment) -> Slot | None:
-    """The place in the cache for this very run; None if none is kept, or the model is in memory and may run any code.
+    """The place in the cache for this very run; None if none is kept, or the model is in memory and
+    may run any code.
 
-    A run is found by a digest of all that its ranks depend on: the commit of the model and of every model that must
-    read the functions, or the files of a local one; the labels; all settings; the type of the device; the versions of
-    the libraries; and our code. Nothing is loaded or tokenized. Raises ModelError for a model that does not exist.
+    A run is found by a digest of all that its ranks depend on: the commit of the model and of every
+    model that must read the functions, or the files of a local one; the labels; all settings; the
+    type of the device; the versions of the libraries; and our code. Nothing is loaded or tokenized.
+    Raises ModelError for a model that does not exist.
     """
     session, data, cache = experiment.session, experiment.data, cache_dir.folder()
     if cache is None or not isinstance(session.model, str):
@@ -290,8 +309,17 @@ def _slot(experiment: Experiment) -> Slot | None:
         "also_fits": [(other, *found(other)) for other in experiment.asked.get("also_fits", ())],
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
         "control": data.control and [data.control, data.seed],
-        "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
-        "session": [session.step, session.dtype, session.max_length, session.weights, session.pool, session.begin],
+        "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(
+            ":"
+        )[0],
+        "session": [
+            session.step,
+            session.dtype,
+            session.max_length,
+            session.weights,
+            session.pool,
+            session.begin,
+        ],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
         "asked": {**experiment.asked},
     }
@@ -315,7 +343,8 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
 
 
 def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
-    """The result in the main process, of the parts that all processes run, each saved in `folder`."""
+    """The result in the main process, of the parts that all processes run, each saved in
+    `folder`."""
     processes, count = experiment.session.processes, len(experiment.parts)
     ledgers = _ledgers(experiment, range(processes.rank, count, processes.count), folder)
     if not processes.main:
@@ -326,15 +355,21 @@ def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
         ledgers.pop(number) if number in ledgers else processes.receive(number % processes.count)
         for number in range(count)
     ]
-    return experiment.RESULT.from_ledger(experiment.RESULT.LEDGER.concatenate(ordered), experiment.data.folder)
+    return experiment.RESULT.from_ledger(
+        experiment.RESULT.LEDGER.concatenate(ordered), experiment.data.folder
+    )
 
 
 def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
-    """Run the parts of a shard, and write them as one file; a run of few parts has no more shards than parts."""
+    """Run the parts of a shard, and write them as one file; a run of few parts has no more shards
+    than parts."""
     parts = len(experiment.parts)
     if shard.number > parts:
         logger.warning(
-            "%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.total, shard.number
+            "%d parts for %d shards: the %d. has nothing to run, and no file",
+            parts,
+            shard.total,
+            shard.number,
         )
         return
     shard = Shard(shard.number, min(shard.total, parts))
@@ -342,12 +377,21 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     file = output / f"{name}.parquet"
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:
-            whole = experiment.RESULT.LEDGER.concatenate(_ledgers(experiment, shard.parts(parts), folder).values())
-            save_shard(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
+            whole = experiment.RESULT.LEDGER.concatenate(
+                _ledgers(experiment, shard.parts(parts), folder).values()
+            )
+            save_shard(
+                whole,
+                shard,
+                parts,
+                file,
+                paths_from(output, experiment.data.folder, experiment.session.place),
+            )
 
 
 def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:
-    """The ledgers of some parts, by number: those in `folder`, and the others, which are saved there."""
+    """The ledgers of some parts, by number: those in `folder`, and the others, which are saved
+    there."""
     parts = experiment.parts
     ledgers: dict[int, Any] = {}
     total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
@@ -368,7 +412,8 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
 
 
 def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
-    """The ledger of a shard that an earlier run of the experiment wrote; None if it is missing, damaged or another."""
+    """The ledger of a shard that an earlier run of the experiment wrote; None if it is missing,
+    damaged or another."""
     if not file.exists():
         return None
     try:
@@ -376,18 +421,26 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     except LedgerError as error:
         logger.warning("running its functions again: %s", error)
         return None
-    same = (record.shard, record.parts, ledger.settings) == (shard, len(experiment.parts), experiment.made)
+    same = (record.shard, record.parts, ledger.settings) == (
+        shard,
+        len(experiment.parts),
+        experiment.made,
+    )
     return ledger if same else None
 
 
 @contextlib.contextmanager
 def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
-    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished.
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run
+    is finished.
 
     An interrupted run says that it can be continued, if it can, and else removes it, too.
     """
     folder = output / f".{name}.parts"
-    with only_one(folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"):
+    with only_one(
+        folder / f"lock.{processes.rank}",
+        f"another run of the same settings is writing to {output}",
+    ):
         try:
             yield folder
             if processes.main:
@@ -402,7 +455,8 @@ def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def only_one(lock: Path, busy: str) -> Iterator[None]:
-    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it cannot be made."""
+    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it
+    cannot be made."""
     with os_errors_as_ledger_errors(lock.parent):
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:

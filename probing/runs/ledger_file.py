@@ -1,5 +1,6 @@
-"""Ledgers in files: Parquet, with how they were made as JSON in the metadata under `codesyntax`; shards of ledgers; and
-ledgers of numbered rows: what a model predicted, under what was done to a function or to the model.
+"""Ledgers in files: Parquet, with how they were made as JSON in the metadata under `codesyntax`;
+shards of ledgers; and ledgers of numbered rows: what a model predicted, under what was done to a
+function or to the model.
 """
 
 from __future__ import annotations
@@ -27,27 +28,39 @@ from probing.runs.records import Count, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
 PREFERENCE, SURPRISAL = "preference", "surprisal"
-"""What was asked of the model: the ranks of its attention, to restore what is masked, to predict with a silenced head,
-what its attention adds to words and positions, which text of a minimal pair is likelier, or how well it foresees
-the tokens of nodes."""
+"""What was asked of the model: the ranks of its attention, to restore what is masked, to predict
+with a silenced head, what its attention adds to words and positions, which text of a minimal pair
+is likelier, or how well it foresees the tokens of nodes."""
 
 _METADATA = b"codesyntax"
 _MOST_SHARDS = 10_000
 
 
 def save(
-    path: str | os.PathLike, columns: Mapping[str, pa.Array], header: Mapping[str, Any], repeated: Sequence[str]
+    path: str | os.PathLike,
+    columns: Mapping[str, pa.Array],
+    header: Mapping[str, Any],
+    repeated: Sequence[str],
 ) -> None:
     """Write a ledger, beside its place first: a reader sees the whole file or none.
 
-    `repeated`: the columns of few different values. Raises LedgerError if the file cannot be written.
+    `repeated`: the columns of few different values. Raises LedgerError if the file cannot be
+    written.
     """
     table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
     try:
         with atomic_path(Path(path)) as temporary:
-            pq.write_table(table, temporary, compression="zstd", use_dictionary=list(repeated), row_group_size=1 << 16)
+            pq.write_table(
+                table,
+                temporary,
+                compression="zstd",
+                use_dictionary=list(repeated),
+                row_group_size=1 << 16,
+            )
     except OSError as error:
-        raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
+        raise LedgerError(
+            f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?"
+        ) from error
 
 
 Identity = tuple[int, ...]
@@ -55,7 +68,8 @@ Identity = tuple[int, ...]
 
 
 class Opened(NamedTuple):
-    """The parts read of a ledger: its table, all of it or some columns, its header, and which file it was."""
+    """The parts read of a ledger: its table, all of it or some columns, its header, and which file
+    it was."""
 
     table: pa.Table
     header: dict[str, Any]
@@ -64,11 +78,13 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None) -> Iterator[Opened]:
+def opened(
+    path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None
+) -> Iterator[Opened]:
     """The contents of a ledger; any failure to read it is a LedgerError.
 
-    `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it; `columns`:
-    those to read, by default all.
+    `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that
+    writes it; `columns`: those to read, by default all.
     """
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
@@ -85,8 +101,8 @@ def parts(
 ) -> Iterator[pa.Array]:
     """Read one column of a ledger, up to so many rows at a time.
 
-    `identity`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the file has changed
-    since: numbers would be of two files.
+    `identity`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the
+    file has changed since: numbers would be of two files.
     """
     with _refusing(path, kind, command), safe_files.opened(path) as file:
         _check_same(file, identity, path)
@@ -103,7 +119,9 @@ def _state(file: BinaryIO) -> Identity:
 
 def _check_same(file: BinaryIO, identity: Identity, path: str | os.PathLike) -> None:
     if _state(file) != identity:
-        raise LedgerError(f"{path} was written to while it was read: give the command again, when nothing writes to it")
+        raise LedgerError(
+            f"{path} was written to while it was read: give the command again, when nothing writes to it"
+        )
 
 
 def _check_full(columns: Sequence[pa.Array]) -> None:
@@ -117,7 +135,15 @@ def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None
         yield
     except LedgerError:
         raise
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        OSError,
+        pa.ArrowException,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise LedgerError(
             f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "
             "wrote"
@@ -137,7 +163,8 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
 
 
 def instrument_of(path: str | os.PathLike) -> str | None:
-    """The instrument, by the header of a ledger; None for a file of another kind, or that cannot be read."""
+    """The instrument, by the header of a ledger; None for a file of another kind, or that cannot be
+    read."""
     return kind_of(path)[0]
 
 
@@ -147,16 +174,24 @@ def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
         with safe_files.opened(path) as file:
             header = json.loads(pq.read_schema(file).metadata[_METADATA])
             return header.get("instrument", ATTENTION), header["settings"]
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except (
+        OSError,
+        pa.ArrowException,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ):
         return None, None
 
 
 class Shard(NamedTuple):
     """One of the shards, `total` in all, that a run is split into; `number` counts from 1.
 
-    Shards are shared among jobs that know nothing of each other, such as those of a SLURM array. A shard in a file is
-    the ledger of its functions, which says in its settings, under `shard`, what it is. The smallest shard is one part,
-    as an interrupted run keeps it.
+    Shards are shared among jobs that know nothing of each other, such as those of a SLURM array. A
+    shard in a file is the ledger of its functions, which says in its settings, under `shard`, what
+    it is. The smallest shard is one part, as an interrupted run keeps it.
     """
 
     number: int
@@ -183,8 +218,9 @@ class Shard(NamedTuple):
 
 
 class ShardRecord(Record):
-    """A shard's record in its file: which it is, of a run of so many `parts`; the digest of its `ledger` without this
-    record; and the paths of the run's data and model, as in a result, if they are local.
+    """A shard's record in its file: which it is, of a run of so many `parts`; the digest of its
+    `ledger` without this record; and the paths of the run's data and model, as in a result, if they
+    are local.
     """
 
     number: Count
@@ -199,10 +235,14 @@ class ShardRecord(Record):
         return Shard(self.number, self.total)
 
 
-def save_shard(table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}) -> None:
+def save_shard(
+    table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}
+) -> None:
     """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
     data, model = places.get("data_path"), places.get("model_path")
-    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model)
+    record = ShardRecord(
+        **shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model
+    )
     replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
 
 
@@ -215,18 +255,23 @@ def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecor
     settings, record = split_shard(file, table.settings)
     table = replace(table, settings=settings)
     if table.digest() != record.ledger:
-        raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
+        raise LedgerError(
+            f"{file} is damaged or was altered: its ledger is not the one that was written"
+        )
     return table, record
 
 
 def split_shard(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
-    """The origin of the ledger in a shard's file, and the record of the shard, from the settings there."""
+    """The origin of the ledger in a shard's file, and the record of the shard, from the settings
+    there."""
     if not isinstance(settings, dict) or "shard" not in settings:
         raise LedgerError(f"{file} is not a shard: expected a file that a run with --shard wrote")
     try:
         record = ShardRecord.model_validate(settings["shard"])
     except ValidationError as error:
-        raise LedgerError(f"{file} is not a shard, or a damaged one: {explain(error, 'the shard')}") from error
+        raise LedgerError(
+            f"{file} is not a shard, or a damaged one: {explain(error, 'the shard')}"
+        ) from error
     return {name: value for name, value in settings.items() if name != "shard"}, record
 
 
@@ -238,9 +283,10 @@ LOG_PROBABILITY = (-np.inf, 0.0)
 class RowLedger:
     """N rows (N,) of the type ROW, sorted by the columns ORDER, which no two rows share.
 
-    `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
-    asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
-    BOUNDS: column -> its least and its largest value. `repositories`: as in `probing.stats.hits.Hits`.
+    `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON.
+    INSTRUMENT: what was asked of the model; COMMAND: of the command line, that writes it; REPEATED:
+    the columns of few different values; BOUNDS: column -> its least and its largest value.
+    `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
@@ -263,9 +309,12 @@ class RowLedger:
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
-        """Raise ValueError for rows that no run makes: here, with numbers that are not finite or out of BOUNDS."""
+        """Raise ValueError for rows that no run makes: here, with numbers that are not finite or
+        out of BOUNDS."""
         for name, (least, largest) in cls.BOUNDS.items():
-            if not (np.isfinite(rows[name]) & (rows[name] >= least) & (rows[name] <= largest)).all():
+            if not (
+                np.isfinite(rows[name]) & (rows[name] >= least) & (rows[name] <= largest)
+            ).all():
                 raise ValueError(f"{name} that cannot be")
 
     def __len__(self) -> int:
@@ -279,8 +328,12 @@ class RowLedger:
 
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
-        header = json.dumps({"settings": self.settings, f"{self.NAMED}s": self.names}, sort_keys=True).encode()
-        return hashlib.sha256(len(header).to_bytes(8, "little") + header + self.rows.tobytes()).hexdigest()
+        header = json.dumps(
+            {"settings": self.settings, f"{self.NAMED}s": self.names}, sort_keys=True
+        ).encode()
+        return hashlib.sha256(
+            len(header).to_bytes(8, "little") + header + self.rows.tobytes()
+        ).hexdigest()
 
     def named(self) -> dict[str, np.ndarray]:
         """Each of `names` that has any rows -> which rows, bool (N,)."""
@@ -295,11 +348,15 @@ class RowLedger:
     def concatenate(cls, parts: Iterable[Self]) -> Self:
         """The parts of one run as one ledger, sorted."""
         parts = list(parts)
-        if any((part.names, part.settings) != (parts[0].names, parts[0].settings) for part in parts):
+        if any(
+            (part.names, part.settings) != (parts[0].names, parts[0].settings) for part in parts
+        ):
             raise LedgerError(
                 f"these ledgers do not belong together: their {cls.NAMED.replace('_', ' ')}s or settings differ"
             )
-        return cls(parts[0].names, np.concatenate([part.rows for part in parts]), parts[0].settings).sorted()
+        return cls(
+            parts[0].names, np.concatenate([part.rows for part in parts]), parts[0].settings
+        ).sorted()
 
     def sorted(self) -> Self:
         """The same ledger with its rows in order."""
@@ -307,10 +364,17 @@ class RowLedger:
         return type(self)(self.names, self.rows[order], self.settings)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
-        columns: dict[str, pa.Array] = {name: pa.array(self.rows[name]) for name in self.ROW.names or ()}
+        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
+        none."""
+        columns: dict[str, pa.Array] = {
+            name: pa.array(self.rows[name]) for name in self.ROW.names or ()
+        }
         columns[self.NAMED] = pa.DictionaryArray.from_arrays(columns[self.NAMED], self.names)
-        header = {"instrument": self.INSTRUMENT, f"{self.NAMED}s": self.names, "settings": self.settings}
+        header = {
+            "instrument": self.INSTRUMENT,
+            f"{self.NAMED}s": self.names,
+            "settings": self.settings,
+        }
         save(path, columns, header, repeated=self.REPEATED)
 
     @classmethod
@@ -339,7 +403,8 @@ class RowLedger:
 
 
 def _in_order(columns: list[np.ndarray]) -> bool:
-    """True if places, from the first column to the last, are not negative and rise from row to row."""
+    """True if places, from the first column to the last, are not negative and rise from row to
+    row."""
     places = np.stack(columns, axis=1)
     steps = np.diff(places, axis=0)
     first = (steps != 0).argmax(axis=1)  # 0 where no column changes

@@ -12,7 +12,8 @@ import torch
 
 
 class Processes:
-    """The processes that share a run, or a single one, which is `alone` even if others run beside it."""
+    """The processes that share a run, or a single one, which is `alone` even if others run beside
+    it."""
 
     def __init__(self, alone: bool = False) -> None:
         self.count, self.rank = 1, 0
@@ -59,11 +60,12 @@ class Processes:
 
 @contextlib.contextmanager
 def useful_threads() -> Iterator[None]:
-    """Compute with the number of threads that is fastest now: torch's default, or a half, a quarter, ... of it.
+    """Compute with the number of threads that is fastest now: torch's default, or a half, a
+    quarter, ... of it.
 
-    Threads wait for the slowest of them, many times per layer. If other programs keep the cores busy, or a container
-    may use fewer cores than it sees, many threads take several times as long as one. OMP_NUM_THREADS, if set, is
-    respected.
+    Threads wait for the slowest of them, many times per layer. If other programs keep the cores
+    busy, or a container may use fewer cores than it sees, many threads take several times as long
+    as one. OMP_NUM_THREADS, if set, is respected.
     """
     before = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
@@ -81,7 +83,8 @@ def useful_threads() -> Iterator[None]:
 
 
 def _seconds_of_layers(threads: int) -> float:
-    """The time for some layers of a small model with this many threads, after a first one that starts them."""
+    """The time for some layers of a small model with this many threads, after a first one that
+    starts them."""
     torch.set_num_threads(threads)
     states, weights = torch.ones(256, 384), torch.full((384, 384), 1 / 384)
     with torch.inference_mode():

@@ -1,4 +1,5 @@
-"""Progress on standard error: a bar in a terminal, lines elsewhere, nothing if TQDM_DISABLE is set, as by `--quiet`."""
+"""Progress on standard error: a bar in a terminal, lines elsewhere, nothing if TQDM_DISABLE is set,
+as by `--quiet`."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ class _Lines(tqdm):
     """A line at the start, every 30 seconds and at the end."""
 
     def __init__(self, *arguments: Any, **options: Any):
-        options |= {"mininterval": EVERY, "miniters": 1, "bar_format": _LINE, "leave": True, "file": io.StringIO()}
+        options |= {
+            "mininterval": EVERY,
+            "miniters": 1,
+            "bar_format": _LINE,
+            "leave": True,
+            "file": io.StringIO(),
+        }
         super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
@@ -38,7 +45,8 @@ class _Lines(tqdm):
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """No progress, no messages of ours below errors and no warnings of libraries, until the block ends."""
+    """No progress, no messages of ours below errors and no warnings of libraries, until the block
+    ends."""
     before, ours = os.environ.get("TQDM_DISABLE"), logging.getLogger("probing")
     level = ours.level
     os.environ["TQDM_DISABLE"] = "1"

@@ -1,4 +1,5 @@
-"""Records: what stands in files of others, as strict models, and in one line why a file does not hold one.
+"""Records: what stands in files of others, as strict models, and in one line why a file does not
+hold one.
 
 Their JSON has limits of size and depth, and no duplicate keys.
 """
@@ -31,7 +32,8 @@ class Record(BaseModel):
 
 
 class FieldsByName(Record):
-    """A record whose fields are also found by their names, as in JSON: `cell["score"]`, `{**cell}`."""
+    """A record whose fields are also found by their names, as in JSON: `cell["score"]`,
+    `{**cell}`."""
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
@@ -82,7 +84,8 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
 
 
 def explain(error: ValidationError, what: str) -> str:
-    """The first thing that is wrong with `what`: where it stands, what came, and what was expected."""
+    """The first thing that is wrong with `what`: where it stands, what came, and what was
+    expected."""
     first = error.errors(include_url=False)[0]
     kind, value, context = first["type"], shown(first["input"]), first.get("ctx", {})
     raised = context.get("error")
@@ -90,17 +93,28 @@ def explain(error: ValidationError, what: str) -> str:
         return str(raised)
     if raised is not None and len(raised.args) == 2:
         kind, context = raised.args[0], {"name": raised.args[1]}
-    path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]
+    path = [
+        step if re.fullmatch(_STEP, step, re.ASCII) else shown(step)
+        for step in map(str, first["loc"])
+    ]
     if kind in ("missing", "extra_forbidden"):
         name = str(context["name"] if "name" in context else first["loc"][len(path) - 1])
         where = ".".join(path if "name" in context else path[:-1]) or what
-        return f"{where} lacks the field {name}" if kind == "missing" else f"{where} has an unknown field {shown(name)}"
+        return (
+            f"{where} lacks the field {name}"
+            if kind == "missing"
+            else f"{where} has an unknown field {shown(name)}"
+        )
     where = ".".join(path) or what
     if first["loc"] and first["loc"][-1] == "[key]":
         where = f"a name in {'.'.join(path[:-2]) or what}"
     if raised is not None:
         return f"{where} is {value}, expected {raised}"
-    expected = _EXPECTED[kind].format(**context) if kind in _EXPECTED else first["msg"].removeprefix("Input should be ")
+    expected = (
+        _EXPECTED[kind].format(**context)
+        if kind in _EXPECTED
+        else first["msg"].removeprefix("Input should be ")
+    )
     return f"{where} is {value}, expected {expected}"
 
 
@@ -138,7 +152,9 @@ def parse(data: bytes, most: int) -> Any:
     if len(data) > most:
         raise EntryError(f"the file is larger than {most:,} bytes")
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant
+        )
     except EntryError:
         raise
     except RecursionError as error:
@@ -164,5 +180,9 @@ def _no_constant(name: str) -> None:
 
 def shown(value: Any) -> str:
     """A value for messages: short, and in ASCII."""
-    text = ascii(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
+    text = (
+        ascii(value)
+        if isinstance(value, (str, int, float, bool, type(None)))
+        else f"a {type(value).__name__}"
+    )
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,4 +1,5 @@
-"""The repositories of functions, from the data of a result, as clusters of its intervals and tests."""
+"""The repositories of functions, from the data of a result, as clusters of its intervals and
+tests."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ LEAST = 2
 def clustered_by(unit: str, data: Any = None) -> Iterator[None]:
     """Take intervals and tests of what is read within this block over clusters of this kind.
 
-    `data`: the location of the dataset, if not the one in the results. Raises UnknownName unless `unit` is one of
-    CLUSTERS.
+    `data`: the location of the dataset, if not the one in the results. Raises UnknownName unless
+    `unit` is one of CLUSTERS.
     """
     if unit not in CLUSTERS:
         raise UnknownName("cluster", unit, CLUSTERS)
@@ -59,8 +60,12 @@ def repositories_of(data: Any, file: Path, settings: Any, functions: np.ndarray)
             "as `codesyntax build` writes it; or take intervals over functions, with --cluster function"
         )
     if (labels := labels_read(dataset, settings)) != settings.labels:
-        raise LedgerError(f"{file} is of the labels {settings.labels}, but the data have {labels}: name its own --data")
-    names, numbers = np.unique(np.array(dataset[COLUMN][:], object).astype(str), return_inverse=True)
+        raise LedgerError(
+            f"{file} is of the labels {settings.labels}, but the data have {labels}: name its own --data"
+        )
+    names, numbers = np.unique(
+        np.array(dataset[COLUMN][:], object).astype(str), return_inverse=True
+    )
     known = np.unique(numbers[functions])
     if len(known) < LEAST:
         raise LedgerError(

@@ -35,7 +35,8 @@ LARGEST_RESULT = 16 * 2**20
 
 
 class Ledger(Protocol):
-    """The measurements, row by row; every number of a result follows from it. `settings`: how it was made, as JSON."""
+    """The measurements, row by row; every number of a result follows from it. `settings`: how it
+    was made, as JSON."""
 
     settings: dict[str, Any]
     repositories: np.ndarray | None
@@ -67,21 +68,29 @@ class Circumstances(Record):
     family: str | None = None
     """The architecture in the model's configuration."""
     device: str
-    attention_layers: Annotated[tuple[Number, ...], listed] = Field(default=(), exclude_if=lambda layers: not layers)
-    """Which layers of the model, from 0, those of the result are, where some layers of the model have no attention."""
+    attention_layers: Annotated[tuple[Number, ...], listed] = Field(
+        default=(), exclude_if=lambda layers: not layers
+    )
+    """Which layers of the model, from 0, those of the result are, where some layers of the model
+    have no attention."""
 
     @property
     def layers_note(self) -> list[str]:
         """What the numbers of layers stand for, if some layers of the model have no attention."""
         named = ", ".join(map(str, self.attention_layers))
-        return [f"layers from 0 are the layers {named} of the model; its others have no attention"] if named else []
+        return (
+            [f"layers from 0 are the layers {named} of the model; its others have no attention"]
+            if named
+            else []
+        )
 
 
 class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
-    VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other numbers; SIGNED:
-    the kind of its signature, and the names of the parts that follow those of all runs.
+    VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other
+    numbers; SIGNED: the kind of its signature, and the names of the parts that follow those of all
+    runs.
     """
 
     VERSION: ClassVar[int]
@@ -99,7 +108,8 @@ class Provenance(Record):
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
-        """Raises LedgerError if the ledger does not say how it was made, or is of another version."""
+        """Raises LedgerError if the ledger does not say how it was made, or is of another
+        version."""
         recorded, again = ledger.settings, f"run `codesyntax {ledger.COMMAND}` again"
         whole = isinstance(recorded, dict) and "settings" in recorded
         if whole and (version := recorded.get(cls.VERSIONED, 1)) != cls.VERSION:
@@ -121,7 +131,8 @@ class Provenance(Record):
 
     @classmethod
     def signature_of(cls, settings: RunSettings, values: Mapping[str, Any]) -> Signature:
-        """The signature of a run with these settings. `values`: those of the parts that are no settings."""
+        """The signature of a run with these settings. `values`: those of the parts that are no
+        settings."""
         kind, parts = cls.SIGNED
         known = {**settings.signed(), cls.VERSIONED: cls.VERSION, **values}
         return Signature.of(kind, settings, **{name: known[name] for name in parts})
@@ -132,10 +143,12 @@ class Provenance(Record):
 
 
 class Result(Record, Generic[L]):
-    """The measurements of an instrument on one split: the record of its JSON, computed from the `ledger` beside it.
+    """The measurements of an instrument on one split: the record of its JSON, computed from the
+    `ledger` beside it.
 
-    UNIT: what is measured. `data_folder`, `model_place`: the locations of the data and the model, if these were local;
-    commands look for them there again. They are not part of the result's identity.
+    UNIT: what is measured. `data_folder`, `model_place`: the locations of the data and the model,
+    if these were local; commands look for them there again. They are not part of the result's
+    identity.
     """
 
     UNIT: ClassVar[str] = "function"
@@ -160,7 +173,8 @@ class Result(Record, Generic[L]):
     data_path: str | None = None
     """In files: the folder of the data, relative to the file."""
     model_path: str | None = None
-    """In files: the folder or file of the model, relative to the file or, with `~`, to the user's home."""
+    """In files: the folder or file of the model, relative to the file or, with `~`, to the user's
+    home."""
 
     _ledger: L | None = PrivateAttr(None)
     _data_folder: Path | None = PrivateAttr(None)
@@ -177,7 +191,9 @@ class Result(Record, Generic[L]):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
-        return import_module("probing").plot(self, axes)  # of the report's room, which no module here imports
+        return import_module("probing").plot(
+            self, axes
+        )  # of the report's room, which no module here imports
 
     def of_model_at(self, path: Path | None) -> Self:
         """The same result, with the location of its model."""
@@ -189,14 +205,28 @@ class Result(Record, Generic[L]):
     def from_ledger(cls, ledger: L, data_folder: Path | None = None) -> Self:
         """Compute the result from a ledger.
 
-        Raises LedgerError if the ledger does not say how it was made, or does not hold what it says.
+        Raises LedgerError if the ledger does not say how it was made, or does not hold what it
+        says.
         """
 
     @classmethod
-    def _of(cls, ledger: L, data_folder: Path | None, provenance: Any, signature: Signature, **numbers: Any) -> Self:
-        """The result of a ledger with this provenance, whose fields are also the result's unless `numbers` has them."""
+    def _of(
+        cls,
+        ledger: L,
+        data_folder: Path | None,
+        provenance: Any,
+        signature: Signature,
+        **numbers: Any,
+    ) -> Self:
+        """The result of a ledger with this provenance, whose fields are also the result's unless
+        `numbers` has them."""
         shared = {name: value for name, value in provenance if name in cls.model_fields}
-        fields = {**shared, "instrument": cls.LEDGER.INSTRUMENT, "signature": str(signature), **numbers}
+        fields = {
+            **shared,
+            "instrument": cls.LEDGER.INSTRUMENT,
+            "signature": str(signature),
+            **numbers,
+        }
         result = cls(format=RESULT_FORMAT, **fields)
         result._ledger, result._data_folder = ledger, data_folder
         return result
@@ -208,7 +238,8 @@ class Result(Record, Generic[L]):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The record in a result's JSON, without its ledger; raises LedgerError, with the reason, if there is none."""
+        """The record in a result's JSON, without its ledger; raises LedgerError, with the reason,
+        if there is none."""
         try:
             return cls.model_validate(parse(text.encode(), LARGEST_RESULT))
         except EntryError as error:
@@ -219,7 +250,8 @@ class Result(Record, Generic[L]):
     def to_json(self, folder: Path | None = None) -> str:
         """The result as JSON, with the digest of its ledger; the same result gives the same text.
 
-        `folder`: that of the file for which the text is, which then has the paths of data and model.
+        `folder`: that of the file for which the text is, which then has the paths of data and
+        model.
         """
         fields = self._fields()
         if folder is not None:
@@ -227,7 +259,10 @@ class Result(Record, Generic[L]):
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
     def _fields(self) -> dict[str, Any]:
-        return {**self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS), "ledger": self.ledger.digest()}
+        return {
+            **self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS),
+            "ledger": self.ledger.digest(),
+        }
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._fields() == other._fields()
@@ -239,7 +274,10 @@ class Result(Record, Generic[L]):
         control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
         return self._titled(
             settings.model,
-            *(f"{variation} {seed}" if variation == control else variation for variation in settings.instead),
+            *(
+                f"{variation} {seed}" if variation == control else variation
+                for variation in settings.instead
+            ),
         )
 
     def _titled(self, model: str, *more: str) -> str:
@@ -249,7 +287,8 @@ class Result(Record, Generic[L]):
         return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:
-        """The difference between a result in JSON and this one, except in its places; None if it does not."""
+        """The difference between a result in JSON and this one, except in its places; None if it
+        does not."""
         try:
             theirs, ours = self.read(text), self.read(json.dumps(self._fields()))
         except LedgerError as error:
@@ -259,12 +298,14 @@ class Result(Record, Generic[L]):
         return f"other {different[0].removesuffix('_digest')}" if different else None
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
-        """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
+        """The paths of the result and its ledger in `folder`: `<name>.json` and
+        `<name>.ledger.parquet`."""
         result = Path(folder) / f"{self.settings.name}.json"
         return result, ledger_path(result)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
+        """Write the result and its ledger into the folder `path`; return the path of the result's
+        JSON."""
         target, ledger = self.paths(path)
         with os_errors_as_ledger_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -289,11 +330,16 @@ class Result(Record, Generic[L]):
 
     @classmethod
     def scored(cls, ledger: Path) -> Self:
-        """Compute the result from the file of a ledger, which the result beside it, if there is one, must be of.
+        """Compute the result from the file of a ledger, which the result beside it, if there is
+        one, must be of.
 
-        Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result does not matter.
+        Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result
+        does not matter.
         """
-        result, file = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
+        result, file = (
+            cls.from_file(ledger),
+            ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json"),
+        )
         if ledger.name.endswith(_LEDGER) and file.exists():
             digest = field_of(read_text(file), "ledger")
             if digest is not None and digest != result.ledger.digest():
@@ -304,15 +350,19 @@ class Result(Record, Generic[L]):
         return result._clustered(file)
 
     def _clustered(self, file: Path) -> Self:
-        """The same, with the repositories of its functions if `probing.runs.clusters` asks for these."""
+        """The same, with the repositories of its functions if `probing.runs.clusters` asks for
+        these."""
         read = read_repositories.get()
         if read is not None and self.UNIT == "function":
             self.ledger.repositories = read(file, self.settings, self.ledger.function)
         return self
 
     @classmethod
-    def finished(cls, file: Path, settings: dict[str, Any], data_folder: Path | None) -> Self | None:
-        """The result of an earlier run with the settings `made`, if it is complete; its data is in `data_folder`."""
+    def finished(
+        cls, file: Path, settings: dict[str, Any], data_folder: Path | None
+    ) -> Self | None:
+        """The result of an earlier run with the settings `made`, if it is complete; its data is in
+        `data_folder`."""
         try:
             result = cls.load(file)
         except LedgerError as error:
@@ -331,13 +381,18 @@ def check_ours(file: Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise LedgerError(f"{file} cannot be replaced by a result: {error}; move it away") from error
+        raise LedgerError(
+            f"{file} cannot be replaced by a result: {error}; move it away"
+        ) from error
     if beginning and not beginning.replace(b" ", b"").startswith(b'{\n"format":'):
-        raise LedgerError(f"{file} is not a result, and would be replaced by one: move it away, or name another folder")
+        raise LedgerError(
+            f"{file} is not a result, and would be replaced by one: move it away, or name another folder"
+        )
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
+    """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer
+    format."""
     try:
         text = safe_files.read(path, LARGEST_RESULT).decode("utf-8")
     except FileNotFoundError as error:
@@ -392,16 +447,24 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 
 
 def path_from(folder: Path, path: Path) -> str:
-    """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder below it."""
-    home, path, above = Path(os.path.expanduser("~")).resolve(), path.resolve(), folder.resolve().parents
-    together = any(path.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
+    """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder
+    below it."""
+    home, path, above = (
+        Path(os.path.expanduser("~")).resolve(),
+        path.resolve(),
+        folder.resolve().parents,
+    )
+    together = any(
+        path.is_relative_to(parent) for parent in above if parent not in (home, *home.parents)
+    )
     if path.is_relative_to(home) and not together:
         return f"~/{path.relative_to(home).as_posix()}"
     return relative_path(folder, path)
 
 
 def found_at(folder: Path, path: object) -> Path | None:
-    """The place of a path that `paths_from` made for a file in `folder`; None for what is no path."""
+    """The place of a path that `paths_from` made for a file in `folder`; None for what is no
+    path."""
     if not path or not isinstance(path, str):
         return None
     return Path(os.path.expanduser(path)) if path.startswith("~/") else folder / path

@@ -1,4 +1,5 @@
-"""The model of a command: loaded, hashed and self-checked once for all its splits, configs and instruments."""
+"""The model of a command: loaded, hashed and self-checked once for all its splits, configs and
+instruments."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ _COMMIT = 40  # hexadecimal digits; digests have more
 class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
-    A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
-    `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of `probing.probe`; `step`: that of a
-    checkpoint; `begin`: whether a decoder reads after a token in front (`probing.models.encoder`), as results of before
-    do not; `alone`: not to share the work with other processes; `named`: True unless the model was found by what a
-    result says.
+    A form is loaded when an instrument first needs it, so that a run that the cache has loads
+    nothing. `model`, `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of
+    `probing.probe`; `step`: that of a checkpoint; `begin`: whether a decoder reads after a token in
+    front (`probing.models.encoder`), as results of before do not; `alone`: not to share the work
+    with other processes; `named`: True unless the model was found by what a result says.
     """
 
     def __init__(
@@ -50,7 +51,12 @@ class Session:
             raise UnknownName("pool", pool, POOLS)
         self.processes, self.named = Processes(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        self.revision, self.step, self.max_length, self.weights = revision, step, max_length, weights
+        self.revision, self.step, self.max_length, self.weights = (
+            revision,
+            step,
+            max_length,
+            weights,
+        )
         self.pool, self.begin = pool, begin
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
@@ -63,9 +69,14 @@ class Session:
 
     @classmethod
     def again(
-        cls, file: str | os.PathLike, settings: Any, model: Any = None, device: str | torch.device | None = None
+        cls,
+        file: str | os.PathLike,
+        settings: Any,
+        model: Any = None,
+        device: str | torch.device | None = None,
     ) -> Self:
-        """The model of the result in a file, which has these settings, or `model`; raises ModelError if it is gone."""
+        """The model of the result in a file, which has these settings, or `model`; raises
+        ModelError if it is gone."""
         location, revision = find_model(file, settings) if model is None else (model, None)
         session = cls(
             location,
@@ -82,7 +93,8 @@ class Session:
 
     @property
     def place(self) -> Path | None:
-        """The folder or file of the model; None for one on the Hub or embedded, and where a pair is of neither."""
+        """The folder or file of the model; None for one on the Hub or embedded, and where a pair is
+        of neither."""
         name = self.model if isinstance(self.model, str) else self.model[0].config.name_or_path
         path = Path(name, self.revision or "") if isinstance(self.model, str) else Path(name)
         return path.resolve() if name and path.exists() else None
@@ -95,16 +107,18 @@ class Session:
         return encoder.weigh(self.weights).begun(self.begin)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
-        """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
-        seed."""
+        """The model that restores masks or fills in the middle, or an untrained one with initial
+        weights drawn by a seed."""
         return self._form("load_restoring", random_weights, dtype=self.dtype)
 
     def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
-        """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""
+        """The model with its masked-LM or causal-LM head, or an untrained one with initial weights
+        drawn by a seed."""
         return self._form("load_scoring", random_weights, dtype=self.dtype)
 
     def language_model(self) -> LanguageModel:
-        """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""
+        """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then
+        the encoder, too."""
         model: LanguageModel = self._form("load_language_model")
         return model.weigh(self.weights).begun(self.begin)
 
@@ -113,7 +127,12 @@ class Session:
         from probing.models import load  # transformers takes seconds to import
 
         if (loader, random_weights) not in self._forms:
-            arguments = {"revision": self.revision, "device": self.device, "max_length": self.max_length, **options}
+            arguments = {
+                "revision": self.revision,
+                "device": self.device,
+                "max_length": self.max_length,
+                **options,
+            }
             self._forms[loader, random_weights] = getattr(load, loader)(
                 self.model, random_weights=random_weights, **arguments
             )
@@ -132,7 +151,8 @@ class Session:
 
     @property
     def contents(self) -> str:
-        """The commit of a model that is no pair, or the digest of its files; empty if it is gone."""
+        """The commit of a model that is no pair, or the digest of its files; empty if it is
+        gone."""
         try:
             return found(str(self.model), self.revision)[1]
         except ModelError:
@@ -140,19 +160,24 @@ class Session:
 
 
 def found(model: str, revision: str | None = None) -> tuple[str, str]:
-    """A model's name in results, and its commit or the digest of its files; raises ModelError if there is none."""
+    """A model's name in results, and its commit or the digest of its files; raises ModelError if
+    there is none."""
     with loading(model):
         location = locate(model, revision)
         return location.name, location.contents()
 
 
 def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:
-    """Locate the model of the result in a file, which has these settings, and its revision on the Hub.
+    """Locate the model of the result in a file, which has these settings, and its revision on the
+    Hub.
 
-    A local model is searched at the path in the result, and by its name in the working directory. Raises ModelError if
-    it is gone.
+    A local model is searched at the path in the result, and by its name in the working directory.
+    Raises ModelError if it is gone.
     """
-    name, recorded = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
+    name, recorded = (
+        settings.model,
+        found_at(Path(file).parent, field_of(read_text(file), "model_path")),
+    )
     if recorded is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
     for path in [name] if recorded is None else [str(recorded), name]:

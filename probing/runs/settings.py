@@ -62,7 +62,9 @@ class RunSettings(Record):
     KIND: ClassVar[tuple[str, ...]] = ()
 
     model: str
-    revision: str  # commit on the Hub, or digest of a local model, and that of its head if this is used
+    revision: (
+        str  # commit on the Hub, or digest of a local model, and that of its head if this is used
+    )
     data: str  # name@version
     labels: str  # digest of the labels that were read
     config: str
@@ -72,16 +74,22 @@ class RunSettings(Record):
 
     @property
     def instead(self) -> list[str]:
-        """What was measured instead of the attention weights of the model itself; empty for these."""
+        """What was measured instead of the attention weights of the model itself; empty for
+        these."""
         return []
 
     @property
     def name(self) -> str:
-        """A file name, different for different settings: model, KIND, `instead`, config, split, and a digest."""
-        digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+        """A file name, different for different settings: model, KIND, `instead`, config, split, and
+        a digest."""
+        digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[
+            :8
+        ]
         model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
         partial = [] if self.limit is None else ["partial"]
-        return ".".join([model, *self.KIND, *self.instead, self.config, self.split, *partial, digest])
+        return ".".join(
+            [model, *self.KIND, *self.instead, self.config, self.split, *partial, digest]
+        )
 
     def signed(self) -> dict[str, Any]:
         """The fields by name, as signatures have them."""
@@ -92,7 +100,9 @@ class RankingSettings(RunSettings):
     """Everything that determines a run that ranks by weights."""
 
     weights: str = BY_ATTENTION  # one of WEIGHTS
-    begin: Number | None = NO_TOKEN  # the token before the text of a decoder whose tokenizer puts none there
+    begin: Number | None = (
+        NO_TOKEN  # the token before the text of a decoder whose tokenizer puts none there
+    )
 
     @property
     def other_weights(self) -> str | None:
@@ -111,7 +121,9 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    control: str | None  # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
+    control: (
+        str | None
+    )  # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None  # of the control
     pool: str = BY_SUM  # one of POOLS
 
@@ -135,7 +147,8 @@ class ControlledSettings(RankingSettings):
 
 
 class Settings(ControlledSettings):
-    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
+    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022,
+    section 4)."""
 
     direction: str
     also_fits: Texts  # other models that a function must fit
@@ -143,7 +156,9 @@ class Settings(ControlledSettings):
     seed: int | None = None
 
     def signed(self) -> dict[str, Any]:
-        never_predicted = variant_of(self.config).never_predicted if self.config in CONFIGS else None
+        never_predicted = (
+            variant_of(self.config).never_predicted if self.config in CONFIGS else None
+        )
         return {
             **super().signed(),
             "pool": self.pools,
@@ -168,15 +183,21 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, settings: Any, **parts: Any) -> Signature:
-        """The parts of all runs with some `settings`, and those of an instrument; None and False stand for no part."""
+        """The parts of all runs with some `settings`, and those of an instrument; None and False
+        stand for no part."""
         shared = {
             "model": f"{settings.model}@{short(settings.revision)}",
             "data": f"{settings.data}/{settings.config}/{settings.split}",
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        known = {name: value for name, value in named.items() if value is not None and value is not False}
-        texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in known.items()}
+        known = {
+            name: value for name, value in named.items() if value is not None and value is not False
+        }
+        texts = {
+            name: ",".join(value) if isinstance(value, tuple) else str(value)
+            for name, value in known.items()
+        }
         return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
 
     def __str__(self) -> str:

@@ -1,10 +1,12 @@
-"""Statistics that reports and boards keep: each is computed once, and found again by a digest of all it depends on.
+"""Statistics that reports and boards keep: each is computed once, and found again by a digest of
+all it depends on.
 
-They are in the cache (`probing.models.cache_dir`), not beside the results: these travel, and may be in a folder that
-cannot be written. A file is named after the digest of the numbers that the statistic is made from, as they were read
-just now from the ledgers and the data, of our code and of the libraries; and after that of its own content, so that a
-damaged one is computed again. Whoever can write to the cache can forge what a report or a board says, so only these,
-within `caching`, take anything from it: `verify` and `submit` compute.
+They are in the cache (`probing.models.cache_dir`), not beside the results: these travel, and may be
+in a folder that cannot be written. A file is named after the digest of the numbers that the
+statistic is made from, as they were read just now from the ledgers and the data, of our code and of
+the libraries; and after that of its own content, so that a damaged one is computed again. Whoever
+can write to the cache can forge what a report or a board says, so only these, within `caching`,
+take anything from it: `verify` and `submit` compute.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def caching() -> Iterator[None]:
 
 
 def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
-    """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of` before."""
+    """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of`
+    before."""
     folder = cache_dir.folder() if _caching.get() else None
     if folder is None:
         return compute()
@@ -77,7 +80,9 @@ def _read(file: Path) -> Arrays | None:
         if file.name.split("-")[1] != f"{hashlib.sha256(data).hexdigest()}.statistics.json":
             return None
         return {
-            name: np.frombuffer(base64.b64decode(field["float64"]), "<f8").astype(np.float64).reshape(field["shape"])
+            name: np.frombuffer(base64.b64decode(field["float64"]), "<f8")
+            .astype(np.float64)
+            .reshape(field["shape"])
             for name, field in json.loads(data).items()
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -96,7 +101,8 @@ def _keep(arrays: Arrays, folder: Path, key: str) -> None:
     text = json.dumps(fields)
     try:
         write(
-            cache_dir.private(folder) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json",
+            cache_dir.private(folder)
+            / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json",
             text,
         )
     except (OSError, LedgerError) as error:

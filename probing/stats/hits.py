@@ -1,12 +1,15 @@
-"""Hits: who gets how much right, by cluster and group. Every score, interval, test, entry and board is made from them.
+"""Hits: who gets how much right, by cluster and group. Every score, interval, test, entry and board
+is made from them.
 
-Every claim has one form: *systems* (a model, a baseline, a filler, a control, a copy with random weights) are scored on
-`n` things of a *group* (a relation, a node type, a phenomenon) in a *cluster* (a function or a repository). A system's
-score on a group is the sum of what it gets right over the number of things; its mean is over groups, each with the same
-weight, whatever its number of things.
+Every claim has one form: *systems* (a model, a baseline, a filler, a control, a copy with random
+weights) are scored on `n` things of a *group* (a relation, a node type, a phenomenon) in a
+*cluster* (a function or a repository). A system's score on a group is the sum of what it gets right
+over the number of things; its mean is over groups, each with the same weight, whatever its number
+of things.
 
-Most of these numbers are 0 or equal: a group is in a part of the clusters, and a system often gets as much right by
-several measures. So they are kept group by group, for its clusters only, and each distinct column once.
+Most of these numbers are 0 or equal: a group is in a part of the clusters, and a system often gets
+as much right by several measures. So they are kept group by group, for its clusters only, and each
+distinct column once.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ Measure = Hashable
 
 
 class Columns(NamedTuple):
-    """What a system gets right of a group by M measures: `distinct` (columns, f) numbers, of which `which` (M,) says
-    each measure's."""
+    """What a system gets right of a group by M measures: `distinct` (columns, f) numbers, of which
+    `which` (M,) says each measure's."""
 
     distinct: np.ndarray
     which: np.ndarray
@@ -70,7 +73,8 @@ class Columns(NamedTuple):
 class Group:
     """A group in the f clusters that have it.
 
-    `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what it gets right.
+    `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what
+    it gets right.
     """
 
     places: np.ndarray
@@ -99,11 +103,12 @@ class Group:
 class Hits:
     """F clusters, groups sorted by name, systems, and M measures.
 
-    `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`: PERCENT of things
-    that are hit, or that of an amount that is summed over things, such as bits; `left_out`: groups that are in no mean.
+    `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`:
+    PERCENT of things that are hit, or that of an amount that is summed over things, such as bits;
+    `left_out`: groups that are in no mean.
 
-    `repositories`: the number of the repository of each function of the split, of which `clusters` are places, if
-    intervals and tests are over these; None: they are over the clusters themselves.
+    `repositories`: the number of the repository of each function of the split, of which `clusters`
+    are places, if intervals and tests are over these; None: they are over the clusters themselves.
     """
 
     clusters: np.ndarray
@@ -123,8 +128,8 @@ class Hits:
         n: np.ndarray | None = None,
         **fields: Any,
     ) -> Hits:
-        """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system -> (M, N), and `n` (N,),
-        by default 1. Rows of the same cluster and group are added up."""
+        """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system ->
+        (M, N), and `n` (N,), by default 1. Rows of the same cluster and group are added up."""
         numbers = np.ones(len(clusters), np.int64) if n is None else np.asarray(n, np.int64)
         all_clusters, positions = np.unique(clusters, return_inverse=True)
         names = np.asarray(groups, object)
@@ -132,7 +137,9 @@ class Hits:
         for name in sorted(set(groups)):
             rows = np.flatnonzero(names == name)
             places, which = np.unique(positions[rows], return_inverse=True)
-            of_systems = {system: Columns.of(_added(cells[:, rows], which)) for system, cells in sums.items()}
+            of_systems = {
+                system: Columns.of(_added(cells[:, rows], which)) for system, cells in sums.items()
+            }
             parts[name] = Group(places, _added(numbers[rows], which), of_systems)
         return cls(all_clusters, parts, tuple(measures), **fields)
 
@@ -181,8 +188,8 @@ class Hits:
         groups: Iterable[str] | None = None,
         measures: Sequence[Measure] | None = None,
     ) -> Hits:
-        """Some of the clusters, by number, of the groups, by name, and of the measures; groups without any things are
-        left out."""
+        """Some of the clusters, by number, of the groups, by name, and of the measures; groups
+        without any things are left out."""
         names = self.names if groups is None else sorted(groups)
         places = np.arange(len(self.clusters))
         if clusters is not None:
@@ -199,18 +206,25 @@ class Hits:
 
     def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
-        parts = {name: self.groups[name].among(np.isin(self.of(name), clusters[name])) for name in sorted(clusters)}
+        parts = {
+            name: self.groups[name].among(np.isin(self.of(name), clusters[name]))
+            for name in sorted(clusters)
+        }
         return replace(self, groups=parts)
 
     def join(self, other: Hits) -> Hits:
-        """The systems of both on the groups of both; raises LedgerError unless these have the same things in the same
-        clusters."""
+        """The systems of both on the groups of both; raises LedgerError unless these have the same
+        things in the same clusters."""
         names = sorted(set(self.groups) & set(other.groups))
         mine, theirs = self.where(groups=names), other.where(groups=names)
         same = np.array_equal(self.clusters, other.clusters) and self.measures == other.measures
         for name in names:
             first, second = mine.groups[name], theirs.groups[name]
-            same = same and np.array_equal(first.places, second.places) and np.array_equal(first.n, second.n)
+            same = (
+                same
+                and np.array_equal(first.places, second.places)
+                and np.array_equal(first.n, second.n)
+            )
         if not same:
             common = len(np.intersect1d(self.clusters, other.clusters))
             raise LedgerError(
@@ -219,7 +233,8 @@ class Hits:
                 "model's functions"
             )
         joined = {
-            name: replace(group, sums={**group.sums, **theirs.groups[name].sums}) for name, group in mine.groups.items()
+            name: replace(group, sums={**group.sums, **theirs.groups[name].sums})
+            for name, group in mine.groups.items()
         }
         return replace(self, groups=joined)
 
@@ -232,7 +247,8 @@ class Hits:
         return replace(self, groups=groups)
 
     def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
-        """With a `new` system, which is one of the systems in each group: `systems`, by the groups' names."""
+        """With a `new` system, which is one of the systems in each group: `systems`, by the groups'
+        names."""
         groups = {
             name: replace(group, sums={**group.sums, new: group.sums[systems[name]]})
             for name, group in self.groups.items()
@@ -240,8 +256,8 @@ class Hits:
         return replace(self, groups=groups)
 
     def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
-        """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as repositories of
-        functions."""
+        """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as
+        repositories of functions."""
         larger = np.asarray(cluster_of(self.clusters))
         clusters, positions = np.unique(larger, return_inverse=True)
         groups = {}
@@ -258,30 +274,43 @@ class Hits:
     def drawn(self) -> Hits:
         """The same by the clusters that intervals and tests are over."""
         repositories = self.repositories
-        return self if repositories is None else self.clustered(lambda functions: repositories[functions])
+        return (
+            self
+            if repositories is None
+            else self.clustered(lambda functions: repositories[functions])
+        )
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
     def mean(self, system: str, against: str | None = None) -> Estimate:
-        """The mean over groups, (M,), or the difference to that of another system, with p; NaN without any group."""
+        """The mean over groups, (M,), or the difference to that of another system, with p; NaN
+        without any group."""
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
         value, added, influence, share = self.drawn._of_mean(system, against)
         return mean_estimate(value, influence, share, None if against is None else added)
 
-    def by_group(self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None) -> Estimate:
-        """The score of each group, (M, G), or the difference to that of another system, with p, which is not corrected.
+    def by_group(
+        self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None
+    ) -> Estimate:
+        """The score of each group, (M, G), or the difference to that of another system, with p,
+        which is not corrected.
 
         `tested`: the measures with a p-value, most of the work; by default all.
         """
         groups = self.drawn.groups.values()
         cells = [self._of_group(group, system, against) for group in groups]
-        value, low, high = np.array(cells).reshape(len(cells), 3, len(self.measures)).transpose(1, 2, 0)
+        value, low, high = (
+            np.array(cells).reshape(len(cells), 3, len(self.measures)).transpose(1, 2, 0)
+        )
         n = np.array([len(group.places) for group in groups], np.intp)
         p = np.full(value.shape, np.nan)
         if against is not None:
-            rows = [self.measures.index(measure) for measure in (self.measures if tested is None else tested)]
+            rows = [
+                self.measures.index(measure)
+                for measure in (self.measures if tested is None else tested)
+            ]
             p[rows] = self.drawn._group_p(system, against, rows)
             low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
@@ -289,22 +318,26 @@ class Hits:
         return Estimate(value, low, high, p, n)
 
     def each(self, estimate: Estimate, measure: Measure | None = None) -> dict[str, Estimate]:
-        """Of an estimate of groups, as of `by_group`, that of each by a measure, the first by default."""
+        """Of an estimate of groups, as of `by_group`, that of each by a measure, the first by
+        default."""
         row = 0 if measure is None else self.measures.index(measure)
         return {name: estimate.at(row, column) for column, name in enumerate(self.groups)}
 
     def of_cluster(self, group: str, system: str) -> np.ndarray:
-        """What a system gets right of a group in each cluster that has it, over its things there, by each measure: (M,
-        f)."""
+        """What a system gets right of a group in each cluster that has it, over its things there,
+        by each measure: (M, f)."""
         cells = self.groups[group]
         return cells.sums[system].sums / cells.n
 
     def portion(self, system: str, against: str, whole_system: str) -> Estimate:
-        """By how many percent of the mean of a system `of` the mean of one is above that of another: (M,)."""
+        """By how many percent of the mean of a system `of` the mean of one is above that of
+        another: (M,)."""
         _, gained, gained_influence, share = self.drawn._of_mean(system, against)
         _, whole, whole_influence, _ = self.drawn._of_mean(whole_system, None)
         total = whole.sum(axis=-1, keepdims=True)
-        value = np.divide(gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0)
+        value = np.divide(
+            gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0
+        )
         per = 100 / np.where(total > 0, total, np.inf)
         influence = per * (gained_influence - value * whole_influence)
         return mean_estimate(100 * value[..., 0], influence, share)
@@ -313,9 +346,11 @@ class Hits:
         """What each cluster adds to the mean over groups: (M, F)."""
         return self._of_mean(system, None)[1]
 
-    def _of_mean(self, system: str, against: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """A mean or difference (M,), what each cluster adds to it (M, F), its influence on it (M, F), and its share
-        (F,)."""
+    def _of_mean(
+        self, system: str, against: str | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """A mean or difference (M,), what each cluster adds to it (M, F), its influence on it (M,
+        F), and its share (F,)."""
         counted = [self.groups[name] for name in self.counted]
         contribution = np.zeros((len(self.measures), len(self.clusters)))
         influence, share = contribution.copy(), np.zeros(len(self.clusters))
@@ -354,7 +389,9 @@ class Hits:
             return 100 * wilson(columns.distinct, group.n)[0][:, columns.which]
         other = group.sums[against]
         pairs, which = np.unique([columns.which, other.which], axis=1, return_inverse=True)
-        differences = wilson_difference(columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n)
+        differences = wilson_difference(
+            columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n
+        )
         return 100 * differences[:, which.reshape(-1)]
 
     def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
@@ -366,7 +403,9 @@ class Hits:
             of_measures.append(gained.which)
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
-        for column, ((_, differences), of_signs, which) in enumerate(zip(parts, by_signs, of_measures)):
+        for column, ((_, differences), of_signs, which) in enumerate(
+            zip(parts, by_signs, of_measures)
+        ):
             p[:, column] = np.maximum(of_signs, hall_p(differences.astype(float)))[which]
         return p
 
@@ -380,12 +419,16 @@ class Hits:
             yield repr([name, len(group.n)]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
-                yield (repr([system, columns.distinct.shape]).encode() + columns.which.astype(np.int64).tobytes())
+                yield (
+                    repr([system, columns.distinct.shape]).encode()
+                    + columns.which.astype(np.int64).tobytes()
+                )
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 
 def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each has any."""
+    """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each
+    has any."""
     order = np.argsort(which, kind="stable")
     starts = np.flatnonzero(np.diff(which[order], prepend=-1))
     wide = np.result_type(values.dtype, np.int32)

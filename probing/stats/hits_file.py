@@ -1,10 +1,10 @@
 """Hits in files, `NAME.hits.parquet`, which are read from people whom nobody knows.
 
-A file has several tables of hits of one `Layout`. It has a row for each table, group and cluster, in
-this order: their numbers, `n`, and a column for each system and measure, named after both. All
+A file has several tables of hits of one `Layout`. It has a row for each table, group and cluster,
+in this order: their numbers, `n`, and a column for each system and measure, named after both. All
 columns are plain numbers. The metadata, under `codesyntax`, is a JSON object: what its maker says
-`about` the hits, and in `hits` the names of tables and groups. A cluster of a table that has none of
-its groups has a row with an `n` of 0.
+`about` the hits, and in `hits` the names of tables and groups. A cluster of a table that has none
+of its groups has a row with an `n` of 0.
 
 *Limits.* A file names its own sizes, so none is believed. Columns are compressed by DEFLATE, which
 never unpacks to more than 1,032 times its size; no two of them share bytes; and there are at most
@@ -47,13 +47,21 @@ _WRITTEN: Any = {
     "store_schema": False,
 }
 _LARGEST_METADATA = 2**20
-_NOT_PARQUET = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError)
+_NOT_PARQUET = (
+    OSError,
+    pa.ArrowException,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+)
 
 
 class Layout(NamedTuple):
-    """What the tables of a file have in common: their systems and measures; the type of the sums, whole
-    numbers of 32 bits or floating-point numbers of 64; and of `Hits`, the `unit` and the groups that
-    are `left_out` of means."""
+    """What the tables of a file have in common: their systems and measures; the type of the sums,
+    whole numbers of 32 bits or floating-point numbers of 64; and of `Hits`, the `unit` and the
+    groups that are `left_out` of means."""
 
     systems: Sequence[str]
     measures: Sequence[Measure]
@@ -64,7 +72,9 @@ class Layout(NamedTuple):
     @property
     def columns(self) -> dict[str, np.dtype]:
         """Name -> type."""
-        sums = [f"{system} {_name(measure)}" for system in self.systems for measure in self.measures]
+        sums = [
+            f"{system} {_name(measure)}" for system in self.systems for measure in self.measures
+        ]
         whole, number = np.dtype(np.int32), np.dtype(self.number)
         return {**dict.fromkeys(_KEYS, whole), **dict.fromkeys(sums, number)}
 
@@ -74,11 +84,14 @@ def _name(measure: Measure) -> str:
 
 
 def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -> bytes:
-    """The file of some tables, the same for the same ones; `about`: a JSON object without `hits`."""
+    """The file of some tables, the same for the same ones; `about`: a JSON object without
+    `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
     parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
     columns = layout.columns
-    fields = [pa.field(name, pa.from_numpy_dtype(kind), nullable=False) for name, kind in columns.items()]
+    fields = [
+        pa.field(name, pa.from_numpy_dtype(kind), nullable=False) for name, kind in columns.items()
+    ]
     header = {**about, _NAMES: {"tables": list(tables), "groups": groups}}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
     rows = np.concatenate(parts, axis=1)
@@ -98,7 +111,15 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     for name, group in hits.groups.items():
         alone[group.places] = False
         sums = [group.sums[system].sums for system in layout.systems]
-        parts.append(_cells(table, groups.index(name), hits.clusters[group.places], group.n, np.concatenate(sums)))
+        parts.append(
+            _cells(
+                table,
+                groups.index(name),
+                hits.clusters[group.places],
+                group.n,
+                np.concatenate(sums),
+            )
+        )
     nothing = np.zeros((len(layout.columns) - len(_KEYS), np.count_nonzero(alone)))
     first = groups.index(min(hits.groups)) if hits.groups else 0
     parts.append(_cells(table, first, hits.clusters[alone], nothing[:1].sum(axis=0), nothing))
@@ -106,7 +127,9 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     return rows[:, np.lexsort(rows[len(_PLACE) - 1 :: -1])]
 
 
-def _cells(table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray) -> np.ndarray:
+def _cells(
+    table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray
+) -> np.ndarray:
     keys = np.stack([np.full(len(clusters), table), np.full(len(clusters), group), clusters, n])
     return np.concatenate([keys, sums])
 
@@ -135,7 +158,8 @@ class HitsFile:
     def tables(self, layout: Layout) -> dict[str, Hits]:
         """The tables.
 
-        Raises EntryError if they are not of this layout, out of order, or have more hits than things.
+        Raises EntryError if they are not of this layout, out of order, or have more hits than
+        things.
         """
         try:
             names = self.names["tables"], self.names["groups"]
@@ -149,7 +173,9 @@ class HitsFile:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
         steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)
-        rises = (steps[0] > 0) | (steps[0] == 0) & ((steps[1] > 0) | (steps[1] == 0) & (steps[2] > 0))
+        rises = (steps[0] > 0) | (steps[0] == 0) & (
+            (steps[1] > 0) | (steps[1] == 0) & (steps[2] > 0)
+        )
         if not rises.all() or (columns[: len(_KEYS)] < 0).any():
             raise EntryError("rows are not in order by table, group and cluster, each once")
         for numbers, texts in ((table, names[0]), (group, names[1])):
@@ -180,7 +206,12 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
         column = schema.column(number)
         plain = column.path == chunk.path_in_schema == name and column.logical_type.type == "NONE"
         plain &= column.max_definition_level == column.max_repetition_level == 0
-        if not plain or column.physical_type != _TYPES[kind] or chunk.compression != "GZIP" or chunk.file_path:
+        if (
+            not plain
+            or column.physical_type != _TYPES[kind]
+            or chunk.compression != "GZIP"
+            or chunk.file_path
+        ):
             raise ValueError(f"a column {shown(name)} of another kind")
         if chunk.num_values != metadata.num_rows or chunk.total_compressed_size < 0:
             raise ValueError("columns of other sizes")
@@ -202,13 +233,17 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
         wrong = ((sums < 0) | (sums > n)).any(axis=(1, 2))
         if wrong.any():
             system = layout.systems[int(wrong.argmax())]
-            raise EntryError(f"{table}.{system} has more hits in a function than it has edges, or fewer than none")
+            raise EntryError(
+                f"{table}.{system} has more hits in a function than it has edges, or fewer than none"
+            )
     if not np.isfinite(sums).all() or sums[..., n == 0].any():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
     groups, present = {}, np.flatnonzero(n)
     numbers, starts = np.unique(group[present], return_index=True)
     for number, rows in zip(numbers.tolist(), np.split(present, starts[1:])):
-        of_systems = {system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)}
+        of_systems = {
+            system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)
+        }
         groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

@@ -1,30 +1,34 @@
 """Intervals and tests over clusters: every number with an interval or a p-value has it from here.
 
-What a system gets right within one function is not independent, so the unit of all statistics is the *cluster*: a
-function or, where asked, a repository. Attention heads are not chosen again: an interval belongs to the chosen ones.
+What a system gets right within one function is not independent, so the unit of all statistics is
+the *cluster*: a function or, where asked, a repository. Attention heads are not chosen again: an
+interval belongs to the chosen ones.
 
-*Means: one procedure for interval and p.* A mean over groups is a sum of what each cluster adds to it, and the
-*influence* of a cluster is what it adds more than its share, enlarged by the leverage that it has in each group
-(`influence_of`). The 95 % interval is that of Student's t of the influences after Hall's transformation, which removes
-their skewness (1992, Journal of the Royal Statistical Society B 54), with Satterthwaite's degrees of freedom
-(`degrees_of`) of the clusters in which two systems differ. The p of a difference is that of the same t, so the two
-agree. It is never below SMALLEST_P, or the smallest that exchanging two systems where they differ can give. Nothing
-is drawn; how often intervals hold and tests reject is measured by tests/benchmarks/intervals.py. A BCa bootstrap with
-Student's levels, which this replaced, held less often in few clusters: 91.8 % for normal and 91.6 % for exponential
-scores of 8. Random exchanges of whole means took what differs between groups for noise: they hardly ever told a model
-apart that is better in some relations and worse in others.
+*Means: one procedure for interval and p.* A mean over groups is a sum of what each cluster adds to
+it, and the *influence* of a cluster is what it adds more than its share, enlarged by the leverage
+that it has in each group (`influence_of`). The 95 % interval is that of Student's t of the
+influences after Hall's transformation, which removes their skewness (1992, Journal of the Royal
+Statistical Society B 54), with Satterthwaite's degrees of freedom (`degrees_of`) of the clusters in
+which two systems differ. The p of a difference is that of the same t, so the two agree. It is never
+below SMALLEST_P, or the smallest that exchanging two systems where they differ can give. Nothing is
+drawn; how often intervals hold and tests reject is measured by tests/benchmarks/intervals.py. A BCa
+bootstrap with Student's levels, which this replaced, held less often in few clusters: 91.8 % for
+normal and 91.6 % for exponential scores of 8. Random exchanges of whole means took what differs
+between groups for noise: they hardly ever told a model apart that is better in some relations and
+worse in others.
 
-*Tests of a single group.* If neither of two systems is better, they are exchangeable in each cluster: the share of
-random exchanges (sign changes of differences) that give a sum as far from 0 (Noreen 1989), equal sums counted half
-(mid-p: Lancaster 1961), tests symmetry, and of few skewed differences it rejects too many. Hall's t of the differences
-that are not 0 does not; p is the larger of the two. Where the interval of such a difference says otherwise, it gives
-way: where p is above ALPHA it is extended to 0, and elsewhere it ends before 0. Where a mean is 0 by one rare large
+*Tests of a single group.* If neither of two systems is better, they are exchangeable in each
+cluster: the share of random exchanges (sign changes of differences) that give a sum as far from 0
+(Noreen 1989), equal sums counted half (mid-p: Lancaster 1961), tests symmetry, and of few skewed
+differences it rejects too many. Hall's t of the differences that are not 0 does not; p is the
+larger of the two. Where the interval of such a difference says otherwise, it gives way: where p is
+above ALPHA it is extended to 0, and elsewhere it ends before 0. Where a mean is 0 by one rare large
 difference, few clusters may lack it: of such, all tests reject up to 18 %.
 
-*Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much they vary. So shares
-of things that are hit or not have Wilson's interval (1927) with the clusters' worth and Student's quantile (`wilson`),
-and differences of two such shares the interval that follows from both (`wilson_difference`). Amounts, such as bits,
-have no such bounds.
+*Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much
+they vary. So shares of things that are hit or not have Wilson's interval (1927) with the clusters'
+worth and Student's quantile (`wilson`), and differences of two such shares the interval that
+follows from both (`wilson_difference`). Amounts, such as bits, have no such bounds.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ FEW_CLUSTERS = 6
 """A group in fewer clusters is marked: its scores are unreliable, and have no interval."""
 
 ALPHA = 0.05
-"""A difference with a p-value up to this is significant; it is also the family-wise error rate of a board's ranks."""
+"""A difference with a p-value up to this is significant; it is also the family-wise error rate of a
+board's ranks."""
 
 POWER = 0.8
 """With which a difference is found that is called detectable."""
@@ -55,7 +60,8 @@ _SEED = 0
 """Of the exchanges: the same numbers come out each time."""
 
 _AT_ONCE = 128
-"""Exchanges in memory at once, which fit a processor's cache: a multiple of 8, as they are kept as bits."""
+"""Exchanges in memory at once, which fit a processor's cache: a multiple of 8, as they are kept as
+bits."""
 
 _ROUNDING = 1e-9
 """Sums that differ by less are equal."""
@@ -67,10 +73,11 @@ _BENTKUS = 1 / (4 * ndtr(-(2**0.5)))
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval, two-sided p-value and number of clusters; or arrays of these, of one shape.
+    """A value with its 95 % interval, two-sided p-value and number of clusters; or arrays of these,
+    of one shape.
 
-    `low` and `high` are NaN where there is no interval, `p` where nothing is tested, and all three where there is no
-    value.
+    `low` and `high` are NaN where there is no interval, `p` where nothing is tested, and all three
+    where there is no value.
     """
 
     value: Any
@@ -88,7 +95,9 @@ class Estimate(NamedTuple):
 
     def scaled(self, factor: float) -> Estimate:
         """The same in another unit."""
-        return self._replace(value=factor * self.value, low=factor * self.low, high=factor * self.high)
+        return self._replace(
+            value=factor * self.value, low=factor * self.low, high=factor * self.high
+        )
 
     @property
     def significant(self) -> Any:
@@ -100,11 +109,13 @@ class Estimate(NamedTuple):
 
 
 def degrees_of(share: np.ndarray) -> np.ndarray:
-    """The degrees of freedom (...) of the spread of a mean, of which each cluster has a `share` (..., F).
+    """The degrees of freedom (...) of the spread of a mean, of which each cluster has a `share`
+    (..., F).
 
-    Satterthwaite's (1946, Biometrics Bulletin 2; for clusters: Bell and McCaffrey 2002, Survey Methodology 28), if what
-    a cluster adds to the mean varies as its share in it: F - 1 if all shares are equal, and at least 1. A function that
-    is one of few with a relation has a large share of the mean over relations, so the spread rests mostly on these.
+    Satterthwaite's (1946, Biometrics Bulletin 2; for clusters: Bell and McCaffrey 2002, Survey
+    Methodology 28), if what a cluster adds to the mean varies as its share in it: F - 1 if all
+    shares are equal, and at least 1. A function that is one of few with a relation has a large
+    share of the mean over relations, so the spread rests mostly on these.
     """
     fourth = (share**4).sum(axis=-1)
     effective = (share**2).sum(axis=-1) ** 2 / np.where(fourth > 0, fourth, 1)
@@ -112,17 +123,22 @@ def degrees_of(share: np.ndarray) -> np.ndarray:
 
 
 def influence_of(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """What clusters add more than their `part` (f,) of a total, from what they add, `sums` (..., f): (..., f).
+    """What clusters add more than their `part` (f,) of a total, from what they add, `sums` (...,
+    f): (..., f).
 
-    A cluster draws the total towards itself, so that its residual is too small by its leverage, which is its part;
-    divided by the root of 1 - part, residuals have the right variance (Bell and McCaffrey 2002).
+    A cluster draws the total towards itself, so that its residual is too small by its leverage,
+    which is its part; divided by the root of 1 - part, residuals have the right variance (Bell and
+    McCaffrey 2002).
     """
     residuals = sums - sums.sum(axis=-1, keepdims=True) * part
     return residuals / np.sqrt(np.where(part < 1, 1 - part, 1))
 
 
-def interval(value: np.ndarray, influence: np.ndarray, degrees: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds (...) of `value` (...), from the `influence` (..., F) of F clusters."""
+def interval(
+    value: np.ndarray, influence: np.ndarray, degrees: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds (...) of `value` (...), from the `influence` (..., F) of F
+    clusters."""
     error, skewness = _spread(influence)
     quantile = stdtrit(degrees, 0.975)
     below, above = (error * _inverted(t, skewness) for t in (quantile, -quantile))
@@ -130,15 +146,18 @@ def interval(value: np.ndarray, influence: np.ndarray, degrees: Any) -> tuple[np
 
 
 def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.ndarray:
-    """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side of 0."""
+    """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side
+    of 0."""
     error, skewness = _spread(influence)
     t = _over(value, error)
-    return np.where(np.abs(value) > _NOTHING, 2 * stdtr(degrees, -np.abs(_transformed(t, skewness))), 1)
+    return np.where(
+        np.abs(value) > _NOTHING, 2 * stdtr(degrees, -np.abs(_transformed(t, skewness))), 1
+    )
 
 
 def hall_p(differences: np.ndarray) -> np.ndarray:
-    """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0, from those that are not 0; 1 for
-    fewer than three of them."""
+    """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0, from those that
+    are not 0; 1 for fewer than three of them."""
     rounding = _ROUNDING * np.abs(differences).max(axis=-1, initial=0)
     counted = np.abs(differences) > rounding[..., None]
     known = counted.sum(axis=-1)
@@ -187,11 +206,13 @@ def mean_estimate(
     share: np.ndarray,
     differences: np.ndarray | None = None,
 ) -> Estimate:
-    """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for means and amounts.
+    """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for
+    means and amounts.
 
-    `influence` (..., F): what each cluster adds to it more than its `share` (F,), which is 0 where it has no part in
-    the mean. `differences` (..., F): what each cluster adds, if the mean is a difference, which is then tested;
-    clusters where it is 0 tell nothing of how much it varies. Fewer than three clusters have no interval.
+    `influence` (..., F): what each cluster adds to it more than its `share` (F,), which is 0 where
+    it has no part in the mean. `differences` (..., F): what each cluster adds, if the mean is a
+    difference, which is then tested; clusters where it is 0 tell nothing of how much it varies.
+    Fewer than three clusters have no interval.
     """
     there = share > 0
     clusters = int(there.sum())
@@ -210,11 +231,16 @@ def mean_estimate(
     return Estimate(value, low, high, p, clusters)
 
 
-def agreeing(value: np.ndarray, low: np.ndarray, high: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of a difference, extended to 0 where a test does not separate it from 0, else short of 0."""
+def agreeing(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of a difference, extended to 0 where a test does not separate it from 0, else
+    short of 0."""
     equal, separated = p > ALPHA, p <= ALPHA
     short = np.abs(value) * _ROUNDING
-    low = np.where(equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low))
+    low = np.where(
+        equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low)
+    )
     high = np.where(
         equal,
         np.maximum(high, 0),
@@ -234,20 +260,23 @@ def paired_p(differences: np.ndarray) -> np.ndarray:
 
 
 def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares with bounds (3, columns) of the things that are hit, from `hits` (columns, f) of `n` (f,) in f clusters;
-    and the residuals (columns, f), hits minus expected hits.
+    """Shares with bounds (3, columns) of the things that are hit, from `hits` (columns, f) of `n`
+    (f,) in f clusters; and the residuals (columns, f), hits minus expected hits.
 
-    The bounds are Wilson's for the effective sample size: the number of independent things whose share would vary as
-    much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most the number of things and,
-    if the clusters do not differ, the number of these. Where it rests on how much the f clusters vary, the quantile is
-    Student's with f - 1 degrees of freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
+    The bounds are Wilson's for the effective sample size: the number of independent things whose
+    share would vary as much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7).
+    It is at most the number of things and, if the clusters do not differ, the number of these.
+    Where it rests on how much the f clusters vary, the quantile is Student's with f - 1 degrees of
+    freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
     total, clusters = n.sum(), len(n)
     share = hits.sum(axis=1) / total
     residuals = hits - share[:, None] * n
     variance = (residuals**2).sum(axis=1) / total**2 * clusters / max(clusters - 1, 1)
     varies = variance > 1e-15  # smaller values are rounding errors
-    effective = np.divide(share * (1 - share), variance, out=np.full(len(share), float(clusters)), where=varies)
+    effective = np.divide(
+        share * (1 - share), variance, out=np.full(len(share), float(clusters)), where=varies
+    )
     size = np.minimum(effective, total)
     z = np.where(effective < total, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
@@ -258,10 +287,11 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def wilson_difference(first: np.ndarray, second: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Differences with bounds (3, columns) of the shares that two hit, (columns, f) each, of the same things.
+    """Differences with bounds (3, columns) of the shares that two hit, (columns, f) each, of the
+    same things.
 
-    Computed from the bounds of both and their correlation over clusters (Newcombe 1998, Statistics in Medicine 17,
-    method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
+    Computed from the bounds of both and their correlation over clusters (Newcombe 1998, Statistics
+    in Medicine 17, method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
     """
     (share, low, high), residuals = wilson(first, n)
     (other_share, other_low, other_high), other_residuals = wilson(second, n)
@@ -277,7 +307,9 @@ def wilson_difference(first: np.ndarray, second: np.ndarray, n: np.ndarray) -> n
         away(high - share, other_share - other_low),
     )
     difference = share - other_share
-    return np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])
+    return np.stack(
+        [difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)]
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- random signs
@@ -286,8 +318,8 @@ def wilson_difference(first: np.ndarray, second: np.ndarray, n: np.ndarray) -> n
 def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> list[np.ndarray]:
     """Two-sided mid-p (columns,) of each part by random exchanges, the same for all parts.
 
-    Each part: which of so many clusters it is of, (f,), and differences (columns, f). Sums of whole numbers in float32
-    are exact below 2**24.
+    Each part: which of so many clusters it is of, (f,), and differences (columns, f). Sums of whole
+    numbers in float32 are exact below 2**24.
     """
     placed = []
     for places, columns in parts:
@@ -304,7 +336,8 @@ def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> lis
 
 
 def _as_extreme(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """The number of `sums` (columns, B) farther from 0 than `observed` (columns,); sums equally far count half."""
+    """The number of `sums` (columns, B) farther from 0 than `observed` (columns,); sums equally far
+    count half."""
     sums, observed = np.abs(sums), np.abs(observed)[:, None]
     least, most = ((observed + close).astype(sums.dtype) for close in (-_ROUNDING, _ROUNDING))
     return ((sums >= least).sum(axis=-1) + (sums > most).sum(axis=-1)) / 2
@@ -333,15 +366,18 @@ def _exchanges(clusters: int, permutations: int) -> np.ndarray:
 
 
 def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
-    """The same with p corrected (`holm`): all tests along the last axis of all `estimates` are one family, of which
-    there are `times` (Bonferroni)."""
+    """The same with p corrected (`holm`): all tests along the last axis of all `estimates` are one
+    family, of which there are `times` (Bonferroni)."""
     p = np.minimum(1, times * holm(np.concatenate([estimate.p for estimate in estimates], axis=-1)))
     ends = np.cumsum([np.shape(estimate.p)[-1] for estimate in estimates])[:-1]
-    return [estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))]
+    return [
+        estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))
+    ]
 
 
 def family(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """The same with p corrected (`holm`): at each measure, the tests of all `estimates` are one family."""
+    """The same with p corrected (`holm`): at each measure, the tests of all `estimates` are one
+    family."""
     if not estimates:
         return []
     p = holm(np.stack([estimate.p for estimate in estimates], axis=-1))
@@ -354,8 +390,8 @@ def rejected(p: np.ndarray) -> np.ndarray:
 
 
 def detectable(differences: np.ndarray, tests: int) -> float:
-    """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability POWER; NaN for fewer
-    than FEW_CLUSTERS clusters."""
+    """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability
+    POWER; NaN for fewer than FEW_CLUSTERS clusters."""
     clusters = len(differences)
     if clusters < FEW_CLUSTERS:
         return np.nan
@@ -364,7 +400,8 @@ def detectable(differences: np.ndarray, tests: int) -> float:
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """p-values of several tests, corrected over the last axis to keep the family-wise error rate (Holm 1979).
+    """p-values of several tests, corrected over the last axis to keep the family-wise error rate
+    (Holm 1979).
 
     NaN are no tests, and stay.
     """
@@ -378,12 +415,14 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
-    """The first and the last possible rank of each of n models, from each cluster's contribution to its score (n, F).
+    """The first and the last possible rank of each of n models, from each cluster's contribution to
+    its score (n, F).
 
-    Two models differ if p is at most ALPHA in a test that exchanges them at random in each cluster, corrected for the
-    number of pairs (Holm 1979). Here p is not counted but bounded from above, for any number of clusters: a sum of
-    terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) = 3.178 times as often as the
-    normal N (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
+    Two models differ if p is at most ALPHA in a test that exchanges them at random in each cluster,
+    corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for
+    any number of clusters: a sum of terms with random signs exceeds z standard deviations at most 1
+    / (4 P(N > sqrt 2)) = 3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015,
+    Bernoulli 21, theorem 1.1).
 
     >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
     [(2, 3), (1, 1), (2, 3)]
@@ -395,7 +434,9 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     gained = score[first] - score[second]
     products = shares @ shares.T
     squares = products.diagonal()[first] + products.diagonal()[second] - 2 * products[first, second]
-    squares = np.maximum(squares, gained**2 / clusters)  # the lower bound, which rounding may violate
+    squares = np.maximum(
+        squares, gained**2 / clusters
+    )  # the lower bound, which rounding may violate
     differs = np.abs(gained) > 1e-4
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
     separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))

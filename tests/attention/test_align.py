@@ -17,7 +17,9 @@ from probing.instruments.attention.ranking import EncodedFunction
 
 def aligned(code, tokens, offsets, special):
     start, end = np.array(tokens, np.int64).reshape(-1, 2).T
-    found = align(code, start, end, np.array(offsets, np.int64).reshape(-1, 2), np.array(special, bool))
+    found = align(
+        code, start, end, np.array(offsets, np.int64).reshape(-1, 2), np.array(special, bool)
+    )
     return list(zip(found.first.tolist(), found.last.tolist()))
 
 
@@ -26,7 +28,14 @@ def test_hand_listed():
     tokens = [(0, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)]
     offsets = [(0, 0), (0, 2), (2, 3), (3, 4), (4, 5), (5, 7), (0, 0)]
     special = [True, False, False, False, False, False, True]
-    assert aligned("foo(x):\n", tokens, offsets, special) == [(1, 2), (3, 3), (4, 4), (5, 5), (5, 5), (-1, -1)]
+    assert aligned("foo(x):\n", tokens, offsets, special) == [
+        (1, 2),
+        (3, 3),
+        (4, 4),
+        (5, 5),
+        (5, 5),
+        (-1, -1),
+    ]
 
 
 def test_exact_offsets():
@@ -39,14 +48,24 @@ def test_exact_offsets():
 
 def test_one_character_in_two_sub_tokens():
     # a byte-level tokenizer splits `é` (one character) into two sub-tokens with the same offsets
-    assert aligned("éx", [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)], [False] * 3) == [(0, 1), (2, 2)]
+    assert aligned("éx", [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)], [False] * 3) == [
+        (0, 1),
+        (2, 2),
+    ]
 
 
 def test_space_before_the_word_belongs_to_nobody():
     """Of `if x:` + line break + indentation + `return 1`: offsets with their spaces, and as RoBERTa's tokenizer trims them."""
     code = "if x:\n    return 1"
     tokens = [(0, 2), (3, 4), (4, 5), (5, 6), (6, 10), (10, 16), (17, 18)]
-    spaces = [(0, 2), (2, 4), (4, 5), (5, 9), (9, 16), (16, 18)]  # `\\n   ` is one sub-token, ` return` another
+    spaces = [
+        (0, 2),
+        (2, 4),
+        (4, 5),
+        (5, 9),
+        (9, 16),
+        (16, 18),
+    ]  # `\\n   ` is one sub-token, ` return` another
     trimmed = [(0, 2), (3, 4), (4, 5), (5, 6), (10, 16), (17, 18)]
     expected = [(0, 0), (1, 1), (2, 2), (3, 3), (-1, -1), (4, 4), (5, 5)]
     for offsets in (spaces, trimmed):
@@ -56,25 +75,42 @@ def test_space_before_the_word_belongs_to_nobody():
 def test_white_space_in_a_sub_token():
     # a tab before the word is nobody's, as is a space; a line break behind it serves the token of that name
     assert aligned("\treturn", [(0, 1), (1, 7)], [(0, 7)], [False]) == [(-1, -1), (0, 0)]
-    assert aligned("x: \n", [(0, 1), (1, 2), (3, 4)], [(0, 1), (1, 4)], [False] * 2) == [(0, 0), (1, 1), (1, 1)]
+    assert aligned("x: \n", [(0, 1), (1, 2), (3, 4)], [(0, 1), (1, 4)], [False] * 2) == [
+        (0, 0),
+        (1, 1),
+        (1, 1),
+    ]
     # a sub-token of tabs is that of the indentation, one of spaces is nobody's
     assert aligned("\tx", [(0, 1), (1, 2)], [(0, 1), (1, 2)], [False] * 2) == [(0, 0), (1, 1)]
     assert aligned("  x", [(0, 2), (2, 3)], [(0, 2), (2, 3)], [False] * 2) == [(-1, -1), (1, 1)]
     # one without characters is nobody's, at the beginning of the code, too
-    assert aligned("ab", [(0, 1), (1, 2)], [(0, 0), (0, 1), (1, 1), (1, 2)], [False] * 4) == [(1, 1), (3, 3)]
+    assert aligned("ab", [(0, 1), (1, 2)], [(0, 0), (0, 1), (1, 1), (1, 2)], [False] * 4) == [
+        (1, 1),
+        (3, 3),
+    ]
     assert aligned("ab", [(0, 2)], [(0, 1), (1, 1)], [False] * 2) == [(0, 0)]
     # inside a token they count as anything else
     assert aligned("'  '", [(0, 4)], [(0, 1), (1, 3), (3, 4)], [False] * 3) == [(0, 2)]
 
 
 def test_empty_token_and_no_sub_tokens_own_nothing():
-    assert aligned("ab", [(0, 0), (0, 2), (1, 1), (2, 2)], [(0, 2)], [False]) == [(-1, -1), (0, 0), *[(-1, -1)] * 2]
+    assert aligned("ab", [(0, 0), (0, 2), (1, 1), (2, 2)], [(0, 2)], [False]) == [
+        (-1, -1),
+        (0, 0),
+        *[(-1, -1)] * 2,
+    ]
     assert aligned("ab", [(0, 2)], [(0, 0)], [True]) == [(-1, -1)]
 
 
 def test_the_first_sub_token_is_one_like_any_other():
     """Where no special token stands in front of the code."""
-    found = align("a b", np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([(0, 1), (2, 3)]), np.zeros(2, bool))
+    found = align(
+        "a b",
+        np.array([0, 1, 2]),
+        np.array([1, 2, 3]),
+        np.array([(0, 1), (2, 3)]),
+        np.zeros(2, bool),
+    )
     assert found.first.tolist() == [0, -1, 1]
     assert found.mapped.tolist() == [True, False, True]
 
@@ -142,6 +178,10 @@ def test_like_a_plain_search(text):
         covered.append(set(range(begin, begin + len(kept.rstrip(" ")))))
     expected = []
     for start, end in tokens:
-        shares = [s for s, places in enumerate(covered) if not special[s] and places & set(range(start, end))]
+        shares = [
+            s
+            for s, places in enumerate(covered)
+            if not special[s] and places & set(range(start, end))
+        ]
         expected.append((shares[0], shares[-1]) if shares else (-1, -1))
     assert aligned(code, tokens, offsets, special) == expected

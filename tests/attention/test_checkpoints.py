@@ -42,7 +42,9 @@ def hub(training, tmp_path, monkeypatch):
     """A Hub with the same checkpoints as branches, and one of them as another branch, too."""
     with LoopbackHub() as hub:
         for step in STEPS:
-            files = {file.name: file.read_bytes() for file in (training / f"step-{step:06}").iterdir()}
+            files = {
+                file.name: file.read_bytes() for file in (training / f"step-{step:06}").iterdir()
+            }
             hub.add("user/run", files, revision=f"step{step}", type="model")
         heads = hub.repositories["model", "user/run"].heads
         heads["newest"] = heads["main"] = heads["step300"]
@@ -95,35 +97,54 @@ def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
 
 @pytest.mark.slow
 def test_revisions_of_a_model_on_the_hub_are_commits(hub, training, dataset_folder, tmp_path):
-    done = list(probe_training("user/run", dataset_folder, revisions=["step300", "step0", "step300"], **SOME))
+    done = list(
+        probe_training(
+            "user/run", dataset_folder, revisions=["step300", "step0", "step300"], **SOME
+        )
+    )
     assert [one.run.step for one in done] == [300, 0]
     heads = hub.repositories["model", "user/run"].heads
     assert [one.settings.revision for one in done] == [heads["step300"], heads["step0"]]
-    local = list(probe_training(training, dataset_folder, revisions=["step-000300", "step-000000"], **SOME))
-    assert all(np.array_equal(one.ledger.ranks, other.ledger.ranks) for one, other in zip(done, local))
+    local = list(
+        probe_training(training, dataset_folder, revisions=["step-000300", "step-000000"], **SOME)
+    )
+    assert all(
+        np.array_equal(one.ledger.ranks, other.ledger.ranks) for one, other in zip(done, local)
+    )
 
 
 @pytest.mark.parametrize(
     ("revisions", "reason"),
     [
         (["step0", "step9"], "'user/run': .*step9"),
-        (["step300", "newest"], "its revisions step300 and newest are one commit, .*: give one of them"),
+        (
+            ["step300", "newest"],
+            "its revisions step300 and newest are one commit, .*: give one of them",
+        ),
     ],
 )
-def test_a_wrong_revision_is_told_before_anything_is_probed(revisions, reason, hub, dataset_folder, monkeypatch):
+def test_a_wrong_revision_is_told_before_anything_is_probed(
+    revisions, reason, hub, dataset_folder, monkeypatch
+):
     monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("probed"))
     with pytest.raises(ModelError, match=reason):
         list(probe_training("user/run", dataset_folder, revisions=revisions, **SOME))
 
 
 def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, hub):
-    assert checkpoints("user/run", ["newest", "step8"]) == [Checkpoint("newest", 1), Checkpoint("step8", 2)]
+    assert checkpoints("user/run", ["newest", "step8"]) == [
+        Checkpoint("newest", 1),
+        Checkpoint("step8", 2),
+    ]
     assert checkpoints("user/run", ["step8"]) == [Checkpoint("step8", 8)]
     assert checkpoints("user/run") == [Checkpoint(None, None)]
     assert checkpoints(str(training / "step-000008")) == [Checkpoint(None, None)]
     for name in ("early", "late"):
         shutil.copytree(training / "step-000008", tmp_path / "words" / name)
-    assert checkpoints(str(tmp_path / "words"), ["late", "early"]) == [Checkpoint("late", 1), Checkpoint("early", 2)]
+    assert checkpoints(str(tmp_path / "words"), ["late", "early"]) == [
+        Checkpoint("late", 1),
+        Checkpoint("early", 2),
+    ]
     shutil.copy(
         training / "step-000008" / "config.json", tmp_path / "words"
     )  # the model of the last step, as trainers do
@@ -131,18 +152,24 @@ def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, h
 
 
 def test_an_embedded_model_has_no_revisions():
-    with pytest.raises(ModelError, match="tiny-code-mlm comes as a package and has no revision 'step8'"):
+    with pytest.raises(
+        ModelError, match="tiny-code-mlm comes as a package and has no revision 'step8'"
+    ):
         checkpoints("tiny-code-mlm", ["step8"])
 
 
 def test_a_folder_has_only_the_checkpoints_in_it(training, dataset_folder):
     for name in ("step-9", "..", "step-000008/..", ""):
-        with pytest.raises(ModelError, match="has no revision .*one of step-000000, step-000008, step-000300"):
+        with pytest.raises(
+            ModelError, match="has no revision .*one of step-000000, step-000008, step-000300"
+        ):
             probe(training, dataset_folder, revision=name)
 
 
 @pytest.mark.slow
-def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, tmp_path, monkeypatch):
+def test_killed_in_the_second_checkpoint_and_resumed(
+    training, dataset_folder, tmp_path, monkeypatch
+):
     """What was finished is not run again, and the bytes are those of an uninterrupted run."""
     runs, real = [], Runner.run
 
@@ -168,7 +195,10 @@ def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, t
     result = load(next((tmp_path / "killed").glob("*.json")))
     (place,) = [f"step-{step:06}" for step in STEPS if step == result.run.step]
     assert verify(
-        result.paths(tmp_path / "killed")[0], model=training / place, data=dataset_folder, functions=2
+        result.paths(tmp_path / "killed")[0],
+        model=training / place,
+        data=dataset_folder,
+        functions=2,
     ).accepted
 
 

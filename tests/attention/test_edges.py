@@ -9,7 +9,10 @@ from probing.instruments.attention.edges import EdgeTable, stacked
 
 def row(tokens, *edges):
     names = ("relation", "head", "first", "last")
-    return {"token_start": list(range(tokens)), "relations": [dict(zip(names, edge)) for edge in edges]}
+    return {
+        "token_start": list(range(tokens)),
+        "relations": [dict(zip(names, edge)) for edge in edges],
+    }
 
 
 def test_rows_become_columns():
@@ -31,7 +34,8 @@ def test_rows_become_columns():
 def test_tables_that_share_their_relations_can_be_stacked():
     known = ["z"]
     parts = [
-        EdgeTable.from_rows([(place, row(2, (name, 0, 1, 1)))], known) for place, name in enumerate(("y", "z", "x"))
+        EdgeTable.from_rows([(place, row(2, (name, 0, 1, 1)))], known)
+        for place, name in enumerate(("y", "z", "x"))
     ]
     assert known == ["z", "y", "x"]
     both = stacked([*parts, EdgeTable.from_rows([], known)])

@@ -53,11 +53,16 @@ def word_level(maps, alignment):
     """(tokens, tokens) from one head's map: attended sub-tokens summed, attending ones averaged, nothing for itself."""
     tokens = len(alignment.first)
     pooled = np.full((tokens, tokens), -1.0)
-    owned = [range(alignment.first[t], alignment.last[t] + 1) if alignment.first[t] >= 0 else () for t in range(tokens)]
+    owned = [
+        range(alignment.first[t], alignment.last[t] + 1) if alignment.first[t] >= 0 else ()
+        for t in range(tokens)
+    ]
     for reader in range(tokens):
         for attended in range(tokens):
             if owned[reader] and owned[attended]:
-                weight = sum(maps[row, column] for row in owned[reader] for column in owned[attended])
+                weight = sum(
+                    maps[row, column] for row in owned[reader] for column in owned[attended]
+                )
                 pooled[reader, attended] = 0 if reader == attended else weight / len(owned[reader])
     return pooled
 
@@ -105,7 +110,9 @@ def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, data
                 else:
                     reader = last if rule == "last" else first
                     chosen = choice(weights, reader)
-                    if rule == "any" and head in [choice(weights, t) for t in range(first, last + 1)]:
+                    if rule == "any" and head in [
+                        choice(weights, t) for t in range(first, last + 1)
+                    ]:
                         chosen = head
                 of_edge.append((chosen, weights[reader]))
             expected.append(of_edge)
@@ -128,7 +135,9 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     short = [row for row in rows if len(row["tokens"]) < 45][:3]
     task = Probing(
-        Session(str(tiny_model)), read_functions(datasets.Dataset.from_list(short), "python", "test"), direction
+        Session(str(tiny_model)),
+        read_functions(datasets.Dataset.from_list(short), "python", "test"),
+        direction,
     )
     keywords = LANGUAGES["python"].keywords
     kinds = {
@@ -203,7 +212,12 @@ def classify(code, language, head, dependent, chosen):
         return [index for index, token in enumerate(tokens) if token.text == text][number]
 
     first, last = (find(*place) for place in dependent)
-    known = Tokens(code, [token.start for token in tokens], [token.end for token in tokens], LANGUAGES[language])
+    known = Tokens(
+        code,
+        [token.start for token in tokens],
+        [token.end for token in tokens],
+        LANGUAGES[language],
+    )
     chosen = chosen if isinstance(chosen, int) else find(*chosen)
     return known.classify(chosen, find(*head), find(*head), first, last)
 
@@ -270,9 +284,15 @@ def test_places_by_hand():
 
 def test_python_same_text_as_the_head():
     """For `item` -> `size` in `item.size > limit`: another `item`. Of a head that is punctuation, the class is that."""
-    assert classify(PYTHON, "python", ("item", 1), (("size",), ("size",)), ("item", 2)) == "same text as the head"
+    assert (
+        classify(PYTHON, "python", ("item", 1), (("size",), ("size",)), ("item", 2))
+        == "same text as the head"
+    )
     assert classify(PYTHON, "python", ("True",), (("size",), ("size",)), ("yield",)) == "keyword"
-    assert classify(TWICE, "python", ("if",), (("else", 1), ("else", 1)), ("if", 1)) == "same text as the head"
+    assert (
+        classify(TWICE, "python", ("if",), (("else", 1), ("else", 1)), ("if", 1))
+        == "same text as the head"
+    )
     assert classify(PYTHON, "python", ("(",), (("items",), ("items",)), ("(", 1)) == "bracket"
 
 
@@ -327,7 +347,10 @@ def test_java_classes(chosen, expected):
 
 
 def test_java_same_text_as_the_head():
-    assert classify(JAVA, "java", ("items", 2), (("get",), ("get",)), ("items", 0)) == "same text as the head"
+    assert (
+        classify(JAVA, "java", ("items", 2), (("get",), ("get",)), ("items", 0))
+        == "same text as the head"
+    )
 
 
 def test_java_blocks():
@@ -347,7 +370,9 @@ def result(request, tiny_model, dataset_folder, tmp_path_factory):
     """A probed result, and its analysis."""
     config, direction = request.param
     folder = tmp_path_factory.mktemp("results")
-    probed = probe(str(tiny_model), dataset_folder, config, limit=SOME, direction=direction, output=folder)
+    probed = probe(
+        str(tiny_model), dataset_folder, config, limit=SOME, direction=direction, output=folder
+    )
     path = probed.paths(folder)[0]
     return path, probed, analyse(path, model=str(tiny_model), data=dataset_folder)
 
@@ -375,9 +400,13 @@ def test_classes_sum_to_the_errors_of_the_ledger(result):
             unplaced = entry["classes"].get("no prediction", {"errors": 0})["errors"]
             assert sum(analysis.places(rule, name).values()) == entry["errors"] - unplaced
             if entry["errors"]:
-                assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(100)
+                assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(
+                    100
+                )
             errors += entry["errors"]
-        assert sum(analysis.classes(rule).values()) == sum(entry["errors"] for entry in analysis.rules[rule].values())
+        assert sum(analysis.classes(rule).values()) == sum(
+            entry["errors"] for entry in analysis.rules[rule].values()
+        )
     assert errors > 500
 
 
@@ -394,18 +423,27 @@ def test_examples_are_edges_of_their_function(result, dataset_folder):
                 for example in found["examples"]:
                     row = by_id[example["function"]]
                     lines = row["code"].splitlines()
-                    assert all(lines[int(number) - 1] == code for number, code in example["lines"].items())
+                    assert all(
+                        lines[int(number) - 1] == code for number, code in example["lines"].items()
+                    )
                     shown = {
-                        place: example["lines"][str(example[place][0])][example[place][1] : example[place][2]]
+                        place: example["lines"][str(example[place][0])][
+                            example[place][1] : example[place][2]
+                        ]
                         for place in ("head", "dependent", "chosen")
                         if example[place]
                     }
                     pairs = [
-                        (row["tokens"][edge["head"]], row["tokens"][edge["last" if rule == "last" else "first"]])
+                        (
+                            row["tokens"][edge["head"]],
+                            row["tokens"][edge["last" if rule == "last" else "first"]],
+                        )
                         for edge in row["relations"]
                         if edge["relation"] == name
                     ]
-                    first_lines = [(head.split("\n")[0], dependent.split("\n")[0]) for head, dependent in pairs]
+                    first_lines = [
+                        (head.split("\n")[0], dependent.split("\n")[0]) for head, dependent in pairs
+                    ]
                     assert (shown["head"], shown["dependent"]) in first_lines
                     assert ("chosen" in shown) == (kind != "no prediction")
                     seen += 1
@@ -415,7 +453,9 @@ def test_examples_are_edges_of_their_function(result, dataset_folder):
 def test_saved_beside_the_result_and_loaded(result):
     path, _, analysis = result
     written = save(analysis, path)
-    assert written == errors_path(path) == path.with_name(path.name.replace(".json", ".errors.json"))
+    assert (
+        written == errors_path(path) == path.with_name(path.name.replace(".json", ".errors.json"))
+    )
     assert load(written) == analysis
     assert not [file for file in path.parent.iterdir() if file.name.startswith(".")]
     with pytest.raises(LedgerError, match="not an error analysis"):
@@ -430,7 +470,9 @@ def test_an_example_outside_of_its_lines_is_refused(result, tmp_path):
     next(iter(classes.values()))["examples"][0]["head"][0] = 9999
     changed = tmp_path / "changed.errors.json"
     changed.write_text(json.dumps(with_checksum(fields)))
-    with pytest.raises(LedgerError, match=r"examples\.0 is .*, expected a token in one of the lines"):
+    with pytest.raises(
+        LedgerError, match=r"examples\.0 is .*, expected a token in one of the lines"
+    ):
         load(changed)
 
 
@@ -438,14 +480,18 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
     """The heads of the ledger are swapped: its hits are not what the model does."""
     path, *_ = result
     ledger = RankLedger.load(ledger_path(path))
-    swapped = ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])).save(tmp_path)
+    swapped = ProbeResult.from_ledger(
+        dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])
+    ).save(tmp_path)
     with pytest.raises(LedgerError, match="this run and the ledger disagree on"):
         analyse(swapped, model=str(tiny_model), data=dataset_folder)
 
 
 def test_other_data_is_refused(result, tiny_model, dataset_folder):
     path, probed, _ = result
-    rows = datasets.load_dataset(str(dataset_folder), probed.settings.config, split="test").to_list()
+    rows = datasets.load_dataset(
+        str(dataset_folder), probed.settings.config, split="test"
+    ).to_list()
     rows[0]["relations"].pop()
     with pytest.raises(LedgerError, match="labels"):
         analyse(path, model=str(tiny_model), data=datasets.Dataset.from_list(rows))
@@ -453,7 +499,12 @@ def test_other_data_is_refused(result, tiny_model, dataset_folder):
 
 def test_marked_lines():
     """Marks go in from the right, whatever the order of the tokens."""
-    example = {"function": 3, "lines": {"2": "    if not a.b:", "4": "  c"}, "head": [2, 4, 6], "dependent": [2, 7, 10]}
+    example = {
+        "function": 3,
+        "lines": {"2": "    if not a.b:", "4": "  c"},
+        "head": [2, 4, 6],
+        "dependent": [2, 7, 10],
+    }
     assert marked({**example, "chosen": [4, 2, 3]}) == "2: «if» ⟦not⟧ a.b:\n4: ✗c✗"
     assert marked({**example, "chosen": None}) == "2: «if» ⟦not⟧ a.b:\n4: c"
 
@@ -464,12 +515,20 @@ def test_command(result, tiny_model, dataset_folder):
     arguments = ["errors", str(path), "--model", str(tiny_model), "--data", str(dataset_folder)]
     printed = CliRunner().invoke(main, [*arguments, "--rule", "last"], catch_exceptions=False)
     assert printed.exit_code == 0
-    for words in (probed.signature, "children:parent->child", "all relations", "last token of the dependent", "✗"):
+    for words in (
+        probed.signature,
+        "children:parent->child",
+        "all relations",
+        "last token of the dependent",
+        "✗",
+    ):
         assert words in printed.stdout
     assert load(errors_path(path)) == analysis
     told = CliRunner().invoke(main, [*arguments, "--json"], catch_exceptions=False)
     assert json.loads(told.stdout)["rules"] == analysis.model_dump()["rules"]
-    missing = CliRunner().invoke(main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False)
+    missing = CliRunner().invoke(
+        main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False
+    )
     assert missing.exit_code == 1
     assert missing.stderr.startswith("Error: cannot read the result")
 
@@ -490,8 +549,24 @@ def test_command(result, tiny_model, dataset_folder):
                 "'c'",
             ],
         ),
-        ("name", ["$total", "@total", "@@all", "empty?", "save!", "\\App\\Store", "App\\Store", "größe", "_"]),
-        ("operator", ["=>", "<=>", "?->", "??=", "=~", "<<", "%", "/", "<-", ":=", "::", "..=", "&&="]),
+        (
+            "name",
+            [
+                "$total",
+                "@total",
+                "@@all",
+                "empty?",
+                "save!",
+                "\\App\\Store",
+                "App\\Store",
+                "größe",
+                "_",
+            ],
+        ),
+        (
+            "operator",
+            ["=>", "<=>", "?->", "??=", "=~", "<<", "%", "/", "<-", ":=", "::", "..=", "&&="],
+        ),
         ("keyword", ["while"]),
         ("other", ["# a 'comment'", "#'comment'", "some text", "§"]),
     ],

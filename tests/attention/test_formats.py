@@ -45,12 +45,18 @@ def test_results_say_what_they_said(file):
     [
         (lambda fields: fields["scores"]["any"].update({"3": 12.5}), "other scores"),
         (lambda fields: fields["settings"].update(dtype="bfloat16"), "other settings"),
-        (lambda fields: fields["settings"].update(temperature=0.5), "settings has an unknown field 'temperature'"),
+        (
+            lambda fields: fields["settings"].update(temperature=0.5),
+            "settings has an unknown field 'temperature'",
+        ),
         (lambda fields: fields.update(ledger="0"), "other ledger"),
         (lambda fields: fields.pop("ledger"), "other ledger"),
         (lambda fields: fields.pop("ties"), "the result lacks the field ties"),
         (lambda fields: fields.pop("format"), "the result lacks the field format"),
-        (lambda fields: fields.update(format=3), "of format 3, made by a newer codesyntax, .*: upgrade codesyntax"),
+        (
+            lambda fields: fields.update(format=3),
+            "of format 3, made by a newer codesyntax, .*: upgrade codesyntax",
+        ),
         (lambda fields: fields.update(format=1), "format is 1, expected 2"),
         (lambda fields: fields.update(format="2"), "format is '2', expected 2"),
     ],
@@ -89,15 +95,24 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
         for of in of_kinds.values():  # entries of that time had the scores of baselines alone
             assert set(of.pop("unchosen")) == set()
             of["relations"] = {
-                name: {rule: {k: cell["score"][0] for k, cell in relation[rule].items()} for rule in RULES}
+                name: {
+                    rule: {k: cell["score"][0] for k, cell in relation[rule].items()}
+                    for rule in RULES
+                }
                 for name, relation in of["relations"].items()
             }
     assert _rounded({name: ENTRY[name] for name in scores}) == _rounded(scores)
     made = evidence.submission()
-    assert (made.signature, made.skips, made.versions) == (ENTRY["signature"], ENTRY["skips"], ENTRY["versions"])
+    assert (made.signature, made.skips, made.versions) == (
+        ENTRY["signature"],
+        ENTRY["skips"],
+        ENTRY["versions"],
+    )
     for (protocol, rule, k), score in made.scores("model").items():
         if protocol in ENTRY["protocols"]:
-            assert score.value == pytest.approx(ENTRY["protocols"][protocol]["scores"][rule][k][0], abs=1e-6)
+            assert score.value == pytest.approx(
+                ENTRY["protocols"][protocol]["scores"][rule][k][0], abs=1e-6
+            )
 
 
 def test_results_are_reported():
@@ -114,7 +129,10 @@ def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path)
     board = read([tmp_path])
     assert [[row.model for row in table.rows] for table in board.tables] == [["mouse"]]
     ((file, reason),) = board.left_out
-    assert file.endswith("then.json") and "the file is JSON, as entries of an earlier format: make it again" in reason
+    assert (
+        file.endswith("then.json")
+        and "the file is JSON, as entries of an earlier format: make it again" in reason
+    )
 
 
 def _rounded(numbers):
@@ -124,7 +142,13 @@ def _rounded(numbers):
 
     def values(part, has_bounds=False):
         if isinstance(part, dict):
-            return {name: values(inner, has_bounds or name in bounded) for name, inner in part.items() if name != "p"}
+            return {
+                name: values(inner, has_bounds or name in bounded)
+                for name, inner in part.items()
+                if name != "p"
+            }
         return part[0] if has_bounds and isinstance(part, list) else part
 
-    return values(json.loads(json.dumps(numbers), parse_float=lambda number: round(float(number), 6)))
+    return values(
+        json.loads(json.dumps(numbers), parse_float=lambda number: round(float(number), 6))
+    )

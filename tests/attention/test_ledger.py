@@ -18,7 +18,10 @@ from probing.instruments.attention.ledger import RankLedger
 def ledger_of(functions, layers=2, heads=3, seed=0, settings=None):
     rng = np.random.default_rng(seed)
     edges = len(functions)
-    columns = {name: rng.integers(0, 90, edges).astype(np.int32) for name in ("head", "first", "last", "tokens")}
+    columns = {
+        name: rng.integers(0, 90, edges).astype(np.int32)
+        for name in ("head", "first", "last", "tokens")
+    }
     return RankLedger(
         relations=["If:if->test", "Call:func->args"],
         function=np.array(functions, np.int32),
@@ -31,7 +34,10 @@ def ledger_of(functions, layers=2, heads=3, seed=0, settings=None):
 
 def same(a, b):
     names = np.asarray(a.relations)[a.relation], np.asarray(b.relations)[b.relation]
-    arrays = [(getattr(a, n), getattr(b, n)) for n in ("function", "head", "first", "last", "tokens", "ranks")]
+    arrays = [
+        (getattr(a, n), getattr(b, n))
+        for n in ("function", "head", "first", "last", "tokens", "ranks")
+    ]
     return a.settings == b.settings and all(np.array_equal(x, y) for x, y in [names, *arrays])
 
 
@@ -66,8 +72,19 @@ def test_the_digest_is_that_of_the_content():
     header = json.dumps(
         {"relations": names, "settings": {"settings": {"model": "m"}}, "shape": [3, 5000, 2, 3]}
     ).encode()
-    columns = (1 - ledger.relation, ledger.function, ledger.head, ledger.first, ledger.last, ledger.tokens)
-    content = [len(header).to_bytes(8, "little"), header, *(column.astype("<i4").tobytes() for column in columns)]
+    columns = (
+        1 - ledger.relation,
+        ledger.function,
+        ledger.head,
+        ledger.first,
+        ledger.last,
+        ledger.tokens,
+    )
+    content = [
+        len(header).to_bytes(8, "little"),
+        header,
+        *(column.astype("<i4").tobytes() for column in columns),
+    ]
     content += [ledger.ranks[:, :4096].tobytes(), ledger.ranks[:, 4096:].tobytes()]
     assert ledger.digest() == hashlib.sha256(b"".join(content)).hexdigest()
 
@@ -83,7 +100,9 @@ def test_sorted_keeps_the_edges_of_a_function_in_order():
 
 def test_parts_of_different_runs_do_not_mix():
     with pytest.raises(LedgerError, match="do not belong together"):
-        RankLedger.concatenate([ledger_of([0]), ledger_of([1], settings={"settings": {"model": "other"}})])
+        RankLedger.concatenate(
+            [ledger_of([0]), ledger_of([1], settings={"settings": {"model": "other"}})]
+        )
 
 
 def test_counts_are_hand_counted():
@@ -105,7 +124,9 @@ def test_damaged_files_are_refused(tmp_path, damage):
         ledger_of([0, 1]).save(path)
         path.write_bytes(path.read_bytes()[:-20])
     elif damage == "other parquet":
-        pq.write_table(pq.read_table(_saved(tmp_path)).select(["head"]).replace_schema_metadata(None), path)
+        pq.write_table(
+            pq.read_table(_saved(tmp_path)).select(["head"]).replace_schema_metadata(None), path
+        )
     with pytest.raises(LedgerError, match="no rank ledger"):
         RankLedger.load(path)
 
@@ -133,7 +154,9 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
 @pytest.mark.parametrize("at_once", [1, 3, 7, 4096])
 def test_parts_of_a_file_are_the_ledger(tmp_path, monkeypatch, at_once):
     """Whatever the size of the parts and of the file's row groups, and whichever edges are taken."""
-    whole = ledger_of(sorted(np.random.default_rng(1).integers(0, 9, 40).tolist()), heads=4)  # not as many as rules
+    whole = ledger_of(
+        sorted(np.random.default_rng(1).integers(0, 9, 40).tolist()), heads=4
+    )  # not as many as rules
     whole.save(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     pq.write_table(table, tmp_path / "b.parquet", row_group_size=5)
@@ -142,13 +165,22 @@ def test_parts_of_a_file_are_the_ledger(tmp_path, monkeypatch, at_once):
         stored = RankLedger.open(tmp_path / file)
         for one, other in ((stored, whole), (stored.take(mask), whole.take(mask))):
             again = one.take(np.arange(2, len(one))), other.take(np.arange(2, len(other)))
-            for mine, theirs in ((one, other), again, (one.only(np.array([3, 4])), other.only(np.array([3, 4])))):
+            for mine, theirs in (
+                (one, other),
+                again,
+                (one.only(np.array([3, 4])), other.only(np.array([3, 4]))),
+            ):
                 parts = list(mine.parts(at_once))
-                assert [part.stop - part.start for part, _ in parts[:-1]] == [at_once] * (len(parts) - 1)
+                assert [part.stop - part.start for part, _ in parts[:-1]] == [at_once] * (
+                    len(parts) - 1
+                )
                 assert same(mine, theirs) and mine.digest() == theirs.digest()
                 counted, expected = mine.counts(at_once), theirs.counts()
                 assert counted.counts.keys() == expected.counts.keys()
-                assert all(np.array_equal(counted.counts[name], expected.counts[name]) for name in counted.counts)
+                assert all(
+                    np.array_equal(counted.counts[name], expected.counts[name])
+                    for name in counted.counts
+                )
         assert same(stored.take(np.array([7, 3])), whole.take(np.array([7, 3])))
 
 
@@ -179,7 +211,9 @@ def test_a_file_that_changes_under_us_gives_no_number(tmp_path, change):
     if change in ("written to", "flipped"):
         with pytest.raises(LedgerError, match="was written to while"):
             list(parts)
-    with pytest.raises(LedgerError, match="no rank ledger" if change == "gone" else "was written to while"):
+    with pytest.raises(
+        LedgerError, match="no rank ledger" if change == "gone" else "was written to while"
+    ):
         ledger.counts()
 
 
@@ -187,7 +221,9 @@ def test_ranks_of_another_size_are_refused(tmp_path):
     path = _saved(tmp_path)
     table = pq.read_table(path)
     ranks = [cells.as_py()[:-1] for cells in table["ranks"]]
-    narrower = table.set_column(table.schema.get_field_index("ranks"), "ranks", [pa.array(ranks, pa.binary(17))])
+    narrower = table.set_column(
+        table.schema.get_field_index("ranks"), "ranks", [pa.array(ranks, pa.binary(17))]
+    )
     pq.write_table(narrower, path)
     with pytest.raises(LedgerError, match="ranks of 17 bytes, expected 18"):
         RankLedger.open(path)

@@ -19,7 +19,14 @@ import torch
 from support.labels.edge_tables import edge_table
 from support.processes import codesyntax, ended, start, together
 from tokenizers import processors
-from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedTokenizerFast,
+)
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
@@ -27,7 +34,13 @@ from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, Unk
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.protocol import EDITS
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
+from codesyntax_metric.topk_uas import (
+    DEPENDENT_TO_HEAD,
+    NOT_IN_MEAN,
+    RULES,
+    WORST_RANK,
+    rank_attention,
+)
 from probing import ProbeResult, RankLedger, probe
 from probing.evidence.verify import verify
 from probing.instruments.attention.align import Alignment
@@ -42,10 +55,15 @@ pytestmark = pytest.mark.slow
 
 def reference_functions(shared, language, which="probe"):
     """The functions of shared/data/probe or probe_bpe with our labels, in the order of the reference scores."""
-    reference = json.loads(gzip.decompress((shared / f"data/{which}/{language}.json.gz").read_bytes()))
+    reference = json.loads(
+        gzip.decompress((shared / f"data/{which}/{language}.json.gz").read_bytes())
+    )
     code = {}
     for part in ("test", "valid"):
-        file = shared / f"data/codesearchnet/{language}/final/jsonl/{part}/{language}_{part}_0.jsonl.gz"
+        file = (
+            shared
+            / f"data/codesearchnet/{language}/final/jsonl/{part}/{language}_{part}_0.jsonl.gz"
+        )
         for line in gzip.decompress(file.read_bytes()).decode().splitlines():
             row = json.loads(line)
             code[row["url"]] = row["code"]
@@ -73,10 +91,19 @@ def test_reference_scores(shared, language):
     for rule in RULES:
         assert set(reference[rule]) == set(result.relations)
         for k in (1, 3, 10, 20):
-            best = {relation: 100 * np.array(heads)[..., k].max() for relation, heads in reference[rule].items()}
+            best = {
+                relation: 100 * np.array(heads)[..., k].max()
+                for relation, heads in reference[rule].items()
+            }
             for relation, expected in best.items():
-                assert abs(result.relations[relation][rule][str(k)]["score"] - expected) <= 0.4, (relation, rule, k)
-            mean = np.mean([score for relation, score in best.items() if relation not in NOT_IN_MEAN])
+                assert abs(result.relations[relation][rule][str(k)]["score"] - expected) <= 0.4, (
+                    relation,
+                    rule,
+                    k,
+                )
+            mean = np.mean(
+                [score for relation, score in best.items() if relation not in NOT_IN_MEAN]
+            )
             assert abs(result.scores[rule][str(k)] - mean) <= 0.05
 
 
@@ -91,7 +118,9 @@ def test_reference_scores_of_a_real_decoder(shared, language, monkeypatch):
     result = probe(DECODER, functions, language)
     assert (result.functions, result.settings.direction) == (150, DEPENDENT_TO_HEAD)
     assert result.settings.dtype == "float32 of Q4_1"
-    edges = json.loads(gzip.decompress((shared / f"data/probe_decoder/{language}.json.gz").read_bytes()))["edges"]
+    edges = json.loads(
+        gzip.decompress((shared / f"data/probe_decoder/{language}.json.gz").read_bytes())
+    )["edges"]
     apart = {
         (relation, rule, k): round(result.relations[relation][rule][k]["score"] - score, 2)
         for rule, relations in reference.items()
@@ -123,8 +152,12 @@ def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
     folder = shared / "data/masked_model"
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
     pipeline = tokenizer.backend_tokenizer
-    pipeline.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim, add_prefix_space=False)
-    ((_, of_b),) = tokenizer(["a b"], return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
+    pipeline.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), trim, add_prefix_space=False
+    )
+    ((_, of_b),) = tokenizer(["a b"], return_offsets_mapping=True, add_special_tokens=False)[
+        "offset_mapping"
+    ]
     assert of_b == ((2, 3) if trim else (1, 3))
     functions, reference = reference_functions(shared, language, "probe_bpe")
     result = probe((model, tokenizer), functions, language, max_length=254)
@@ -134,7 +167,9 @@ def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
         for edge in row["relations"]:
             for rule in ("first", "last"):
                 token = edge[rule]
-                to_empty[edge["relation"], rule] += row["token_start"][token] == row["token_end"][token]
+                to_empty[edge["relation"], rule] += (
+                    row["token_start"][token] == row["token_end"][token]
+                )
     apart = {}
     for rule in RULES:
         assert set(reference[rule]) == set(result.relations)
@@ -157,7 +192,17 @@ def test_what_a_result_says(result, dataset_folder):
     content = json.loads(result.to_json())
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     edges = sum(len(relations) for relations in rows["relations"])
-    fields = {"signature", "scores", "relations", "functions", "skips", "ties", "settings", "versions", "ledger"}
+    fields = {
+        "signature",
+        "scores",
+        "relations",
+        "functions",
+        "skips",
+        "ties",
+        "settings",
+        "versions",
+        "ledger",
+    }
     assert set(content) == fields | {"format", "instrument", "layers", "heads", "run"}
     assert (content["format"], content["instrument"]) == (2, "attention")
     assert list(content["scores"]) == list(RULES)
@@ -167,8 +212,18 @@ def test_what_a_result_says(result, dataset_folder):
     assert set(entry["first"]["1"]) == {"score", "layer", "head"}
     # nothing is dropped uncounted: what was scored and what was skipped is what the split holds
     assert content["functions"] + sum(content["skips"].values()) == len(rows)
-    assert sum(entry["edges"] for entry in content["relations"].values()) == len(result.ledger) <= edges
-    for part in ("model:tiny@", "/python/test", f"functions:{result.functions}", "dtype:float32", "max-length:511"):
+    assert (
+        sum(entry["edges"] for entry in content["relations"].values())
+        == len(result.ledger)
+        <= edges
+    )
+    for part in (
+        "model:tiny@",
+        "/python/test",
+        f"functions:{result.functions}",
+        "dtype:float32",
+        "max-length:511",
+    ):
         assert part in result.signature
     assert "partial" not in result.signature
 
@@ -176,11 +231,15 @@ def test_what_a_result_says(result, dataset_folder):
 def test_the_best_head_is_the_best(result):
     """Recomputed from the ledger in plain Python for one relation, k = 3, `any`."""
     ledger, entry = result.ledger, result.relations["Call:func->args"]["any"]["3"]
-    edges = [e for e in range(len(ledger)) if ledger.relations[ledger.relation[e]] == "Call:func->args"]
+    edges = [
+        e for e in range(len(ledger)) if ledger.relations[ledger.relation[e]] == "Call:func->args"
+    ]
     hits = {at: sum(int(ledger.ranks[1, e, *at]) < 3 for e in edges) for at in np.ndindex(2, 3)}
     best = max(hits.values())
     assert entry["score"] == 100 * best / len(edges)
-    assert (entry["layer"], entry["head"]) == min(place for place, count in hits.items() if count == best)
+    assert (entry["layer"], entry["head"]) == min(
+        place for place, count in hits.items() if count == best
+    )
 
 
 def test_saved_and_computed_again(result, tmp_path):
@@ -200,9 +259,13 @@ def test_a_partial_run_says_so(tiny_model, dataset_folder, tmp_path):
 
 
 @pytest.mark.parametrize(("size", "threads"), [(1, 1), (8, 2), (32, 1)])
-def test_scores_do_not_depend_on_batches_or_threads(size, threads, result, tiny_model, dataset_folder, monkeypatch):
+def test_scores_do_not_depend_on_batches_or_threads(
+    size, threads, result, tiny_model, dataset_folder, monkeypatch
+):
     before = torch.get_num_threads()
-    monkeypatch.setattr(Runner, "batch", lambda self, functions, start: functions[start : start + size])
+    monkeypatch.setattr(
+        Runner, "batch", lambda self, functions, start: functions[start : start + size]
+    )
     torch.set_num_threads(threads)
     try:
         assert probe(str(tiny_model), dataset_folder, "python").to_json() == result.to_json()
@@ -215,7 +278,10 @@ def lengths(*numbers):
     nothing = np.zeros(0, np.int32)
     alignment = Alignment(nothing, nothing)
     edges = edge_table(0, [])
-    return [EncodedFunction(0, np.zeros(n, np.int32), alignment, edges) for n in sorted(numbers, reverse=True)]
+    return [
+        EncodedFunction(0, np.zeros(n, np.int32), alignment, edges)
+        for n in sorted(numbers, reverse=True)
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 3, 40, 400])
@@ -242,7 +308,8 @@ class QuotesBackwards(PreTrainedTokenizerFast):
         encoding = super().__call__(text, **options)
         if "offset_mapping" in encoding:
             encoding["offset_mapping"] = [
-                offsets[::-1] if "</s>" in one else offsets for one, offsets in zip(text, encoding["offset_mapping"])
+                offsets[::-1] if "</s>" in one else offsets
+                for one, offsets in zip(text, encoding["offset_mapping"])
             ]
         return encoding
 
@@ -252,7 +319,9 @@ def test_functions_whose_offsets_run_backwards_are_skipped_and_counted(tiny_mode
     for index, code in enumerate(["if a:\n    b()", "if a:\n    b('</s>')"]):
         tokens, edges = annotate(code, "python")
         places = {"token_start": [t.start for t in tokens], "token_end": [t.end for t in tokens]}
-        rows.append({"id": index, "code": code, **places, "relations": [edge._asdict() for edge in edges]})
+        rows.append(
+            {"id": index, "code": code, **places, "relations": [edge._asdict() for edge in edges]}
+        )
     pair = BertModel.from_pretrained(tiny_model), QuotesBackwards.from_pretrained(tiny_model)
     result = probe(pair, datasets.Dataset.from_list(rows))
     assert result.functions == 1
@@ -275,7 +344,12 @@ def test_also_fits(tiny_model, dataset_folder, tmp_path):
     from transformers import BertConfig, BertModel
 
     small = tmp_path / "small"
-    sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
+    sizes = {
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "hidden_size": 8,
+        "intermediate_size": 8,
+    }
     BertModel(BertConfig(**sizes, max_position_embeddings=120)).save_pretrained(small)
     AutoTokenizer.from_pretrained(tiny_model).save_pretrained(small)
     expected = probe(str(tiny_model), dataset_folder, "python", max_length=120).ledger
@@ -325,7 +399,9 @@ def test_out_of_memory_makes_batches_smaller(result, tiny_model, dataset_folder,
     assert probe(str(tiny_model), dataset_folder, "python").to_json() == result.to_json()
     assert max(sizes) <= 1000
     with pytest.raises(ModelError, match="out of memory for one function"):
-        monkeypatch.setattr(Encoder, "forward", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("")))
+        monkeypatch.setattr(
+            Encoder, "forward", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError(""))
+        )
         probe(str(tiny_model), dataset_folder, "python", limit=3)
 
 
@@ -343,8 +419,13 @@ def test_bad_data(tiny_model, dataset_folder, tmp_path):
     outside = row | {"relations": [{"relation": "r", "head": 0, "first": 1, "last": 5}]}
     with pytest.raises(DatasetError, match="function 7: edge .* points outside its 2 tokens"):
         probe(model, datasets.Dataset.from_list([outside]))
-    empty = row | {"relations": [{"relation": "r", "head": 0, "first": 1, "last": 1}], "code": "x " * 600}
-    with pytest.raises(LedgerError, match="no function .* can be scored; skipped: {'more than 511 sub-tokens': 1}"):
+    empty = row | {
+        "relations": [{"relation": "r", "head": 0, "first": 1, "last": 1}],
+        "code": "x " * 600,
+    }
+    with pytest.raises(
+        LedgerError, match="no function .* can be scored; skipped: {'more than 511 sub-tokens': 1}"
+    ):
         probe(model, datasets.Dataset.from_list([empty]))
 
 
@@ -371,7 +452,17 @@ def whole(result, tmp_path_factory):
 
 
 def command(tiny_model, dataset_folder, output, *more):
-    return ["probe", str(tiny_model), "--data", str(dataset_folder), "--split", "test", "--output", str(output), *more]
+    return [
+        "probe",
+        str(tiny_model),
+        "--data",
+        str(dataset_folder),
+        "--split",
+        "test",
+        "--output",
+        str(output),
+        *more,
+    ]
 
 
 def left_in(folder):
@@ -379,7 +470,11 @@ def left_in(folder):
 
     What a process wrote as it was killed is left beside them.
     """
-    found = {file.name: file.read_bytes() for file in folder.iterdir() if not file.match(TEMPORARY_FOLDERS)}
+    found = {
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if not file.match(TEMPORARY_FOLDERS)
+    }
     for name in found:
         if name.endswith(".json"):
             fields = json.loads(found[name])
@@ -388,7 +483,9 @@ def left_in(folder):
     return found
 
 
-def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
+def test_interrupted_between_parts_and_resumed(
+    whole, tiny_model, dataset_folder, tmp_path, monkeypatch
+):
     """Stopped after each number of parts in turn; the next run goes on there, and the bytes are the same."""
     monkeypatch.setattr(Probing, "PART", 10)
     real, runs = Runner.run, []
@@ -422,11 +519,15 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
     options = {"batch_tokens": 1, "limit": 70}  # one function at a time: slow enough to be hit
     probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "whole", **options)
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["probing.models.load", "probing.runs.data"])  # what takes seconds, once
+    server.set_forkserver_preload(
+        ["probing.models.load", "probing.runs.data"]
+    )  # what takes seconds, once
     arguments = (str(tiny_model), str(dataset_folder), "python")
     rng = np.random.default_rng()
     for _ in range(5):
-        process = server.Process(target=probe, args=arguments, kwargs={"output": tmp_path / "killed", **options})
+        process = server.Process(
+            target=probe, args=arguments, kwargs={"output": tmp_path / "killed", **options}
+        )
         process.start()
         while process.is_alive() and not list((tmp_path / "killed").glob(".*.parts/lock*")):
             time.sleep(0.01)
@@ -476,7 +577,12 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
     assert whole.items() <= left_in(tmp_path).items()
     assert len(left_in(tmp_path)) == 2 * len(whole)
 
-    real, told, new, log = Runner.run, [], tmp_path_factory.mktemp("new"), tmp_path_factory.mktemp("said") / "log"
+    real, told, new, log = (
+        Runner.run,
+        [],
+        tmp_path_factory.mktemp("new"),
+        tmp_path_factory.mktemp("said") / "log",
+    )
 
     def meanwhile(self, functions, bar):
         status = ended(start(codesyntax(command(tiny_model, dataset_folder, new)), log))
@@ -493,7 +599,9 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
     assert left_in(new) == whole
 
 
-def test_the_lock_of_a_run_is_released_when_it_ends(tiny_model, dataset_folder, tmp_path, monkeypatch):
+def test_the_lock_of_a_run_is_released_when_it_ends(
+    tiny_model, dataset_folder, tmp_path, monkeypatch
+):
     real, locks = filelock.FileLock, []
 
     def remembered(path, **options):
@@ -506,9 +614,13 @@ def test_the_lock_of_a_run_is_released_when_it_ends(tiny_model, dataset_folder, 
     assert not lock.is_locked and lock.lock_counter == 0
 
 
-def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path_factory, monkeypatch):
+def test_two_processes_give_the_bytes_of_one(
+    whole, tiny_model, dataset_folder, tmp_path_factory, monkeypatch
+):
     """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
-    one, two, kept, cache = (tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache"))
+    one, two, kept, cache = (
+        tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache")
+    )
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
     probe(str(tiny_model), dataset_folder, "python", "validation", output=one)
     together(command(tiny_model, dataset_folder, two, "--split", "test", "--split", "validation"))
@@ -540,7 +652,9 @@ def test_a_finished_result_can_be_used_when_it_was_written_again(
 
 def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, result, tmp_path):
     """Random weights are those of the seed; redrawn dependents are other labels of the same functions."""
-    fresh = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path)
+    fresh = probe(
+        str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path
+    )
     assert "|control:random-weights/3" in fresh.signature
     assert (fresh.settings.control, fresh.settings.seed) == ("random-weights", 3)
     assert ".random-weights." in fresh.paths(tmp_path)[0].name
@@ -554,7 +668,9 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
     assert "|control:redrawn-dependents/0" in redrawn.signature
     assert redrawn.settings.labels != result.settings.labels
     assert redrawn.functions == result.functions
-    assert verify(fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4).accepted
+    assert verify(
+        fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4
+    ).accepted
 
     with pytest.raises(LedgerError, match="no longer exists: probe redrawn-dependents instead"):
         probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
@@ -575,8 +691,13 @@ def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, dataset_folder,
     one_by_one = probe(model, dataset_folder, "python", weights="norm", batch_tokens=1)
     assert (one_by_one.ledger.ranks != normed.ledger.ranks).mean() < 0.001  # rounding
     plain = probe(model, dataset_folder, "python", weights="attention")
-    assert plain.to_json() == result.to_json() and "weights" not in plain.to_json().split('"versions"')[0]
-    with pytest.raises(LedgerError, match="is a result of norm, expected one of the attention weights of the model"):
+    assert (
+        plain.to_json() == result.to_json()
+        and "weights" not in plain.to_json().split('"versions"')[0]
+    )
+    with pytest.raises(
+        LedgerError, match="is a result of norm, expected one of the attention weights of the model"
+    ):
         submission([file], "user/model", "user/codesyntax")
     with pytest.raises(UnknownName, match="norm"):
         probe(model, dataset_folder, "python", weights="norms")
@@ -589,7 +710,10 @@ def test_pools_say_what_they_are(tiny_model, dataset_folder, result, tmp_path, p
     pooled = probe(model, dataset_folder, "python", pool=pool, output=tmp_path)
     file, _ = pooled.paths(tmp_path)
     assert f"|pool:{signed}|" in pooled.signature and "|pool:sum-mean|" in result.signature
-    assert f".{pool}-pooled." in file.name and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
+    assert (
+        f".{pool}-pooled." in file.name
+        and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
+    )
     assert verify(file, model=model, data=dataset_folder, functions=4).accepted
     assert '"pool"' not in result.to_json().split('"versions"')[0]
     with pytest.raises(UnknownName, match="mean"):
@@ -599,19 +723,29 @@ def test_pools_say_what_they_are(tiny_model, dataset_folder, result, tmp_path, p
 def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, tmp_path):
     """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
     model = str(tiny_model)
-    shuffled = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, output=tmp_path)
+    shuffled = probe(
+        model, dataset_folder, "python", control="shuffled-attention", seed=3, output=tmp_path
+    )
     assert shuffled.settings.labels == result.settings.labels
-    assert verify(shuffled.paths(tmp_path)[0], model=model, data=dataset_folder, functions=4).accepted
-    one_by_one = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, batch_tokens=1)
+    assert verify(
+        shuffled.paths(tmp_path)[0], model=model, data=dataset_folder, functions=4
+    ).accepted
+    one_by_one = probe(
+        model, dataset_folder, "python", control="shuffled-attention", seed=3, batch_tokens=1
+    )
     assert (one_by_one.ledger.ranks != shuffled.ledger.ranks).mean() < 0.001  # rounding
     other = probe(model, dataset_folder, "python", control="shuffled-attention", seed=4)
     assert not np.array_equal(other.ledger.ranks, shuffled.ledger.ranks)
     ranks = shuffled.ledger.ranks[0]
     lost = (ranks == WORST_RANK).all(axis=(1, 2))
-    assert (result.ledger.ranks[0][lost] == WORST_RANK).all()  # what has no sub-tokens stays unfound
+    assert (
+        result.ledger.ranks[0][lost] == WORST_RANK
+    ).all()  # what has no sub-tokens stays unfound
     for k in (1, 3, 10):
         expected = (k / shuffled.ledger.tokens[~lost]).mean()
-        assert expected < (ranks[~lost] < k).mean() < 1.5 * expected  # the tokens without sub-tokens are no choice
+        assert (
+            expected < (ranks[~lost] < k).mean() < 1.5 * expected
+        )  # the tokens without sub-tokens are no choice
 
 
 def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
@@ -626,17 +760,25 @@ def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
         "relations": [edge._asdict() for edge in edges],
     }
     data = datasets.Dataset.from_list([row])
-    with_them, without = (probe(str(tiny_model), data, config) for config in ("java", "java_skip_semicolon"))
+    with_them, without = (
+        probe(str(tiny_model), data, config) for config in ("java", "java_skip_semicolon")
+    )
     assert "not-predicted" not in with_them.signature
     assert "|not-predicted:;" in without.signature
     semicolons = [place for place, token in enumerate(tokens) if token.text == ";"]
     model = BertModel.from_pretrained(tiny_model, attn_implementation="eager").eval()
-    encoding = AutoTokenizer.from_pretrained(tiny_model)(code, return_offsets_mapping=True, return_tensors="pt")
+    encoding = AutoTokenizer.from_pretrained(tiny_model)(
+        code, return_offsets_mapping=True, return_tensors="pt"
+    )
     offsets = encoding.pop("offset_mapping")[0].tolist()
     with torch.inference_mode():
-        maps = torch.stack(model(**encoding, output_attentions=True).attentions, dim=1)[0].numpy()  # (L, H, S, S)
+        maps = torch.stack(model(**encoding, output_attentions=True).attentions, dim=1)[
+            0
+        ].numpy()  # (L, H, S, S)
     # BERT splits this code at every token's bounds, so that each sub-token belongs to one token
-    member = np.array([[t.start <= a < b <= t.end for a, b in offsets] for t in tokens], float)  # (T, S)
+    member = np.array(
+        [[t.start <= a < b <= t.end for a, b in offsets] for t in tokens], float
+    )  # (T, S)
     assert (member.sum(axis=1) > 0).all()
     pooled = (member / member.sum(axis=1, keepdims=True)) @ maps @ member.T
     assert np.array_equal(with_them.ledger.ranks, rank_attention(pooled, edges))

@@ -12,7 +12,13 @@ import torch
 from support.labels.edge_tables import edge_table
 
 from codesyntax_dataset.protocol import FIRST, LAST, MAX, MEAN, POOLS, SUM
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
+from codesyntax_metric.topk_uas import (
+    DEPENDENT_TO_HEAD,
+    DIRECTIONS,
+    HEAD_TO_DEPENDENT,
+    RULES,
+    rank_attention,
+)
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.ranking import (
     BatchListener,
@@ -69,15 +75,21 @@ def random_function(rng, index, layers, heads, pool=SUM):
     end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
     alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
     table = edge_table(tokens, list(zip(head, begin, end)), index)
-    function = EncodedFunction(index, np.zeros(subs, np.int32), alignment.pooled(pool), table, pool=pool)
+    function = EncodedFunction(
+        index, np.zeros(subs, np.int32), alignment.pooled(pool), table, pool=pool
+    )
     if pool in (FIRST, LAST):
         first, last = (first, first) if pool == FIRST else (last, last)
-    member = np.array([[b <= s <= e and b >= 0 for s in range(subs)] for b, e in zip(first, last)], np.float32)
+    member = np.array(
+        [[b <= s <= e and b >= 0 for s in range(subs)] for b, e in zip(first, last)], np.float32
+    )
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     words = mean @ maps @ (mean if pool == MEAN else member).T  # (layers, heads, tokens, tokens)
     if pool == MAX:
         words = np.stack([(mean @ maps * subs_of).max(axis=-1) for subs_of in member], axis=-1)
-    words[:, :, range(tokens), range(tokens)] += alignment.mapped * 0.125  # seen by plain_ranks as having sub-tokens
+    words[:, :, range(tokens), range(tokens)] += (
+        alignment.mapped * 0.125
+    )  # seen by plain_ranks as having sub-tokens
     edges = [("relation", int(h), int(b), int(e)) for h, b, e in zip(head, begin, end)]
     return function, maps, words, edges
 
@@ -98,10 +110,14 @@ def test_batch_ranker_like_a_plain_loop(direction, elements, pool):
         batch = torch.zeros(layers, len(functions), heads, length, length)
         for place, one in enumerate(maps):
             batch[:, place, :, : one.shape[2], : one.shape[3]] = torch.from_numpy(one)
-        ranker = BatchRanker(functions, layers, heads, length, torch.device("cpu"), elements, direction)
+        ranker = BatchRanker(
+            functions, layers, heads, length, torch.device("cpu"), elements, direction
+        )
         for layer in batch:
             ranker(rows_of(layer))
-        expected = np.concatenate([plain_ranks(w, e, direction) for w, e in zip(words, edges)], axis=1)
+        expected = np.concatenate(
+            [plain_ranks(w, e, direction) for w, e in zip(words, edges)], axis=1
+        )
         np.testing.assert_array_equal(ranker.found.numpy(), expected)
         numpy_ranks = [rank_attention(w, e, direction) for w, e in zip(words, edges)]
         np.testing.assert_array_equal(np.concatenate(numpy_ranks, axis=1), expected)
@@ -116,8 +132,15 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     token, and of the four with several tokens again by all and by the last. Or of the eight different pairs of a token of a
     dependent and a head token: six in the rows of the first three tokens, which are read at once, and two in the last."""
     seen, real = [], Plan._rank_of
-    monkeypatch.setattr(Plan, "_rank_of", lambda plan, rows, *rest: seen.append(len(rows)) or real(plan, rows, *rest))
-    single = [(head, token, token) for head, token in ((0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3), (2, 0))]
+    monkeypatch.setattr(
+        Plan,
+        "_rank_of",
+        lambda plan, rows, *rest: seen.append(len(rows)) or real(plan, rows, *rest),
+    )
+    single = [
+        (head, token, token)
+        for head, token in ((0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3), (2, 0))
+    ]
     several = [(0, 1, 2), (0, 2, 3), (1, 2, 3), (2, 0, 1)]
     place = np.arange(4, dtype=np.int32)
     edges = edge_table(4, [*single, *several, single[0]])  # the last has the ranks of the first
@@ -127,7 +150,9 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     ranker(rows_of(torch.rand(2, 2, 4, 4)))
     assert [group for group, _ in ranker.groups] == [slice(0, 1), slice(1, 2)]
     assert seen == 2 * edges_at_once
-    assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0  # it keeps nothing by itself
+    assert (
+        BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0
+    )  # it keeps nothing by itself
 
 
 @pytest.mark.slow
@@ -143,8 +168,14 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
         if kind == "shuffled":
             function = replace(function, shuffled_by=5)
         length = len(function.ids)
-        scores = torch.from_numpy(rng.normal(scale=9, size=(1, heads, length, length)).astype(np.float32))
-        maps = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf) if causal else scores
+        scores = torch.from_numpy(
+            rng.normal(scale=9, size=(1, heads, length, length)).astype(np.float32)
+        )
+        maps = (
+            scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+            if causal
+            else scores
+        )
         maps = maps.softmax(dim=-1)
         picked = np.stack([np.zeros((3, 1), int), rng.integers(0, heads, (3, 1))], axis=-1)
         kinds = [BatchRanker, partial(RankBounds, slack=0.01), partial(FirstChoices, picked=picked)]
@@ -152,13 +183,19 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
             expected = listener([function], 1, heads, length, *whole)
             expected(rows_of(maps))
             for elements in (1, heads * length, 2 * heads * length, 100, 300):
-                found = listener([function], 1, heads, length, whole[0], elements, direction, causal)
+                found = listener(
+                    [function], 1, heads, length, whole[0], elements, direction, causal
+                )
                 rows = Mock(side_effect=rows_of(maps))
                 found(rows)
                 assert found.found.numpy().tobytes() == expected.found.numpy().tobytes()
-                sizes = [heads * asked.args[1].shape[1] * asked.args[2] for asked in rows.call_args_list]
+                sizes = [
+                    heads * asked.args[1].shape[1] * asked.args[2] for asked in rows.call_args_list
+                ]
                 assert max(sizes, default=0) <= max(elements, heads * length)
-                assert elements > 1 or all(asked.args[1].shape[1] == 1 for asked in rows.call_args_list)
+                assert elements > 1 or all(
+                    asked.args[1].shape[1] == 1 for asked in rows.call_args_list
+                )
 
 
 def test_functions_are_read_together_as_far_as_their_rows_fit():
@@ -166,7 +203,10 @@ def test_functions_are_read_together_as_far_as_their_rows_fit():
 
     def groups(rows, most_rows):
         first = np.zeros(1, np.int32)
-        functions = [EncodedFunction(0, first, Alignment(first, first + many - 1), edge_table(1, [])) for many in rows]
+        functions = [
+            EncodedFunction(0, first, Alignment(first, first + many - 1), edge_table(1, []))
+            for many in rows
+        ]
         found = _group_by_size(functions, [np.arange(1)] * len(rows), most_rows)
         return [rows[group] for group in found]
 
@@ -183,7 +223,11 @@ def test_hand_counted():
     attention[0, 0, 2] = [0.5, 0.1, 0.0, 0.2]  # order 0, 3, 1, 2: token 1 has rank 2
     attention[0, 0, 3] = [0.1, 0.6, 0.2, 0.1]  # order 1, 2, 0, 3: token 1 has rank 0
     edge = [("If:if->test", 1, 2, 3)]
-    assert rank_attention(attention, edge, HEAD_TO_DEPENDENT).ravel().tolist() == [1, 0, 0]  # first, any, last
+    assert rank_attention(attention, edge, HEAD_TO_DEPENDENT).ravel().tolist() == [
+        1,
+        0,
+        0,
+    ]  # first, any, last
     assert rank_attention(attention, edge, DEPENDENT_TO_HEAD).ravel().tolist() == [2, 0, 0]
 
 
@@ -191,21 +235,31 @@ def test_shuffled_attention_is_that_of_other_tokens():
     """Of each token that which a seed, the function and the layer draw, for each head, and the same in all rows."""
     edges = [(0, 1, 2), (3, 0, 0), (4, 2, 4)]
     place = np.arange(5, dtype=np.int32)
-    function = EncodedFunction(7, place, Alignment(place, place), edge_table(5, edges, 7), shuffled_by=3)
+    function = EncodedFunction(
+        7, place, Alignment(place, place), edge_table(5, edges, 7), shuffled_by=3
+    )
     ranker = BatchRanker([function], 1, 2, 5, torch.device("cpu"), 1000)
     weights = torch.rand(1, 2, 5, 5)
     ranker(rows_of(weights))
     weights[..., place, place] = 0
     drawn = np.random.default_rng([3, 7, 0]).random((2, 5)).argsort(axis=-1)
-    shuffled = np.stack([of_head[:, tokens] for of_head, tokens in zip(weights[0].numpy(), drawn)])[None]
-    assert ranker.found.tolist() == plain_ranks(shuffled, [("r", *edge) for edge in edges], HEAD_TO_DEPENDENT).tolist()
+    shuffled = np.stack([of_head[:, tokens] for of_head, tokens in zip(weights[0].numpy(), drawn)])[
+        None
+    ]
+    assert (
+        ranker.found.tolist()
+        == plain_ranks(shuffled, [("r", *edge) for edge in edges], HEAD_TO_DEPENDENT).tolist()
+    )
 
 
 def test_bounds_of_ranks_by_hand():
     """If weights are off by a tenth, .50 and .48 may change places, and what is 0 may be before or behind all else that is."""
     place = np.arange(5, dtype=np.int32)
     function = EncodedFunction(
-        0, place, Alignment(place, place), edge_table(5, [(0, token, token) for token in (1, 2, 3, 4)])
+        0,
+        place,
+        Alignment(place, place),
+        edge_table(5, [(0, token, token) for token in (1, 2, 3, 4)]),
     )
     bounds = RankBounds([function], 1, 1, 5, torch.device("cpu"), 1000, slack=0.1)
     attention = torch.zeros(1, 1, 5, 5)

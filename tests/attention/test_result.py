@@ -30,7 +30,10 @@ def test_its_text_is_short_and_says_what_was_probed(result):
     assert len(lines) <= 20 and max(map(len, lines[:-1])) <= 100
     assert "tiny on codesyntax@" in lines[0] and "PARTIAL: first 6 functions" in lines[0]
     assert lines[-1] == result.signature
-    assert f"{result.scores['any']['10']:.1f}" in next(line for line in lines if line.split()[0] == "any").split()
+    assert (
+        f"{result.scores['any']['10']:.1f}"
+        in next(line for line in lines if line.split()[0] == "any").split()
+    )
     assert len(repr(result.ledger)) < 100
 
 
@@ -65,10 +68,13 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
     for name in {*names}:
         distances = Counter((ledger.first - ledger.head)[names == name].tolist())
         offsets[name] = 100 * distances.most_common(1)[0][1] / distances.total()
-    assert {line[0]: line[-1] for line in lines if line[:1] and line[0] in shown and line[1] != "*"} == {
-        name: f"{found:.1f}" for name, found in offsets.items() if name not in NOT_IN_MEAN
-    }
-    assert mean[-1] == f"{np.mean([found for name, found in offsets.items() if name not in NOT_IN_MEAN]):.1f}"
+    assert {
+        line[0]: line[-1] for line in lines if line[:1] and line[0] in shown and line[1] != "*"
+    } == {name: f"{found:.1f}" for name, found in offsets.items() if name not in NOT_IN_MEAN}
+    assert (
+        mean[-1]
+        == f"{np.mean([found for name, found in offsets.items() if name not in NOT_IN_MEAN]):.1f}"
+    )
 
 
 def test_numbers_are_keys_too(result):
@@ -106,7 +112,9 @@ def test_tables_of_pandas(result):
     assert np.allclose(best.loc[rows.index], rows.score)
 
 
-def test_equal_is_what_has_the_same_ranks_and_settings(result, tiny_model, dataset_folder, tmp_path):
+def test_equal_is_what_has_the_same_ranks_and_settings(
+    result, tiny_model, dataset_folder, tmp_path
+):
     loaded = probing.load(result.save(tmp_path))
     assert loaded == result and loaded.ledger == result.ledger
     changed = np.array(loaded.ledger.ranks)
@@ -125,7 +133,9 @@ def test_the_metric_takes_one_k():
 
 
 def test_python_m_probing_is_the_command_line():
-    done = subprocess.run([sys.executable, "-m", "probing", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "probing", "--version"], capture_output=True, text=True, check=True
+    )
     assert probing.__version__ in done.stdout
 
 

@@ -34,7 +34,9 @@ def models(tiny_model, tmp_path, monkeypatch):
 def test_each_is_as_if_it_were_probed_alone(models, dataset_folder, monkeypatch):
     """On data that are read once for all; a model that fails does not stop the next, and another error does."""
     read, real = [], several.read_functions
-    monkeypatch.setattr(several, "read_functions", lambda *a, **k: read.append(a[1:3]) or real(*a, **k))
+    monkeypatch.setattr(
+        several, "read_functions", lambda *a, **k: read.append(a[1:3]) or real(*a, **k)
+    )
     some = {"limit": 5, "output": models / "results"}
     names = [models / "one", "nobody", "two", "one", str(models / "one")]
     done = list(probe_models(names, dataset_folder, ["python"], ["test", "validation"], **some))
@@ -49,7 +51,10 @@ def test_each_is_as_if_it_were_probed_alone(models, dataset_folder, monkeypatch)
         ("one", "test", False),  # the same model by another path
         ("one", "validation", False),
     ]
-    assert all(isinstance(one.error, ModelError) == (one.model == "nobody") == (one.result is None) for one in done)
+    assert all(
+        isinstance(one.error, ModelError) == (one.model == "nobody") == (one.result is None)
+        for one in done
+    )
     assert len(left_in(models / "results")) == 8
     probe("two", dataset_folder, limit=5, output=models / "alone")
     assert left_in(models / "alone").items() <= left_in(models / "results").items()
@@ -63,15 +68,30 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
     """By what was there before, and why a model failed, with status 1; after it is mended, 0."""
 
     def run(*names):
-        arguments = [*names, "--data", str(dataset_folder), "--split", "test", "--limit", "3", "--output", "results"]
+        arguments = [
+            *names,
+            "--data",
+            str(dataset_folder),
+            "--split",
+            "test",
+            "--limit",
+            "3",
+            "--output",
+            "results",
+        ]
         return CliRunner().invoke(main, ["probe", *arguments])
 
     assert "done before" not in run("one").stdout  # one model has no list
-    (models / "list.txt").write_text("# mine\n\none\n  ./none  # not yet\ntwo\none # again\n", encoding="utf-8")
+    (models / "list.txt").write_text(
+        "# mine\n\none\n  ./none  # not yet\ntwo\none # again\n", encoding="utf-8"
+    )
     ran = run("--models", "list.txt")
     assert ran.exit_code == 1, ran.output
     listed = ran.stdout.splitlines()[-4:]
-    assert listed[0] == "done before  one" and listed[2:] == ["done         two", "1 done, 1 done before, 1 failed"]
+    assert listed[0] == "done before  one" and listed[2:] == [
+        "done         two",
+        "1 done, 1 done before, 1 failed",
+    ]
     assert listed[1].startswith("failed       ./none: cannot load the model './none': ")
     assert (
         ran.stdout.count("python/test, first 3") == 2
@@ -87,12 +107,18 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
     ("arguments", "words"),
     [
         ("", "give a MODEL, or a file of them with --models"),
-        ("a b --revision c", "--revision is that of one model: give MODEL@REVISION for each of several"),
+        (
+            "a b --revision c",
+            "--revision is that of one model: give MODEL@REVISION for each of several",
+        ),
         ("a b --json", "--json prints one result: give one model and one revision"),
         ("a@1 a@2 --json", ""),
         ("--models none.txt", "cannot read the models in none.txt: "),
         ("--models latin.txt", "cannot read the models in latin.txt: 'utf-8' codec"),
-        ("--models empty.txt", "empty.txt names no model: expected one per line, such as USER/MODEL or USER/MODEL@REV"),
+        (
+            "--models empty.txt",
+            "empty.txt names no model: expected one per line, such as USER/MODEL or USER/MODEL@REV",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_once(arguments, words, tmp_path, monkeypatch):
@@ -109,7 +135,9 @@ def test_lists_as_users_have_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my model@2").mkdir()
     file = tmp_path / "models.txt"
-    file.write_bytes("\ufeffuser/a@v1\r\n#user/b\r\n\tmy model@2\t# old\r\nuser/c#3\r\nuser/a@v2\nuser/a".encode())
+    file.write_bytes(
+        "\ufeffuser/a@v1\r\n#user/b\r\n\tmy model@2\t# old\r\nuser/c#3\r\nuser/a@v2\nuser/a".encode()
+    )
     names = read_models(file)
     assert names == ["user/a@v1", "my model@2", "user/c#3", "user/a@v2", "user/a"]
     assert trainings([*names, "user/a@v1", "u/m@refs/pr/3", "u/m@refs/pr/3", "x@"]) == [
@@ -120,7 +148,9 @@ def test_lists_as_users_have_them(tmp_path, monkeypatch):
         ("u/m@refs/pr/3", []),
         ("x@", []),
     ]
-    with pytest.raises(ArgumentError, match="2 models with revisions, expected one: write NAME@REVISION"):
+    with pytest.raises(
+        ArgumentError, match="2 models with revisions, expected one: write NAME@REVISION"
+    ):
         list(probe_models(["a", "b"], "none", revisions=["c"]))
     with pytest.raises(ArgumentError, match="^0 models"):
         list(probe_models([], "none"))

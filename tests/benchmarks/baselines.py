@@ -29,7 +29,14 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
-from probing.evidence.protocols import ONE_GUESS, TABLE_MEASURES, compare, compare_means, held_out, published
+from probing.evidence.protocols import (
+    ONE_GUESS,
+    TABLE_MEASURES,
+    compare,
+    compare_means,
+    held_out,
+    published,
+)
 from probing.evidence.random_attention import random_attention
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats import intervals
@@ -52,7 +59,9 @@ def synthetic(seed: int = 0) -> Edges:
     first = np.minimum(head + rng.geometric(np.where(rng.random(edges) < 0.5, 0.4, 0.04)), size - 1)
     length = rng.geometric(np.choose(rng.integers(0, 3, edges), [1, 0.2, 0.02])) - 1
     keyword = np.where(
-        rng.random(tokens.sum()) < 0.1, rng.integers(0, len(LANGUAGES["python"].keywords), tokens.sum()), -1
+        rng.random(tokens.sum()) < 0.1,
+        rng.integers(0, len(LANGUAGES["python"].keywords), tokens.sum()),
+        -1,
     )
     return Edges(
         list(EDGES),
@@ -66,7 +75,13 @@ def synthetic(seed: int = 0) -> Edges:
         keyword=keyword.astype(np.int8),
         left_out=np.zeros(tokens.sum(), bool),
         language="python",
-        settings={"data": "synthetic", "labels": "", "config": "python", "split": "test", "functions": FUNCTIONS},
+        settings={
+            "data": "synthetic",
+            "labels": "",
+            "config": "python",
+            "split": "test",
+            "functions": FUNCTIONS,
+        },
     )
 
 
@@ -123,7 +138,10 @@ def published_procedure(data: str) -> None:
                 if gain > most:
                     best, most = offset, gain
             left = [(head, first) for head, first in left if head + best != first or not most]
-            hits, expected = counts.edges(name) - len(left), counts.hits(name, "first")[0, KINDS.index("offset"), k - 1]
+            hits, expected = (
+                counts.edges(name) - len(left),
+                counts.hits(name, "first")[0, KINDS.index("offset"), k - 1],
+            )
             if hits != expected:
                 raise SystemExit(f"{name}, k = {k}: {hits} hits in loops, {expected} by ours")
     plain = time.process_time() - start
@@ -136,10 +154,15 @@ def published_procedure(data: str) -> None:
 def noise_nearby(edges: Edges, rng: np.random.Generator, heads: int) -> np.ndarray:
     """Ranks (rules, E, 1, heads) of heads that attend to the 20 tokens behind the one that reads, in random order."""
     near = np.arange(20)
-    order = rng.permuted(np.tile(near.astype(np.uint8), (len(edges), heads, 1)), axis=-1)  # (E, heads, 20)
+    order = rng.permuted(
+        np.tile(near.astype(np.uint8), (len(edges), heads, 1)), axis=-1
+    )  # (E, heads, 20)
     first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
     spans = (first, first), (first, last), (last, last)
-    ranks = [np.where((begin <= near) & (near <= end), order, WORST_RANK).min(axis=-1) for begin, end in spans]
+    ranks = [
+        np.where((begin <= near) & (near <= end), order, WORST_RANK).min(axis=-1)
+        for begin, end in spans
+    ]
     return np.array(ranks, np.uint8)[:, :, None]
 
 
@@ -153,7 +176,9 @@ def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) ->
         def drawn(split: int) -> np.ndarray:
             """Of each function other heads: they are independent, so any of them make a model."""
             of = edges[split]
-            own = np.array([rng.permutation(pool)[:heads] for _ in range(of.function.max() + 1)])[of.function]
+            own = np.array([rng.permutation(pool)[:heads] for _ in range(of.function.max() + 1)])[
+                of.function
+            ]
             return np.take_along_axis(random[split].ranks, own[None, :, None], axis=-1)
 
         for kind, ranks in (
@@ -162,15 +187,23 @@ def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) ->
         ):
             alarms, differences = [], []
             for seed in range(simulations):
-                ledgers = [dataclasses.replace(random[split], ranks=ranks(split)) for split in (0, 1)]
+                ledgers = [
+                    dataclasses.replace(random[split], ranks=ranks(split)) for split in (0, 1)
+                ]
                 with patch.multiple(intervals, PERMUTATIONS=199, _SEED=seed):
                     found = compare_means(held_out(*ledgers).at(TABLE_MEASURES), best)
                 alarms.append(found.significant & (found.value > 0))
                 differences.append(found.value)
             by_rule = (np.mean(of, axis=0).reshape(len(RULES), -1) for of in (alarms, differences))
             for rule, alarm, difference in zip(RULES, *by_rule):
-                cells = [f"k={k} {100 * a:.1f} % ({d:+.1f})" for k, a, d in zip(TABLE_KS, alarm, difference)]
-                print(f"noise on {kind}, {config}, {rule}: better in {', '.join(cells)} of {simulations}", flush=True)
+                cells = [
+                    f"k={k} {100 * a:.1f} % ({d:+.1f})"
+                    for k, a, d in zip(TABLE_KS, alarm, difference)
+                ]
+                print(
+                    f"noise on {kind}, {config}, {rule}: better in {', '.join(cells)} of {simulations}",
+                    flush=True,
+                )
 
 
 def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> None:
@@ -184,8 +217,12 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
     def simulate(accuracy: np.ndarray, functions: int) -> RankLedger:
         """`accuracy`: (heads, relations). The functions have accuracies of their own, that on average."""
         edges = rng.poisson(per_function, (functions, len(names)))
-        own = rng.beta(4 * accuracy, 4 * (1 - accuracy), (functions, *accuracy.shape))  # (F, heads, R)
-        function, relation = (np.repeat(index.ravel(), edges.ravel()) for index in np.indices(edges.shape))
+        own = rng.beta(
+            4 * accuracy, 4 * (1 - accuracy), (functions, *accuracy.shape)
+        )  # (F, heads, R)
+        function, relation = (
+            np.repeat(index.ravel(), edges.ravel()) for index in np.indices(edges.shape)
+        )
         hit = rng.random((len(function), heads)) < own[function, :, relation]
         ranks = np.where(hit, 0, 255).astype(np.uint8)[None, :, None, :]
         zeros = np.zeros(len(function), np.int32)
@@ -193,9 +230,14 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
         return RankLedger(names, function, relation, zeros, zeros, zeros, zeros, ranks, {})
 
     for _ in range(simulations):
-        accuracy = rng.uniform(0.05, 0.95, (1, len(names))) * rng.uniform(0.85, 1, (heads, len(names)))
+        accuracy = rng.uniform(0.05, 0.95, (1, len(names))) * rng.uniform(
+            0.85, 1, (heads, len(names))
+        )
         validation, test = simulate(accuracy, functions), simulate(accuracy, functions)
-        for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
+        for protocol, full in (
+            ("published", published(test)),
+            ("held-out", held_out(validation, test)),
+        ):
             heads_of = [full.choice[name][0, 0, 1] for name in names]
             truth = 100 * accuracy[heads_of, np.arange(len(names))]
             hits = full.at(ONE_GUESS).hits
@@ -213,9 +255,13 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
-    parser.add_argument("--only", choices=("natural-scale", "published-procedure", "noise", "coverage"))
+    parser.add_argument(
+        "--only", choices=("natural-scale", "published-procedure", "noise", "coverage")
+    )
     args = parser.parse_args()
     if args.only in (None, "natural-scale"):
         natural_scale()

@@ -51,7 +51,9 @@ def simulated(data: str, config: str, simulations: int, functions: int) -> dict[
     everybody, held = np.unique(test.function), 0
     for seed in range(simulations):
         some = np.random.default_rng(seed).choice(everybody, functions)
-        found = beyond(drawn(validation, np.unique(validation.function)), drawn(test, some), AVOIDED[0])
+        found = beyond(
+            drawn(validation, np.unique(validation.function)), drawn(test, some), AVOIDED[0]
+        )
         _, low, high = found.estimate.mean[:, 0, 0]
         held += low <= 100 * FOUND <= high
     hard = is_hard(test, best_offsets(validation, AVOIDED[0]))
@@ -64,10 +66,15 @@ def simulated(data: str, config: str, simulations: int, functions: int) -> dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True, help="a dataset folder")
     parser.add_argument("--config", default="python")
-    parser.add_argument("--results", help="a folder that `probe` wrote: a table of each model instead of simulations")
+    parser.add_argument(
+        "--results",
+        help="a folder that `probe` wrote: a table of each model instead of simulations",
+    )
     parser.add_argument("--simulations", type=int, default=300)
     parser.add_argument("--functions", type=int, default=400)
     args = parser.parse_args()
@@ -89,12 +96,17 @@ def main() -> None:
                 print(
                     f"  {name:32} {found.edges[name][0]:6} of {found.edges[name][1]:6}  {score:5.1f} [{low:.1f}, {high:.1f}]"
                 )
-            plain = plain_beyond(one.probed.validation.ledger, one.probed.test.ledger, avoided, (1,))
+            plain = plain_beyond(
+                one.probed.validation.ledger, one.probed.test.ledger, avoided, (1,)
+            )
             scores = found.estimate.relations[0, 0, 0]
             apart = [
-                abs(scores[column] - plain.scores[name, 1]) for column, name in enumerate(found.outcomes.relations)
+                abs(scores[column] - plain.scores[name, 1])
+                for column, name in enumerate(found.outcomes.relations)
             ]
-            print(f"  a plain computation differs by at most {max(apart):.1g} points, over {len(apart)} relations")
+            print(
+                f"  a plain computation differs by at most {max(apart):.1g} points, over {len(apart)} relations"
+            )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def trained(tokenizer: Any, dtype: torch.dtype, watched: bool, accumulated: int)
     """A trainer after STEPS steps; one batch has as many sub-tokens as those of the embedded decoder's training."""
     model = train_tiny.decoder_of(tokenizer, train_tiny.TINY_DECODER, 0).to(dtype)
     texts = train_tiny.functions(train_tiny.library())[:2000]
-    inputs = [ids for ids in train_tiny.inputs_of(tokenizer, texts) if len(ids) == train_tiny.LONGEST]
+    inputs = [
+        ids for ids in train_tiny.inputs_of(tokenizer, texts) if len(ids) == train_tiny.LONGEST
+    ]
     data = [{"input_ids": ids, "labels": ids} for ids in inputs]
     with tempfile.TemporaryDirectory() as folder:
         options = {
@@ -43,11 +45,18 @@ def trained(tokenizer: Any, dtype: torch.dtype, watched: bool, accumulated: int)
             "report_to": "none",
             "disable_tqdm": True,
         }
-        sizes = {"per_device_train_batch_size": 4 // accumulated, "gradient_accumulation_steps": accumulated}
-        trainer = Trainer(model, TrainingArguments(folder, use_cpu=True, **options, **sizes), train_dataset=data)
+        sizes = {
+            "per_device_train_batch_size": 4 // accumulated,
+            "gradient_accumulation_steps": accumulated,
+        }
+        trainer = Trainer(
+            model, TrainingArguments(folder, use_cpu=True, **options, **sizes), train_dataset=data
+        )
         trainer.remove_callback(PrinterCallback)
         if watched:
-            trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=10, functions=FUNCTIONS))
+            trainer.add_callback(
+                probing.SyntaxCallback(trainer, tokenizer, every=10, functions=FUNCTIONS)
+            )
         trainer.train()
     return trainer
 
@@ -72,7 +81,9 @@ def main() -> None:
         started = time.process_time()
         probing.evaluate(watched.model, tokenizer, functions=FUNCTIONS)
         call = time.process_time() - started
-        shares = ", ".join(f"{100 * call / (every * step):.1f} % every {every:,}" for every in (500, 1000))
+        shares = ", ".join(
+            f"{100 * call / (every * step):.1f} % every {every:,}" for every in (500, 1000)
+        )
         print(
             f"{dtype}, gradients of {accumulated}: {'the same' if same else 'OTHERS'} over {STEPS} steps; a step "
             f"{step:.2f} s, a call {call:.1f} s, {shares} steps; peak + {raised / 1024:.0f} MB",

@@ -30,12 +30,19 @@ FUNCTIONS = 60
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", type=int, default=40)
     asked = parser.parse_args()
     datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory() as folder:
-        data, twins, ledgers, planted = Path(folder, "data"), Counter[str](), Counter[str](), Counter[str]()
+        data, twins, ledgers, planted = (
+            Path(folder, "data"),
+            Counter[str](),
+            Counter[str](),
+            Counter[str](),
+        )
         build("sample", ["python"], data)
         for number in range(asked.models):
             family, place = [*FAMILIES][number % len(FAMILIES)], Path(folder, f"twin {number}")
@@ -44,10 +51,23 @@ def main() -> None:
             instruments = planted_heads.found(number, letters, solved)
             drawn = [at_random(one, number, Path(f"{one} at random")) for one in (results, solved)]
             said = claims(drawn[0], data) + claims(drawn[1], letters)
-            for of, made in ((twins, claims(results, data)), (ledgers, said), (planted, instruments)):
+            for of, made in (
+                (twins, claims(results, data)),
+                (ledgers, said),
+                (planted, instruments),
+            ):
                 of.update(kind for kind, count in made.items() if count)
-                print(number, family, {kind: count for kind, count in made.items() if count}, flush=True)
-        for name, of in (("untrained twins", twins), ("random ledgers", ledgers), ("planted models", planted)):
+                print(
+                    number,
+                    family,
+                    {kind: count for kind, count in made.items() if count},
+                    flush=True,
+                )
+        for name, of in (
+            ("untrained twins", twins),
+            ("random ledgers", ledgers),
+            ("planted models", planted),
+        ):
             print(f"\n{asked.models} {name}")
             for kind in sorted({FIRST_SCREEN, *of} if of is not planted else of):
                 print(f"{of[kind]:4} {kind}")

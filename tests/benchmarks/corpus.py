@@ -83,7 +83,15 @@ def wheels(folder: Path) -> Packages:
     for requirement in PYPI:
         name, _, _ = requirement.partition("==")
         package = folder / name
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--only-binary=:all:",
+        ]
         if run([*command, "-d", str(package), requirement]):
             for wheel in package.glob("*.whl"):
                 with zipfile.ZipFile(wheel) as archive:
@@ -153,8 +161,12 @@ def run(command: list[str], folder: Path | None = None) -> bool:
 
 def copy_files(package: Path, target: Path, language: str, suffix: str) -> int:
     """Copy whole files with at most MOST_FUNCTIONS functions together; the number of functions."""
-    files = [file for file in package.rglob(f"*{suffix}") if file.is_file() and not file.is_symlink()]
-    files.sort(key=lambda file: hashlib.sha256(file.relative_to(package).as_posix().encode()).digest())
+    files = [
+        file for file in package.rglob(f"*{suffix}") if file.is_file() and not file.is_symlink()
+    ]
+    files.sort(
+        key=lambda file: hashlib.sha256(file.relative_to(package).as_posix().encode()).digest()
+    )
     functions = 0
     for file in files:
         path = file.relative_to(package)

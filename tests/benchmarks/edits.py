@@ -66,21 +66,36 @@ def main() -> None:
             print(
                 f"{language}, {source}\nedit             functions   kept  image  published     pooled        held-out"
             )
-            plain = {split: list(read_split(built.output, language, split, list(_COLUMNS))[0]) for split in SPLITS}
+            plain = {
+                split: list(read_split(built.output, language, split, list(_COLUMNS))[0])
+                for split in SPLITS
+            }
             for edit in EDITS:
                 config, kept, image, total = f"{language}_{edit.replace('-', '_')}", {}, 0, 0
                 for split, rows in plain.items():
                     edited = list(read_split(built.output, config, split, list(_COLUMNS))[0])
                     kept[split] = np.flatnonzero([bool(row["relations"]) for row in edited])
-                    image += sum(is_image(rows[place], edited[place], language) for place in kept[split].tolist())
+                    image += sum(
+                        is_image(rows[place], edited[place], language)
+                        for place in kept[split].tolist()
+                    )
                     total += sum(bool(row["relations"]) for row in rows)
                 before, after = (
-                    scores({split: baselines.read_edges(data, name, split, kept[split]) for split in SPLITS})
+                    scores(
+                        {
+                            split: baselines.read_edges(data, name, split, kept[split])
+                            for split in SPLITS
+                        }
+                    )
                     for name in (language, config)
                 )
                 number = sum(map(len, kept.values()))
-                changes = "  ".join(f"{one:4.1f} -> {other:4.1f}" for one, other in zip(before, after))
-                print(f"{edit:16} {total:9,} {number / total:6.1%} {image / number:6.1%}  {changes}")
+                changes = "  ".join(
+                    f"{one:4.1f} -> {other:4.1f}" for one, other in zip(before, after)
+                )
+                print(
+                    f"{edit:16} {total:9,} {number / total:6.1%} {image / number:6.1%}  {changes}"
+                )
 
 
 _COLUMNS = ("code", "relations")

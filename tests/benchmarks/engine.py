@@ -57,7 +57,10 @@ def task_of(shape: str, data: str, functions: int, device: str):
         layers, heads, hidden = SHAPES[shape]
         torch.manual_seed(0)
         config = BertConfig(
-            num_hidden_layers=layers, num_attention_heads=heads, hidden_size=hidden, intermediate_size=4 * hidden
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            hidden_size=hidden,
+            intermediate_size=4 * hidden,
         )
         model = (BertModel(config), AutoTokenizer.from_pretrained(embedded_model()))
     task = Probing(Session(model, device=device), read_functions(data, "python", "test"))
@@ -132,9 +135,13 @@ def variants(task):
         """Maps from the model, pooled to words and sorted, function by function, as the published code does."""
         with torch.inference_mode():
             for batch, inputs in batches():
-                maps = torch.stack(encoder.model(**inputs, output_attentions=True).attentions)  # (L, B, H, S, S)
+                maps = torch.stack(
+                    encoder.model(**inputs, output_attentions=True).attentions
+                )  # (L, B, H, S, S)
                 for place, function in enumerate(batch):
-                    first, last = (torch.from_numpy(x).to(maps.device)[:, None] for x in function.alignment)
+                    first, last = (
+                        torch.from_numpy(x).to(maps.device)[:, None] for x in function.alignment
+                    )
                     sub = torch.arange(maps.shape[-1], device=maps.device)
                     member = ((first <= sub) & (sub <= last) & (first >= 0)).float()  # (T, S)
                     mean = member / member.sum(dim=1, keepdim=True).clamp(min=1)
@@ -165,7 +172,9 @@ def peak(shape: str, variant: str, data: str, functions: int, device: str) -> fl
     """Peak memory in MB of a process that loads the model and runs one variant."""
     arguments = [sys.executable, __file__, "--peak-of", variant, "--shape", shape, "--data", data]
     arguments += ["--functions", str(functions), "--device", device]
-    return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split()[-1])
+    return float(
+        subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split()[-1]
+    )
 
 
 def print_peak(task, variant: str) -> None:
@@ -214,7 +223,9 @@ def measure(shape: str, data: str, functions: int, device: str, rounds: int) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
     parser.add_argument("--shape", choices=[*SHAPES, *LONG])
     parser.add_argument("--functions", type=int)
@@ -231,10 +242,14 @@ def main() -> None:
         if args.peak_of:
             print_peak(task_of(args.shape, args.data, args.functions, args.device), args.peak_of)
             return
-        print(f"{platform.processor() or platform.machine()}, {platform.platform()}, device {args.device}")
+        print(
+            f"{platform.processor() or platform.machine()}, {platform.platform()}, device {args.device}"
+        )
         for shape in [args.shape] if args.shape else SHAPES:
             count = args.functions or FUNCTIONS.get(shape, 1)
-            print(json.dumps(measure(shape, args.data, count, args.device, args.rounds)), flush=True)
+            print(
+                json.dumps(measure(shape, args.data, count, args.device, args.rounds)), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def failures(family: str) -> Iterator[tuple[str, str]]:
                         if tensor is not None and id(tensor) not in moved:
                             fake = mode.from_tensor(tensor.detach()).to(GPU)
                             is_weight = isinstance(tensor, torch.nn.Parameter)
-                            moved[id(tensor)] = torch.nn.Parameter(fake, requires_grad=False) if is_weight else fake
+                            moved[id(tensor)] = (
+                                torch.nn.Parameter(fake, requires_grad=False) if is_weight else fake
+                            )
                         tensors[name] = None if tensor is None else moved[id(tensor)]
 
         prepared.put(move, GPU)
@@ -76,20 +78,29 @@ def failures(family: str) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "families", nargs="*", default=device_jobs.FAMILIES, help="of tests/support/models/device_jobs.py"
+        "families",
+        nargs="*",
+        default=device_jobs.FAMILIES,
+        help="of tests/support/models/device_jobs.py",
     )
     options = parser.parse_args()
     if not torch.backends.cuda.is_built():
-        print(f"torch {torch.__version__} is not built with CUDA: install a build that is, as from PyPI on Linux")
+        print(
+            f"torch {torch.__version__} is not built with CUDA: install a build that is, as from PyPI on Linux"
+        )
         return 2
     failed = jobs = 0
     for family in options.families:
         for name, why in failures(family):
             jobs, failed = jobs + 1, failed + bool(why)
             print(f"{family:12} {name:40} {why or 'ok'}", flush=True)
-    print(f"torch {torch.__version__}: {len(options.families)} families, {jobs} jobs on fake {GPU}, {failed} failed")
+    print(
+        f"torch {torch.__version__}: {len(options.families)} families, {jobs} jobs on fake {GPU}, {failed} failed"
+    )
     return int(failed > 0)
 
 

@@ -39,9 +39,13 @@ def main() -> None:
         executable = os.environ.get("CODESYNTAX_CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         for page in [report / "index.html", *largest]:
-            drawn, loaded = map(statistics.median, zip(*(seconds(browser, page) for _ in range(ROUNDS))))
+            drawn, loaded = map(
+                statistics.median, zip(*(seconds(browser, page) for _ in range(ROUNDS)))
+            )
             size = page.stat().st_size / 1e6
-            print(f"{page}: {size:.2f} MB, first screen after {drawn:.2f} s, loaded after {loaded:.2f} s")
+            print(
+                f"{page}: {size:.2f} MB, first screen after {drawn:.2f} s, loaded after {loaded:.2f} s"
+            )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,17 @@ from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.report.information import InformedModel
 from probing.runs.session import Session
 
-COLUMNS = "model", "held-out", "best rule", "beyond", "next rule", "closed, %", "pairs", "surface rival", "CPU s"
+COLUMNS = (
+    "model",
+    "held-out",
+    "best rule",
+    "beyond",
+    "next rule",
+    "closed, %",
+    "pairs",
+    "surface rival",
+    "CPU s",
+)
 
 
 def shown(estimate: Any) -> str:
@@ -68,22 +78,29 @@ def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str
     given = {"sample": arguments.sample, "output": output, **control}
     session = Session(model)
     results = [
-        probing.probe(model, arguments.data, arguments.config, split, **given) for split in ("validation", "test")
+        probing.probe(model, arguments.data, arguments.config, split, **given)
+        for split in ("validation", "test")
     ]
     frame = probing.scores(results, arguments.data, cluster=arguments.cluster)
-    informed = probing.inform(session, arguments.data, arguments.config, edges=arguments.edges, **given)
+    informed = probing.inform(
+        session, arguments.data, arguments.config, edges=arguments.edges, **given
+    )
     cells = [name, *attention_cells(frame), shown(InformedModel(name, informed).closed)]
     cells += pair_cells(session, arguments, given)
     return [*cells, f"{time.process_time() - begun:.0f}"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--data", required=True)
     parser.add_argument("--config", default="python")
     parser.add_argument("--output", required=True)
-    parser.add_argument("--sample", type=int, help="functions and pairs that are drawn of each split")
+    parser.add_argument(
+        "--sample", type=int, help="functions and pairs that are drawn of each split"
+    )
     parser.add_argument("--edges", type=int, default=2000)
     parser.add_argument("--copies", type=int, default=3)
     parser.add_argument("--cluster", default="function", choices=("function", "repository"))

@@ -70,7 +70,10 @@ HONEST = Attack("none: the honest ledger", 0, "nothing", lambda *ledgers: None)
 
 
 def task(data: Path, split: str, dtype: str, limit: int | None = None) -> Probing:
-    return Probing(Session(MODEL, dtype=dtype, device="cpu"), read_functions(str(data), "python", split, limit=limit))
+    return Probing(
+        Session(MODEL, dtype=dtype, device="cpu"),
+        read_functions(str(data), "python", split, limit=limit),
+    )
 
 
 def probed(probing: Probing, batch_tokens: int) -> RankLedger:
@@ -88,7 +91,11 @@ def edited(what: str, functions: np.ndarray, differing: np.ndarray) -> str:
     """`differing` (E, ...): which numbers are others; `functions` (E,)."""
     numbers = differing.reshape(len(functions), -1)
     count = len(np.unique(functions[numbers.any(axis=1)]))
-    return f"{np.count_nonzero(numbers):,} of {numbers.size:,} {what} in {count} functions" if count else "nothing"
+    return (
+        f"{np.count_nonzero(numbers):,} of {numbers.size:,} {what} in {count} functions"
+        if count
+        else "nothing"
+    )
 
 
 def of_ranks(data: Path, dtype: str, seeds: int) -> None:
@@ -106,11 +113,18 @@ def of_ranks(data: Path, dtype: str, seeds: int) -> None:
                 ranks = ledger.only(np.array([place])).ranks
                 if ((ranks < of_function[..., 1]) | (ranks > of_function[..., 2])).any():
                     outside.append(place)
-            drawn = {seed: draw(influence, None, verify.rng_of(ledger.digest(), seed)).places for seed in left}
+            drawn = {
+                seed: draw(influence, None, verify.rng_of(ledger.digest(), seed)).places
+                for seed in left
+            }
             left = [seed for seed in left if not np.isin(outside, drawn[seed]).any()]
             if not np.array_equal(ledger.ranks, true.ranks):
                 with reprobed.recorded(again):
-                    left = [seed for seed in left if reprobed.again(probing, ledger, other, seed=seed)[0].passed]
+                    left = [
+                        seed
+                        for seed in left
+                        if reprobed.again(probing, ledger, other, seed=seed)[0].passed
+                    ]
         return len(left)
 
     before = reprobed.means(*honest)
@@ -121,9 +135,18 @@ def of_ranks(data: Path, dtype: str, seeds: int) -> None:
             gain = float((after - before).max()) if len(after) == len(before) else float("nan")
             edits = []
             for split, ledger, other in zip(("test", "validation"), pair, honest):
-                edit = edited("ranks", ledger.function, np.moveaxis(ledger.ranks != other.ranks, 0, 1))
+                edit = edited(
+                    "ranks", ledger.function, np.moveaxis(ledger.ranks != other.ranks, 0, 1)
+                )
                 edits += [f"{split}: {edit}"] if edit != "nothing" else []
-            row(f"{kind}, {dtype}", attack.name, gain, "; ".join(edits) or "nothing", accepted(pair), seeds)
+            row(
+                f"{kind}, {dtype}",
+                attack.name,
+                gain,
+                "; ".join(edits) or "nothing",
+                accepted(pair),
+                seeds,
+            )
 
 
 def of_rows(
@@ -145,12 +168,21 @@ def of_rows(
             others.append((theirs != ours) & ~(np.isnan(theirs) & np.isnan(ours)))
         edit = edited("numbers", rows["function"], np.stack(others, axis=1))
         name = attack.name + ", which could not be checked" * (None in passed)
-        row(kind, name, float((numbers(rows) - numbers(honest)).max()), edit, passed.count(True), seeds)
+        row(
+            kind,
+            name,
+            float((numbers(rows) - numbers(honest)).max()),
+            edit,
+            passed.count(True),
+            seeds,
+        )
 
 
 def of_bounds(data: Path, draws: int = 2000) -> None:
     """Of each mean: the bound that is printed, and the most that functions gain which are all missed in 5 % of draws."""
-    test, validation = (probed(task(data, split, "float32"), 8000) for split in ("test", "validation"))
+    test, validation = (
+        probed(task(data, split, "float32"), 8000) for split in ("test", "validation")
+    )
     published, rng = reruns.means(test, validation), np.random.default_rng(0)
     print(
         "| split | means | bound, points, at most | costliest that passes, at most | its share of the bound, at most |"
@@ -161,7 +193,9 @@ def of_bounds(data: Path, draws: int = 2000) -> None:
         ("validation", reruns.on_validation(validation, validation, test, published)),
     ):
         bounds = draw(influence, None, rng).bounds
-        drawn = np.array([np.isin(influence.places, draw(influence, None, rng).places) for _ in range(draws)])
+        drawn = np.array(
+            [np.isin(influence.places, draw(influence, None, rng).places) for _ in range(draws)]
+        )
         found = []
         for name, points in influence.means.items():
             order = np.argsort(-points / np.maximum(influence.largest, 1e-9))
@@ -170,7 +204,9 @@ def of_bounds(data: Path, draws: int = 2000) -> None:
             found.append((bounds[name], float(passing.max(initial=0))))
         shares = max((passing / bound for bound, passing in found if bound), default=0.0)
         most = np.max(found, axis=0)
-        print(f"| {split} | {len(found)} | {most[0]:.3f} | {most[1]:.3f} | {shares:.2f} |", flush=True)
+        print(
+            f"| {split} | {len(found)} | {most[0]:.3f} | {most[1]:.3f} | {shares:.2f} |", flush=True
+        )
 
 
 def of_bias(verifications: int = 2000, numbers: int = 40, functions: int = 200) -> None:
@@ -204,8 +240,12 @@ def cost(rows: np.ndarray) -> np.ndarray:
     """What best heads cost, and beyond matched ones, in hundredths of a nat."""
     whole = np.flatnonzero(rows["silenced"] == 0)
     known = rows["log_probability"]
-    matched = np.array([known[start + 2 : end].mean() for start, end in zip(whole, [*whole[1:], len(rows)])])
-    return 100 * np.array([(known[whole] - known[whole + 1]).mean(), (matched - known[whole + 1]).mean()])
+    matched = np.array(
+        [known[start + 2 : end].mean() for start, end in zip(whole, [*whole[1:], len(rows)])]
+    )
+    return 100 * np.array(
+        [(known[whole] - known[whole + 1]).mean(), (matched - known[whole + 1]).mean()]
+    )
 
 
 def of_entries(data: Path, folder: Path, seeds: int) -> None:
@@ -231,7 +271,9 @@ def of_entries(data: Path, folder: Path, seeds: int) -> None:
             for seed in range(draws):
                 checker = Checker(str(data), "cpu", seed)
                 with contextlib.suppress(EntryError, LedgerError, DatasetError):
-                    accepted += checker.from_data(entry) and checker.again(entry, ledgers.get)[0] > 0
+                    accepted += (
+                        checker.from_data(entry) and checker.again(entry, ledgers.get)[0] > 0
+                    )
                 if not accepted:  # for a reason that no draw changes
                     break
         row("entries", attack.name, gain, ", ".join(parts), accepted, draws)
@@ -244,7 +286,17 @@ def honest_ranks(data: Path, dtype: str, runs: int, functions: int) -> tuple[int
             tokens = [1, 300, 700, 1500, 3000, 6000, 12000, 24000][run % 8]
             if run % 8 == 7:
                 with tempfile.TemporaryDirectory() as folder:
-                    command = [sys.executable, "-m", "probing", "probe", MODEL, "--data", str(data), "--dtype", dtype]
+                    command = [
+                        sys.executable,
+                        "-m",
+                        "probing",
+                        "probe",
+                        MODEL,
+                        "--data",
+                        str(data),
+                        "--dtype",
+                        dtype,
+                    ]
                     options = [
                         "--split",
                         "test",
@@ -255,9 +307,13 @@ def honest_ranks(data: Path, dtype: str, runs: int, functions: int) -> tuple[int
                         "--device",
                         "cpu",
                     ]
-                    subprocess.run([*command, *options, "--output", folder], check=True, capture_output=True)
+                    subprocess.run(
+                        [*command, *options, "--output", folder], check=True, capture_output=True
+                    )
                     lazy = load(next(Path(folder).glob("*.json"))).ledger
-                    claimed = dataclasses.replace(lazy, ranks=np.array(lazy.ranks))  # the folder goes
+                    claimed = dataclasses.replace(
+                        lazy, ranks=np.array(lazy.ranks)
+                    )  # the folder goes
             else:
                 torch.set_num_threads(1 + run % 2)
                 claimed = probed(probing, tokens)
@@ -285,12 +341,20 @@ def honest_rows(kind: str, make: Callable[[int], Any], data: Path, runs: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--honest", type=int, default=50, help="honest runs")
-    parser.add_argument("--functions", type=int, default=16, help="of honest runs, and of masking and silencing")
-    parser.add_argument("--dtype", action="append", choices=[*reruns.SLACK], help="of attention; all if not given")
-    parser.add_argument("--only", action="append", choices=PARTS, help="these parts; all if not given")
+    parser.add_argument(
+        "--functions", type=int, default=16, help="of honest runs, and of masking and silencing"
+    )
+    parser.add_argument(
+        "--dtype", action="append", choices=[*reruns.SLACK], help="of attention; all if not given"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="these parts; all if not given"
+    )
     options = parser.parse_args()
     started, parts, dtypes = time.time(), options.only or PARTS, options.dtype or [*reruns.SLACK]
     with tempfile.TemporaryDirectory() as folder:
@@ -304,17 +368,30 @@ def main() -> None:
         def silenced(_: int | None = None) -> Any:
             return ablate(MASKED_MODEL, draws=3, **few)
 
-        print("| ledger | forgery | gain, points | edited | accepted |\n| --- | --- | ---: | --- | ---: |", flush=True)
+        print(
+            "| ledger | forgery | gain, points | edited | accepted |\n| --- | --- | ---: | --- | ---: |",
+            flush=True,
+        )
         for dtype in dtypes if "ranks" in parts else ():
             of_ranks(data, dtype, options.seeds)
         if "entries" in parts:
             of_entries(data, Path(folder, "entries"), options.seeds)
         if "masking" in parts:
             of_rows("masking", masked(), data, MASKED, options.seeds, restored)
-        for name, every, attacks in (("some", SOME, MASKED), ("each", 1, [])) if "twins" in parts else ():
+        for name, every, attacks in (
+            (("some", SOME, MASKED), ("each", 1, [])) if "twins" in parts else ()
+        ):
             twin = twins(embedded_model(MASKED_MODEL), Path(folder, f"twin-{every}"), every)
             result = mask(twin, draws=2, **few)
-            of_rows(f"masking, {name} sub-token twice", result, data, attacks, options.seeds, restored, twin)
+            of_rows(
+                f"masking, {name} sub-token twice",
+                result,
+                data,
+                attacks,
+                options.seeds,
+                restored,
+                twin,
+            )
         if "silencing" in parts:
             of_rows("silencing", silenced(), data, SILENCED, options.seeds, cost)
         if "bounds" in parts:
@@ -328,7 +405,9 @@ def main() -> None:
             print(f"{dtype}: {alarms} alarms in {each} honest runs; {finding}", flush=True)
         left = options.honest - each * len(dtypes)
         for kind, runs, run in (
-            (("masking", left - each, masked), ("silencing", each, silenced)) if "honest" in parts else ()
+            (("masking", left - each, masked), ("silencing", each, silenced))
+            if "honest" in parts
+            else ()
         ):
             alarms, finding = honest_rows(kind, run, data, runs)
             print(f"{kind}: {alarms} alarms in {runs} honest runs; {finding}", flush=True)

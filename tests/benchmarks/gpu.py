@@ -67,7 +67,15 @@ SHAPES = {  # layers, heads, hidden size, inner size
     "7 billion": (32, 32, 4096, 11008),
 }
 SMALL = {"base": (2, 2, 32, 64), "7 billion": (2, 2, 32, 64)}
-SECONDS = {"equality": 60, "waits": 20, "price": 60, "bfloat16": 60, "whole set": 120, "memory": 40, "7 billion": 110}
+SECONDS = {
+    "equality": 60,
+    "waits": 20,
+    "price": 60,
+    "bfloat16": 60,
+    "whole set": 120,
+    "memory": 40,
+    "7 billion": 110,
+}
 
 
 class Bench:
@@ -77,11 +85,17 @@ class Bench:
         self.device, self.small = torch.device(device), small
         self.shapes = SMALL if small else SHAPES
         self.tokenizer = AutoTokenizer.from_pretrained(embedded_model(TINY))
-        self.rows = sample() if data is None else read_functions(data, "python", "test").dataset.to_list()
+        self.rows = (
+            sample() if data is None else read_functions(data, "python", "test").dataset.to_list()
+        )
 
     def functions(self, count: int) -> Functions:
         """So many functions, spread over those there are, or repeated."""
-        places = [place * len(self.rows) // count for place in range(count)] if count <= len(self.rows) else None
+        places = (
+            [place * len(self.rows) // count for place in range(count)]
+            if count <= len(self.rows)
+            else None
+        )
         chosen = [self.rows[place] for place in places or np.arange(count) % len(self.rows)]
         rows = [{**row, "id": number} for number, row in enumerate(chosen)]
         return read_functions(datasets.Dataset.from_list(rows), "python", "test")
@@ -89,20 +103,30 @@ class Bench:
     def job(self, shape: str, count: int, dtype: str = "float32") -> Probing:
         """Random weights of a shape, made on the device, and so many functions."""
         layers, heads, hidden, inner = self.shapes[shape]
-        sizes: dict[str, Any] = {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": hidden}
+        sizes: dict[str, Any] = {
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "hidden_size": hidden,
+        }
         sizes |= {"intermediate_size": inner, "vocab_size": len(self.tokenizer)}
         torch.manual_seed(0)
         before = torch.get_default_dtype()
         torch.set_default_dtype(DTYPES[dtype])
         try:
             with self.device:
-                model = LlamaModel(LlamaConfig(**sizes)) if shape == "7 billion" else BertModel(BertConfig(**sizes))
+                model = (
+                    LlamaModel(LlamaConfig(**sizes))
+                    if shape == "7 billion"
+                    else BertModel(BertConfig(**sizes))
+                )
         finally:
             torch.set_default_dtype(before)
         return Probing(Session((model.eval(), self.tokenizer), dtype=dtype), self.functions(count))
 
     def ranks(self, job: Probing, budget: int | None = None) -> np.ndarray:
-        return Runner(job.encoder, job.settings.direction, budget).run(job.functions, tqdm(disable=True))
+        return Runner(job.encoder, job.settings.direction, budget).run(
+            job.functions, tqdm(disable=True)
+        )
 
     def equality(self) -> dict[str, Any]:
         with quiet():
@@ -133,7 +157,9 @@ class Bench:
             said[name] = sum("synchroniz" in str(warning.message) for warning in caught)
         return {"batches": len(list(batches(job))), "layers": job.encoder.layers, **said}
 
-    def price(self, shape: str = "base", count: int = 1000, dtype: str = "float32") -> dict[str, Any]:
+    def price(
+        self, shape: str = "base", count: int = 1000, dtype: str = "float32"
+    ) -> dict[str, Any]:
         job = self.job(shape, 4 if self.small else count, dtype)
         work = {name: of for name, of in engine.variants(job).items() if name != "eager"}
         times: dict[str, list[float]] = {name: [] for name in work}
@@ -178,10 +204,17 @@ class Bench:
         subtokens = sum(len(function.ids) for function in job.functions)
         # budgets in which nothing is padded away: one batch of all
         runner = Runner(job.encoder, job.settings.direction, subtokens * 10)
-        with little_memory(job, self.device), mock.patch("probing.runs.batches.MOST_PADDING", 100.0):
+        with (
+            little_memory(job, self.device),
+            mock.patch("probing.runs.batches.MOST_PADDING", 100.0),
+        ):
             found = runner.run(job.functions, tqdm(disable=True))
         shrunk = f"{subtokens * 10} to {runner.budget} sub-tokens"
-        return {"shrunk": runner.budget < subtokens * 10, "budget": shrunk, **compared(found, expected, bounds)}
+        return {
+            "shrunk": runner.budget < subtokens * 10,
+            "budget": shrunk,
+            **compared(found, expected, bounds),
+        }
 
     def seven_billion(self) -> dict[str, Any]:
         return self.price("7 billion", 200, "bfloat16")
@@ -190,7 +223,10 @@ class Bench:
 def sample() -> list[dict[str, Any]]:
     """The rows of the embedded sample in Python."""
     variant = languages.variant_of("python")
-    return [corpus.to_row(*corpus.label(one, variant)[:2]) for one in corpus.read("sample", "python", Skips())]
+    return [
+        corpus.to_row(*corpus.label(one, variant)[:2])
+        for one in corpus.read("sample", "python", Skips())
+    ]
 
 
 def batches(job: Probing) -> Iterator[Any]:
@@ -214,7 +250,11 @@ def bounds_of(job: Probing) -> np.ndarray:
 def compared(found: np.ndarray, expected: np.ndarray, bounds: np.ndarray) -> dict[str, Any]:
     outside = (found < bounds[..., 1]) | (found > bounds[..., 2])
     differing = found != expected
-    return {"cells": found.size, "differing": int(differing.sum()), "outside": int((outside & differing).sum())}
+    return {
+        "cells": found.size,
+        "differing": int(differing.sum()),
+        "outside": int((outside & differing).sum()),
+    }
 
 
 @contextmanager
@@ -224,7 +264,9 @@ def little_memory(job: Probing, device: torch.device) -> Iterator[None]:
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info(device)
         used = torch.cuda.memory_reserved(device)
-        torch.cuda.set_per_process_memory_fraction(min(1.0, (used + min(free, 1 << 31)) / total), device)
+        torch.cuda.set_per_process_memory_fraction(
+            min(1.0, (used + min(free, 1 << 31)) / total), device
+        )
         try:
             yield
         finally:
@@ -256,15 +298,22 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="a dataset folder with the config python; by default the embedded sample")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", help="a dataset folder with the config python; by default the embedded sample"
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--small", action="store_true", help="tiny models and few functions")
     options = parser.parse_args()
     name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
     started = time.perf_counter()
     bench = Bench(options.data, options.device, options.small)
-    print(json.dumps({"device": name, "torch": torch.__version__, "functions": len(bench.rows)}), flush=True)
+    print(
+        json.dumps({"device": name, "torch": torch.__version__, "functions": len(bench.rows)}),
+        flush=True,
+    )
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "equality": bench.equality,
         "waits": bench.waits,
@@ -281,8 +330,14 @@ def main() -> int:
             with at_most(SECONDS[step]):
                 said = work()
         except Exception as error:  # of any kind: the other steps are to be seen, too
-            said, failed = {"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}, failed + 1
-        print(json.dumps({"step": step, **said, "took": round(time.perf_counter() - begun, 1)}), flush=True)
+            said, failed = (
+                {"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"},
+                failed + 1,
+            )
+        print(
+            json.dumps({"step": step, **said, "took": round(time.perf_counter() - begun, 1)}),
+            flush=True,
+        )
         if options.device.startswith("cuda"):
             torch.cuda.empty_cache()
     print(f"{len(steps)} steps, {failed} failed, {time.perf_counter() - started:.0f} s")

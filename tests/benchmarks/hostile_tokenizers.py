@@ -43,11 +43,15 @@ def probed(weights: Any, tokenizer: Any, data: Path) -> Evidence:
     return gather(find([folder]), data)[0]
 
 
-def numbers(name: str, change: Any, encoder: Any, masked: Any, data: Path) -> tuple[str, list[float | None]]:
+def numbers(
+    name: str, change: Any, encoder: Any, masked: Any, data: Path
+) -> tuple[str, list[float | None]]:
     """How much it reads, and the three numbers of a submission; None for those that are refused."""
     reads, found = "refused", [None] * 3
     try:
-        tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model(ENCODER)), change)
+        tokenizer = hostile_tokenizers.changed(
+            AutoTokenizer.from_pretrained(embedded_model(ENCODER)), change
+        )
         made = probed(encoder, tokenizer, data).submission()
         scores = made.scores(made.SYSTEM)
         found[:2] = [scores[cell].value if cell in scores else None for cell in CELLS]
@@ -55,7 +59,9 @@ def numbers(name: str, change: Any, encoder: Any, masked: Any, data: Path) -> tu
     except CodeSyntaxError as error:
         print(f"{name}: {error}", file=sys.stderr)
     try:
-        tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model(MASKED)), change)
+        tokenizer = hostile_tokenizers.changed(
+            AutoTokenizer.from_pretrained(embedded_model(MASKED)), change
+        )
         result = mask((masked, tokenizer), data, draws=2)
         made = submission_masked.make(result, holding(data, result.settings))
         found[2] = made.scores(made.SYSTEM)["restored"].value
@@ -65,7 +71,9 @@ def numbers(name: str, change: Any, encoder: Any, masked: Any, data: Path) -> tu
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--test", type=int, default=40, help="functions")
     parser.add_argument("--validation", type=int, default=30, help="functions")
     options = parser.parse_args()
@@ -77,14 +85,24 @@ def main() -> None:
         encoder = AutoModel.from_pretrained(embedded_model(ENCODER), attn_implementation="eager")
         masked = AutoModelForMaskedLM.from_pretrained(embedded_model(MASKED))
         pair = probed(encoder, AutoTokenizer.from_pretrained(embedded_model(ENCODER)), data).probed
-        codes = tuple(pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist() for split in splits)
+        codes = tuple(
+            pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist() for split in splits
+        )
         reads, honest = numbers("none", lambda tokenizer: None, encoder, masked, data)
-        print(f"honest: {reads}; {', '.join(f'{number:.2f}' for number in honest if number is not None)}", flush=True)
-        print("| tokenizer | reads | held-out | beyond | restored |\n| --- | --- | ---: | ---: | ---: |", flush=True)
+        print(
+            f"honest: {reads}; {', '.join(f'{number:.2f}' for number in honest if number is not None)}",
+            flush=True,
+        )
+        print(
+            "| tokenizer | reads | held-out | beyond | restored |\n| --- | --- | ---: | ---: | ---: |",
+            flush=True,
+        )
         changes = hostile_tokenizers.of(pair.test.ledger, pair.validation.ledger, codes)
         for name, change in changes.items():
             reads, found = numbers(name, change, encoder, masked, data)
-            gains = ["-" if None in both else f"{both[0] - both[1]:+.2f}" for both in zip(found, honest)]
+            gains = [
+                "-" if None in both else f"{both[0] - both[1]:+.2f}" for both in zip(found, honest)
+            ]
             print(f"| {name} | {reads} | {' | '.join(gains)} |", flush=True)
     print(f"{len(changes)} tokenizers, {time.process_time() - started:.0f} CPU s")
 

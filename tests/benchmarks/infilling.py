@@ -42,7 +42,9 @@ def nodes(loaded: InfillingModel) -> list[Copy]:
     return random.Random(0).sample([copy for copy in found if len(copy.positions)], NODES)
 
 
-def generated(loaded: InfillingModel, batch: list[tuple[np.ndarray, np.ndarray]]) -> list[list[int]]:
+def generated(
+    loaded: InfillingModel, batch: list[tuple[np.ndarray, np.ndarray]]
+) -> list[list[int]]:
     """What `generate` writes into the holes of a batch of texts, as ids of the model's `scores`."""
     prompts = [text[: positions[0]] for text, positions in batch]
     longest = max(map(len, prompts))
@@ -76,7 +78,11 @@ def main() -> None:
     order = sorted(range(NODES), key=lambda number: -len(texts[number][0]))
     filler, batches = Filler(loaded), []
     while (start := sum(map(len, batches))) < NODES:
-        batches.append(order[start : start + len(filler.batch([Copy(*texts[number]) for number in order], start))])
+        batches.append(
+            order[
+                start : start + len(filler.batch([Copy(*texts[number]) for number in order], start))
+            ]
+        )
     ratios = []
     for _ in range(ROUNDS):
         began = time.process_time()
@@ -85,10 +91,16 @@ def main() -> None:
         half = time.process_time()
         (ours,) = filler.fill([copies])
         ratios.append((time.process_time() - half) / (half - began))
-    same = sum(generated(loaded, [text]) == [one.predicted.tolist()] for text, one in zip(texts, ours))
-    print(f"{NODES} nodes of {sum(len(copy.positions) for copy in copies)} sub-tokens in {len(batches)} batches")
+    same = sum(
+        generated(loaded, [text]) == [one.predicted.tolist()] for text, one in zip(texts, ours)
+    )
+    print(
+        f"{NODES} nodes of {sum(len(copy.positions) for copy in copies)} sub-tokens in {len(batches)} batches"
+    )
     print(f"written as by generate, alone: {same}")
-    print(f"CPU time over generate: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    print(
+        f"CPU time over generate: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    )
 
 
 if __name__ == "__main__":

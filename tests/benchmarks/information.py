@@ -40,7 +40,9 @@ def nulls(number: int = 40) -> None:
         found, means = [], []
         for seed in range(number):
             given = {"control": "random-weights", "seed": seed, "edges": 100}
-            model = InformedModel("", probing.inform("tiny-code-mlm", Path(folder) / "sample", "python", **given))
+            model = InformedModel(
+                "", probing.inform("tiny-code-mlm", Path(folder) / "sample", "python", **given)
+            )
             relations = [adds for adds in model.adds.values() if adds.low == adds.low]
             found += [covers(one) for one in relations]
             means.append(model.adds_mean)
@@ -54,11 +56,14 @@ def nulls(number: int = 40) -> None:
     experiment._slot = lambda _: None
     found = []
     for seed in range(number):
-        result = experiment.run(informing(noise(30, 9), functions=40, tokens=17, edges=12, seed=seed))
+        result = experiment.run(
+            informing(noise(30, 9), functions=40, tokens=17, edges=12, seed=seed)
+        )
         found.append(InformedModel("", result).adds[RELATION])
         told = f"mean {np.mean([one.value for one in found]):+.4f} bits"
         print(
-            f"{seed + 1} times 270 noise heads: 0 in {np.mean([covers(one) for one in found]):.1%}, {told}", flush=True
+            f"{seed + 1} times 270 noise heads: 0 in {np.mean([covers(one) for one in found]):.1%}, {told}",
+            flush=True,
         )
 
 
@@ -77,7 +82,9 @@ def coverage(file: str, samples: int = 400) -> None:
             mean = _repeated(of_all, drawn).mean(system, against).at(0)
             held.append(mean.low <= truth <= mean.high)
         name = f"{measure}, {system}" + (f" against {against}" if against else "")
-        print(f"{name}: {np.mean(held):.1%} of {samples} intervals of means hold the value of all {clusters} functions")
+        print(
+            f"{name}: {np.mean(held):.1%} of {samples} intervals of means hold the value of all {clusters} functions"
+        )
 
 
 def _repeated(hits, drawn):
@@ -96,7 +103,9 @@ def _repeated(hits, drawn):
             parts.append(group.sums[system].sums[:, rows])
     of_rows = {system: np.concatenate(parts, axis=1) for system, parts in sums.items()}
     fields = {"unit": hits.unit, "left_out": hits.left_out}
-    return Hits.of_rows(np.concatenate(clusters), names, of_rows, hits.measures, np.concatenate(n), **fields)
+    return Hits.of_rows(
+        np.concatenate(clusters), names, of_rows, hits.measures, np.concatenate(n), **fields
+    )
 
 
 def cost(model: str, data: str) -> None:
@@ -117,12 +126,21 @@ def cost(model: str, data: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "CODESYNTAX_CACHE": folder}
             command = [sys.executable, "-c", code, model, data]
-            ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+            ran = subprocess.run(
+                command, capture_output=True, text=True, check=True, env=environment
+            )
         spent[name] = json.loads(ran.stdout.splitlines()[-1])
-        print(f"{name}: {spent[name][0]:.1f} s of CPU time, {spent[name][1] / 2**20:.2f} GiB at most", flush=True)
-    print(f"inform takes {spent['inform'][0] / spent['probe'][0]:.2f} times the CPU time of both probes")
+        print(
+            f"{name}: {spent[name][0]:.1f} s of CPU time, {spent[name][1] / 2**20:.2f} GiB at most",
+            flush=True,
+        )
+    print(
+        f"inform takes {spent['inform'][0] / spent['probe'][0]:.2f} times the CPU time of both probes"
+    )
 
 
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    {"nulls": lambda number="40": nulls(int(number)), "coverage": coverage, "cost": cost}[what](*arguments)
+    {"nulls": lambda number="40": nulls(int(number)), "coverage": coverage, "cost": cost}[what](
+        *arguments
+    )

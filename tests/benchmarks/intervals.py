@@ -23,16 +23,27 @@ WHAT = ("score, interval holds", "difference, interval holds", "no difference, t
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print(f"| % of {args.draws:,} draws: {', '.join(AMOUNTS)} | {' | '.join(f'{of} clusters' for of in CLUSTERS)} |")
+    print(
+        f"| % of {args.draws:,} draws: {', '.join(AMOUNTS)} | {' | '.join(f'{of} clusters' for of in CLUSTERS)} |"
+    )
     print("| --- |" + " --- |" * len(CLUSTERS))
     for title, unit in UNITS.items():
         for groups, of in ((1, "a group"), (GROUPS, f"the mean of {GROUPS} groups")):
             cells = [
-                list(zip(*(covered(unit, shape, clusters, groups, args.draws, args.seed) for shape in AMOUNTS)))
+                list(
+                    zip(
+                        *(
+                            covered(unit, shape, clusters, groups, args.draws, args.seed)
+                            for shape in AMOUNTS
+                        )
+                    )
+                )
                 for clusters in CLUSTERS
             ]
             for row, what in enumerate(WHAT):

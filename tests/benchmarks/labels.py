@@ -27,7 +27,8 @@ from codesyntax_dataset.sources import read
 
 ROUNDS = 5
 SHARED = (
-    Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data/codesearchnet"
+    Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+    / "data/codesearchnet"
 )
 OF_CODE = [name for name, language in LANGUAGES.items() if not language.of_treebanks]
 

@@ -54,7 +54,9 @@ def cpu() -> float:
 def base(tokenizer) -> torch.nn.Module:
     """A RoBERTa of base width with six layers and random weights, for a tokenizer of the same kind."""
     torch.manual_seed(0)
-    config = RobertaConfig(vocab_size=len(tokenizer), num_hidden_layers=6, max_position_embeddings=514)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), num_hidden_layers=6, max_position_embeddings=514
+    )
     return RobertaForMaskedLM(config).eval()
 
 
@@ -63,7 +65,9 @@ SHAPES = {"base": base, "embedded": lambda tokenizer: model_of(tokenizer, TINY, 
 
 def distinct(job: mask.Masking) -> list[Copy]:
     found = {}
-    for function, source in zip(job.masker.read([source.code for source in job.functions]), job.functions):
+    for function, source in zip(
+        job.masker.read([source.code for source in job.functions]), job.functions
+    ):
         for copy in job.copies(function, source.index)[0]:
             found[source.index, copy.positions.tobytes()] = Copy(function.ids, copy.positions)
     return list(found.values())
@@ -140,7 +144,10 @@ def aligned(tokenizer, code: str, language: str) -> list[int]:
         if token in tokenizer.all_special_ids:
             continue
         lines = code.split("\n")
-        spans = [(character(leaf.start_point, lines), character(leaf.end_point, lines)) for leaf in leaves]
+        spans = [
+            (character(leaf.start_point, lines), character(leaf.end_point, lines))
+            for leaf in leaves
+        ]
         for leaf, (first, last) in zip(leaves, spans):
             if first <= start < last or first < end <= last:
                 types.append((known.index(leaf.type), known.index(leaf.parent.type)))
@@ -171,7 +178,11 @@ def compared_apart(code: str, text: str, language: str) -> tuple[float, float, f
 def compared(code: str, text: str, language: str) -> tuple[float, float, float]:
     one, other = (node_types(source, language) for source in (code, text))
     shared, total = (Counter(one) & Counter(other)).total(), len(one) + len(other)
-    return shared / (total - shared), 2 * shared / total, 1 - edit_distance(one, other) / max(len(one), len(other))
+    return (
+        shared / (total - shared),
+        2 * shared / total,
+        1 - edit_distance(one, other) / max(len(one), len(other)),
+    )
 
 
 def edit_distance(one: list[str], other: list[str]) -> int:
@@ -181,18 +192,27 @@ def edit_distance(one: list[str], other: list[str]) -> int:
     for number, left in enumerate(one, 1):
         diagonal, row[0] = row[0], number
         for place, right in enumerate(other, 1):
-            diagonal, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right))
+            diagonal, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right)),
+            )
     return row[-1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True, help="a dataset folder")
     parser.add_argument("--model", help="a masked language model, instead of random weights")
     parser.add_argument("--shape", choices=SHAPES, default="base", help="of random weights")
-    parser.add_argument("--tokenizer", help="for random weights: a byte-level tokenizer with a mask token")
+    parser.add_argument(
+        "--tokenizer", help="for random weights: a byte-level tokenizer with a mask token"
+    )
     parser.add_argument("--functions", type=int, default=150)
-    parser.add_argument("--published", type=int, default=5, help="functions for the procedure of the study")
+    parser.add_argument(
+        "--published", type=int, default=5, help="functions for the procedure of the study"
+    )
     args = parser.parse_args()
     torch.set_num_threads(1)
     model = args.model
@@ -206,7 +226,9 @@ def main() -> None:
         "draws": 20,
         "seed": 0,
     }
-    job = mask.Masking(Session(model, max_length=511), read_functions(args.data, "python", "test"), **options)
+    job = mask.Masking(
+        Session(model, max_length=511), read_functions(args.data, "python", "test"), **options
+    )
     step = max(1, len(job.functions) // args.functions)
     job.functions = job.functions[::step][: args.functions]
     started = cpu()
@@ -216,13 +238,24 @@ def main() -> None:
     budget = min(BUDGETS, key=lambda budget: forward(job, few, budget))
     plain = forward(job, copies, budget)
     whole = before + run(job)
-    made = {"functions": len(job.functions), "copies": sum(source.copies for source in job.functions)}
+    made = {
+        "functions": len(job.functions),
+        "copies": sum(source.copies for source in job.functions),
+    }
     made |= {"distinct": len(copies), "forward s": round(plain, 1), "whole s": round(whole, 1)}
     made |= {"ratio": round(whole / plain, 3), "ms a copy": round(1000 * whole / made["copies"], 2)}
     job.functions = job.functions[:: max(1, len(job.functions) // args.published)][: args.published]
     theirs, number, steps = published(job)
-    made |= {"published copies": number, "published s": round(theirs, 1), "times cheaper": round(theirs / run(job), 1)}
-    made |= {"ms of the study": {name: round(1000 * seconds / number, 1) for name, seconds in steps.items()}}
+    made |= {
+        "published copies": number,
+        "published s": round(theirs, 1),
+        "times cheaper": round(theirs / run(job), 1),
+    }
+    made |= {
+        "ms of the study": {
+            name: round(1000 * seconds / number, 1) for name, seconds in steps.items()
+        }
+    }
     print(json.dumps(made))
 
 

@@ -30,19 +30,31 @@ def run(times: int, model: str | None = None) -> None:
     os.environ["CODESYNTAX_CACHE"] = ""
     with tempfile.TemporaryDirectory() as folder:
         build("sample", ["python"], f"{folder}/codesyntax")
-        functions = datasets.load_dataset(f"{folder}/codesyntax", "python", split="test", cache_dir=f"{folder}/cache")
+        functions = datasets.load_dataset(
+            f"{folder}/codesyntax", "python", split="test", cache_dir=f"{folder}/cache"
+        )
         repeated = datasets.concatenate_datasets(
             [functions] * times, info=datasets.DatasetInfo()
         )  # its own, not the split
         result = probe(EMBEDDED, repeated) if model is None else mask(model, repeated, draws=2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(result.functions, peak, (result.ledger.ranks if model is None else result.ledger.rows).nbytes)
+    print(
+        result.functions,
+        peak,
+        (result.ledger.ranks if model is None else result.ledger.rows).nbytes,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="?", help="a masked language model to mask for, instead of a probe")
-    parser.add_argument("--times", type=int, help="one run in this process, over so many times the functions")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "model", nargs="?", help="a masked language model to mask for, instead of a probe"
+    )
+    parser.add_argument(
+        "--times", type=int, help="one run in this process, over so many times the functions"
+    )
     args = parser.parse_args()
     if args.times:
         run(args.times, args.model)
@@ -53,7 +65,9 @@ def main() -> None:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         functions, peak, ledger = map(int, done.stdout.split()[-3:])
         aside.append(peak - ledger)
-        print(f"{functions} functions: peak {peak / 2**20:.0f} MB, of that the ledger {ledger / 2**20:.0f} MB")
+        print(
+            f"{functions} functions: peak {peak / 2**20:.0f} MB, of that the ledger {ledger / 2**20:.0f} MB"
+        )
     print(f"the ledger aside: {aside[1] / aside[0]:.3f} times")
 
 

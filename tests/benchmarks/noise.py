@@ -34,7 +34,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--decoder", is_flag=True, help="Train the decoder instead of the masked language model.")
+@click.option(
+    "--decoder", is_flag=True, help="Train the decoder instead of the masked language model."
+)
 @click.option("--steps", type=click.IntRange(CHECKPOINTS), default=640, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def train(folder: Path, decoder: bool, steps: int, seed: int) -> None:
@@ -53,7 +55,9 @@ def train(folder: Path, decoder: bool, steps: int, seed: int) -> None:
             training.model.save_pretrained(checkpoint)
             training.tokenizer.save_pretrained(checkpoint)
             loss = validation_loss(training, inputs)
-            (checkpoint / "loss.json").write_text(json.dumps({"loss": loss, "seconds": training.seconds}))
+            (checkpoint / "loss.json").write_text(
+                json.dumps({"loss": loss, "seconds": training.seconds})
+            )
             click.echo(f"step {training.step:,} of {steps:,}: loss {loss:.3f}")
 
 
@@ -62,7 +66,9 @@ def validation_loss(training: train_tiny.Training, inputs: list[np.ndarray]) -> 
     training.model.eval()
     with torch.no_grad():
         rng = np.random.default_rng(0)
-        losses = [float(training._loss(inputs[i : i + 8], rng)) for i in range(0, len(inputs) // 2, 8)]
+        losses = [
+            float(training._loss(inputs[i : i + 8], rng)) for i in range(0, len(inputs) // 2, 8)
+        ]
     training.model.train()
     return float(np.mean(losses))
 
@@ -72,21 +78,43 @@ def validation_loss(training: train_tiny.Training, inputs: list[np.ndarray]) -> 
 def table(folders: tuple[Path, ...]) -> None:
     """Print the table of trainings that differ in their seed alone. What was evaluated before is read."""
     torch.set_num_threads(1)
-    late = [sorted(folder.glob("checkpoint-*"), key=step_of)[CHECKPOINTS // 2 :] for folder in folders]
-    losses = np.array([[json.loads((path / "loss.json").read_text())["loss"] for path in paths] for paths in late])
-    click.echo("| number | functions | seconds | last | signal | steps | seeds | signal/steps | signal/seeds | r |")
+    late = [
+        sorted(folder.glob("checkpoint-*"), key=step_of)[CHECKPOINTS // 2 :] for folder in folders
+    ]
+    losses = np.array(
+        [[json.loads((path / "loss.json").read_text())["loss"] for path in paths] for paths in late]
+    )
+    click.echo(
+        "| number | functions | seconds | last | signal | steps | seeds | signal/steps | signal/seeds | r |"
+    )
     click.echo("| --- |" + " ---: |" * 9)
     for functions in FUNCTIONS:
         called = [[evaluated(path, functions) for path in paths] for paths in late]
         seconds = np.median([[call["seconds"] for call in calls] for calls in called])
         for name in called[0][0]["numbers"]:
-            values = np.array([[call["numbers"][name] for call in calls] for calls in called])  # (seeds, checkpoints)
+            values = np.array(
+                [[call["numbers"][name] for call in calls] for calls in called]
+            )  # (seeds, checkpoints)
             signal = np.ptp(values, axis=1).mean()
-            steps = np.sqrt((np.diff(values, 2, axis=1) ** 2).mean() / 6)  # variances of a second difference: 1 + 4 + 1
+            steps = np.sqrt(
+                (np.diff(values, 2, axis=1) ** 2).mean() / 6
+            )  # variances of a second difference: 1 + 4 + 1
             seeds = np.sqrt(values.var(axis=0, ddof=1).mean())
             r = np.mean([np.corrcoef(of, loss)[0, 1] for of, loss in zip(values, losses)])
-            cells = [seconds, values[:, -1].mean(), signal, steps, seeds, signal / steps, signal / seeds]
-            click.echo(f"| `{name}` | {functions} | " + " | ".join(f"{cell:.2f}" for cell in [*cells, r]) + " |")
+            cells = [
+                seconds,
+                values[:, -1].mean(),
+                signal,
+                steps,
+                seeds,
+                signal / steps,
+                signal / seeds,
+            ]
+            click.echo(
+                f"| `{name}` | {functions} | "
+                + " | ".join(f"{cell:.2f}" for cell in [*cells, r])
+                + " |"
+            )
 
 
 def step_of(checkpoint: Path) -> int:
@@ -99,7 +127,10 @@ def evaluated(checkpoint: Path, functions: int) -> dict[str, Any]:
     if not file.exists():
         config = AutoConfig.from_pretrained(checkpoint)
         kind = AutoModelForCausalLM if config.model_type == "llama" else AutoModelForMaskedLM
-        model, tokenizer = kind.from_pretrained(checkpoint), AutoTokenizer.from_pretrained(checkpoint)
+        model, tokenizer = (
+            kind.from_pretrained(checkpoint),
+            AutoTokenizer.from_pretrained(checkpoint),
+        )
         started = time.process_time()
         numbers = probing.evaluate(model, tokenizer, functions=functions)
         file.write_text(json.dumps({"seconds": time.process_time() - started, "numbers": numbers}))

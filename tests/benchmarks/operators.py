@@ -33,9 +33,13 @@ class Difference(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("language")
-    parser.add_argument("--pairs-in-frames", action="store_true", help="all pairs in all frames; takes long")
+    parser.add_argument(
+        "--pairs-in-frames", action="store_true", help="all pairs in all frames; takes long"
+    )
     asked = parser.parse_args()
     syntax = syntax_of(asked.language)
     if asked.pairs_in_frames:
@@ -68,7 +72,9 @@ def sweep(name: str, cases: Iterable[Case], language: str) -> None:
             edges += [f"only theirs {_spelt(place, case.code)}" for place in theirs - ours]
             wrong.append(Difference(case, "; ".join(edges)))
     number, valid = counts["cases"], counts["valid"]
-    print(f"{language} {name}: {number:,} cases, {valid:,} valid, {len(wrong)} wrong, {len(refused)} refused")
+    print(
+        f"{language} {name}: {number:,} cases, {valid:,} valid, {len(wrong)} wrong, {len(refused)} refused"
+    )
     _print("wrong", wrong)
     _print("refused", refused)
 
@@ -78,9 +84,15 @@ def _print(kind: str, differences: list[Difference]) -> None:
     while differences:
         common = Counter(text for case, _ in differences for text in {case.inner, case.outer})
         [(operator, number)] = common.most_common(1)
-        group = [difference for difference in differences if operator in (difference.case.inner, difference.case.outer)]
+        group = [
+            difference
+            for difference in differences
+            if operator in (difference.case.inner, difference.case.outer)
+        ]
         differences = [difference for difference in differences if difference not in group]
-        others = dict.fromkeys(case.outer if case.inner == operator else case.inner for case, _ in group)
+        others = dict.fromkeys(
+            case.outer if case.inner == operator else case.inner for case, _ in group
+        )
         print(f"  {number} {kind}: {operator!r} with {', '.join(map(repr, others))}")
         for case, reason in (group[0], group[-1]) if number > 1 else group:
             print(f"    {case.code!r}: {reason}")

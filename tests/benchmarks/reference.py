@@ -36,7 +36,9 @@ def main() -> None:
     reference = importlib.import_module(f"reference.{asked.language}")
     variant = compared(asked.language)
     config = next(name for name, pair in CONFIGS.items() if pair == (asked.language, variant))
-    functions = [function for function, _ in zip(read(asked.source, config, Skips()), range(asked.most))]
+    functions = [
+        function for function, _ in zip(read(asked.source, config, Skips()), range(asked.most))
+    ]
     edges, equal, refused, unread, times, shown = Counter(), 0, 0, 0, [], Counter()
     for function in functions:
         begin = time.process_time()

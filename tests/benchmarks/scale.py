@@ -26,7 +26,8 @@ from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import codesearchnet, read
 
 SHARED = (
-    Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data/codesearchnet"
+    Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+    / "data/codesearchnet"
 )
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -65,9 +66,16 @@ def write(folder: Path, source: str, language: str, number: int) -> None:
         file = folder / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
         file.parent.mkdir(parents=True)
         with gzip.open(file, "wt", compresslevel=1, encoding="utf-8") as lines:
-            for place, (which, code) in enumerate(codes([pieces(function) for function in of_partition], share)):
+            for place, (which, code) in enumerate(
+                codes([pieces(function) for function in of_partition], share)
+            ):
                 function = of_partition[which]
-                row = {"code": code, "repo": function.repo, "path": function.path, "func_name": function.func_name}
+                row = {
+                    "code": code,
+                    "repo": function.repo,
+                    "path": function.path,
+                    "func_name": function.func_name,
+                }
                 row |= {"url": f"{function.url}?{place}", "language": language, "partition": name}
                 lines.write(json.dumps(row) + "\n")
 
@@ -78,7 +86,9 @@ def build(source: str, language: str, num_proc: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         report = build(source, [language], f"{folder}/data", num_proc=num_proc)
-    own, annotating = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, annotating = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     seconds = sum(part.ru_utime + part.ru_stime for part in (own, annotating))
     peak = own.ru_maxrss + (num_proc if num_proc > 1 else 0) * annotating.ru_maxrss
     print(sum(report.configs[language].functions.values()), seconds, peak * 1024)
@@ -88,13 +98,26 @@ def measured(source: str, language: str, number: int, num_proc: int = 1) -> tupl
     """Functions built, CPU seconds and peak memory in bytes for a source of `number` functions, in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), source, language, number)
-        command = [sys.executable, __file__, "--build", folder, "--language", language, "--num-proc", str(num_proc)]
-        functions, seconds, peak = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+        command = [
+            sys.executable,
+            __file__,
+            "--build",
+            folder,
+            "--language",
+            language,
+            "--num-proc",
+            str(num_proc),
+        ]
+        functions, seconds, peak = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.split()
     return int(functions), float(seconds), int(peak)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES, help="numbers of functions")
     parser.add_argument("--language", default="python", choices=list(CONFIGS))
     parser.add_argument("--num-proc", type=int, default=1)

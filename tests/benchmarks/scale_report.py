@@ -43,7 +43,11 @@ def repeated(folder: Path, configs: list[str], edges: int) -> None:
         files = [folder / config / f"{split}.parquet" for split in SPLITS]
         tables = [pq.read_table(file) for file in files]
         lengths = [
-            sum(len(row["relations"]) for row in table.to_pylist() if len(row["token_start"]) <= LONGEST)
+            sum(
+                len(row["relations"])
+                for row in table.to_pylist()
+                if len(row["token_start"]) <= LONGEST
+            )
             for table in tables
         ]
         times, place = max(1, round(edges / sum(lengths))), tables[0].schema.get_field_index("id")
@@ -68,7 +72,10 @@ def drawn(edges: EdgeTable, layers: int, heads: int, seed: int) -> np.ndarray:
         scale = np.broadcast_to(tokens / 3, (len(tokens), layers * heads)).copy()
         np.put_along_axis(scale, good[edges.relation[part]], 4.0, axis=1)
         found = [
-            np.minimum(rng.standard_exponential(scale.shape, np.float32) * scale, np.minimum(tokens - 1, 255))
+            np.minimum(
+                rng.standard_exponential(scale.shape, np.float32) * scale,
+                np.minimum(tokens - 1, 255),
+            )
             for _ in range(2)
         ]
         first, last = (one.astype(np.uint8) for one in found)
@@ -84,7 +91,9 @@ def write(folder: Path, data: Path, config: str, models: int, layers: int, heads
     for seed, split in enumerate(SPLITS):
         dataset, name = load_functions(data, config, split)
         numbered = enumerate(row for batch in rows(dataset, None) for row in batch)
-        edges = EdgeTable.from_rows((place, row) for place, row in numbered if len(row["token_start"]) <= LONGEST)
+        edges = EdgeTable.from_rows(
+            (place, row) for place, row in numbered if len(row["token_start"]) <= LONGEST
+        )
         total += len(edges)
         for model in range(models):
             settings = {
@@ -106,10 +115,17 @@ def write(folder: Path, data: Path, config: str, models: int, layers: int, heads
                 "scoring": SCORING_VERSION,
                 "skips": {},
                 "ties": dict.fromkeys(RULES, 0),
-                "run": {"family": "bert", "attention": "captured", "attention_why": "", "device": "cpu"},
+                "run": {
+                    "family": "bert",
+                    "attention": "captured",
+                    "attention_why": "",
+                    "device": "cpu",
+                },
                 "versions": {},
             }
-            ledger = RankLedger.of(edges, drawn(edges, layers, heads, len(SPLITS) * model + seed), settings)
+            ledger = RankLedger.of(
+                edges, drawn(edges, layers, heads, len(SPLITS) * model + seed), settings
+            )
             ProbeResult.from_ledger(ledger, data).save(folder)
     return total
 
@@ -118,7 +134,9 @@ def measured(command: str) -> None:
     """Run a command of the command line; print what it cost."""
     before = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "probing", *shlex.split(command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "probing", *shlex.split(command)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
     cpu, peak = used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
@@ -130,13 +148,17 @@ def measured(command: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--edges", type=int, default=1_340_000)
     parser.add_argument("--models", type=int, default=1)
     parser.add_argument("--config", action="append", help="may be repeated; python by default")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--work", type=Path, help="a folder that keeps what is written, to run again")
+    parser.add_argument(
+        "--work", type=Path, help="a folder that keeps what is written, to run again"
+    )
     args = parser.parse_args()
     configs = args.config or ["python"]
     with tempfile.TemporaryDirectory() as temporary:
@@ -148,7 +170,9 @@ def main() -> None:
             repeated(data, configs, args.edges)
             for config in configs:
                 edges = write(results, data, config, args.models, args.layers, args.heads)
-                print(f"{config}: {edges:,} edges x {args.layers * args.heads} heads x {args.models} models")
+                print(
+                    f"{config}: {edges:,} edges x {args.layers * args.heads} heads x {args.models} models"
+                )
         first = sorted(map(str, results.glob(f"model-00.{configs[0]}.*.json")))
         measured("score " + " ".join(name.replace(".json", ".ledger.parquet") for name in first))
         measured("verify " + first[0])

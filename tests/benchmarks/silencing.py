@@ -46,19 +46,25 @@ def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean:
             return torch.stack(
                 [
                     found.logsumexp(dim=1)[0]
-                    for found in model.scoring.logits(inputs, *silence.Predictor(model).places(batch))
+                    for found in model.scoring.logits(
+                        inputs, *silence.Predictor(model).places(batch)
+                    )
                 ]
             )
         with torch.inference_mode():
             return model.scoring.model(**inputs).logits[:1, :1, :1]
 
     model.scoring.model.set_attn_implementation("sdpa")
-    Batches(model, budget).each(sorted(passes, key=lambda one: -len(one.ids)), tqdm(disable=True), logits)
+    Batches(model, budget).each(
+        sorted(passes, key=lambda one: -len(one.ids)), tqdm(disable=True), logits
+    )
     return time.process_time() - started
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True, help="a dataset folder")
     parser.add_argument("--model", default="tiny-code-mlm")
     parser.add_argument("--config", default="python")
@@ -67,7 +73,9 @@ def main() -> None:
     torch.set_num_threads(1)
     session = Session(args.model)
     model = session.language_model()
-    functions, reference = (read_functions(args.data, args.config, split) for split in ("test", "validation"))
+    functions, reference = (
+        read_functions(args.data, args.config, split) for split in ("test", "validation")
+    )
     test, validation = Probing(session, functions), Probing(session, reference)
     heads = choose(run(validation), run(test), draws=20, seed=0)
     counted, body = [], model.model
@@ -88,7 +96,9 @@ def main() -> None:
         for one in silence.passes_of(source, job.provenance.heads, model.mask is not None)
     }
     passes = list(distinct.values())
-    job.reference = job.reference[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
+    job.reference = job.reference[
+        : max(1, len(job.functions) // 10)
+    ]  # of a whole run they are a small part
     started = time.process_time()
     for part in job.parts:
         job.run(part, tqdm(disable=True))
@@ -96,7 +106,12 @@ def main() -> None:
     ran = sum(counted)
     bare = passes + [silence.Pass(-1, ids, np.ones(1, int), None) for ids in job.reference]
     few = bare[:: max(1, len(bare) // 100)]
-    made = {"functions": len(job.functions), "passes said": len(bare), "passes ran": ran, "whole s": round(whole, 1)}
+    made = {
+        "functions": len(job.functions),
+        "passes said": len(bare),
+        "passes ran": ran,
+        "whole s": round(whole, 1),
+    }
     for name, lean in (("whole model", False), ("logits where asked", True)):
         budget = min(BUDGETS, key=lambda budget: forward(model, few, budget, lean))
         plain = forward(model, bare, budget, lean)

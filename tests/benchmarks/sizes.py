@@ -21,25 +21,47 @@ FUNCTIONS = (20, 60)
 
 ROWS = (
     ("the mean of ten relations, any of them", FUNCTIONS, 0.2, "of the edges", sizes.heads_differ),
-    ("any of ten heads serves most, any three cost more", FUNCTIONS, 0.5, "deviations", sizes.heads_serve),
-    ("a candidate for any of ten relations", FUNCTIONS, 0.2, "of the edges", sizes.candidates_chosen),
+    (
+        "any of ten heads serves most, any three cost more",
+        FUNCTIONS,
+        0.5,
+        "deviations",
+        sizes.heads_serve,
+    ),
+    (
+        "a candidate for any of ten relations",
+        FUNCTIONS,
+        0.2,
+        "of the edges",
+        sizes.candidates_chosen,
+    ),
     ("gain over fillers in any of four types", FUNCTIONS, 0.5, "deviations", sizes.fillers_beaten),
 )
 """What is claimed, of how many functions, how much is planted, in the first, and how often it is claimed."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print("| claim | functions | nothing to find, % | planted | found, % |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| claim | functions | nothing to find, % | planted | found, % |\n| --- | --- | --- | --- | --- |"
+    )
     for claim, numbers, more, unit, rejects in ROWS:
         size, power = (
-            " / ".join(", ".join(f"{share:.1f}" for share in np.atleast_1d(rejects(of, *given))) for of in numbers)
+            " / ".join(
+                ", ".join(f"{share:.1f}" for share in np.atleast_1d(rejects(of, *given)))
+                for of in numbers
+            )
             for given in ((args.simulations, args.seed), (args.simulations // 5, args.seed, more))
         )
-        print(f"| {claim} | {' / '.join(map(str, numbers))} | {size} | {more} {unit} | {power} |", flush=True)
+        print(
+            f"| {claim} | {' / '.join(map(str, numbers))} | {size} | {more} {unit} | {power} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,11 @@ BUDGETS = (1, 1024, 4096)
 
 def forward(task: Probing, budget: int) -> float:
     """Seconds of a plain forward pass over all functions."""
-    model, runner, start = task.encoder.model.eval(), Runner(task.encoder, task.settings.direction, budget), 0
+    model, runner, start = (
+        task.encoder.model.eval(),
+        Runner(task.encoder, task.settings.direction, budget),
+        0,
+    )
     model.set_attn_implementation("sdpa")
     before = time.process_time()
     with torch.inference_mode():
@@ -59,7 +63,9 @@ def probe(task: Probing, dataset) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
     parser.add_argument("--shape", choices=("embedded", "base"), default="base")
     parser.add_argument("--functions", type=int, default=40)

@@ -43,14 +43,20 @@ def reads(code: str, language: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("language", choices=[name for name, record in LANGUAGES.items() if record.editing])
+    parser.add_argument(
+        "language", choices=[name for name, record in LANGUAGES.items() if record.editing]
+    )
     parser.add_argument("source")
     parser.add_argument("--most", type=int, default=10_000, help="functions to edit")
     asked = parser.parse_args()
     counts: Counter[str] = Counter()
-    variants = [name for name in LANGUAGES[asked.language].variant_names if name in ("paper", "exact")]
+    variants = [
+        name for name in LANGUAGES[asked.language].variant_names if name in ("paper", "exact")
+    ]
     functions = (function for function in read(asked.source, asked.language, Skips()))
-    for function in islice((one for one in functions if reads(one.code, asked.language)), asked.most):
+    for function in islice(
+        (one for one in functions if reads(one.code, asked.language)), asked.most
+    ):
         counts["functions"] += 1
         for name, variant in product(EDITS, variants):
             try:

@@ -41,19 +41,43 @@ def pair(tiny_model):
         (lambda: annotate(CODE, None), "language is None, expected text"),
         (lambda: tokenize(CODE.encode(), "python"), "code is b'def"),
         (lambda: build(None, ["python"], "o"), "source is None, expected text"),
-        (lambda: build("sample", "python", "o"), "configs is 'python', expected a list in which every item is text"),
+        (
+            lambda: build("sample", "python", "o"),
+            "configs is 'python', expected a list in which every item is text",
+        ),
         (lambda: build("sample", ["python"], 7), "output is 7, expected text or a path"),
-        (lambda: build("sample", ["python"], "o", num_proc=0), "num_proc is 0, expected a whole number of at least 1"),
+        (
+            lambda: build("sample", ["python"], "o", num_proc=0),
+            "num_proc is 0, expected a whole number of at least 1",
+        ),
         (lambda: collect("d", ["python"], "test"), "splits is 'test', expected a list"),
         (lambda: collect(None, ["python"]), "the data is a NoneType, expected a folder"),
         (lambda: probing.probe(None, "d"), "model is None, expected text, a path or a tuple"),
-        (lambda: probing.probe(("m",), "d", limit="5"), "limit is '5', expected a whole number of at least 1 or None"),
-        (lambda: probing.probe("m", "d", max_length=0), "max_length is 0, expected a whole number of at least 1"),
-        (lambda: probing.probe("m", "d", batch_tokens=True), "batch_tokens is True, expected a whole number"),
+        (
+            lambda: probing.probe(("m",), "d", limit="5"),
+            "limit is '5', expected a whole number of at least 1 or None",
+        ),
+        (
+            lambda: probing.probe("m", "d", max_length=0),
+            "max_length is 0, expected a whole number of at least 1",
+        ),
+        (
+            lambda: probing.probe("m", "d", batch_tokens=True),
+            "batch_tokens is True, expected a whole number",
+        ),
         (lambda: probing.probe("m", "d", also_fits="n"), "also_fits is 'n', expected a list"),
-        (lambda: probing.probe("m", "d", device=0), "device is 0, expected text, a torch device or None"),
-        (lambda: probing.probe("m", "d", seed=-1), "seed is -1, expected a whole number of at least 0"),
-        (lambda: probing.probe("m", "d", config=["python"]), "config is of the type list, expected text"),
+        (
+            lambda: probing.probe("m", "d", device=0),
+            "device is 0, expected text, a torch device or None",
+        ),
+        (
+            lambda: probing.probe("m", "d", seed=-1),
+            "seed is -1, expected a whole number of at least 0",
+        ),
+        (
+            lambda: probing.probe("m", "d", config=["python"]),
+            "config is of the type list, expected text",
+        ),
         (lambda: probing.show("m", id="3"), "id is '3', expected a whole number or None"),
         (lambda: probing.show("m", 5), "code is 5, expected text, a path or None"),
         (lambda: probing.load(None), "path is None, expected text or a path"),
@@ -70,11 +94,20 @@ def pair(tiny_model):
         (lambda: push_dataset(None, "me/d"), "folder is None, expected text or a path"),
         (lambda: push_metric(None), "repo is None, expected text"),
         (lambda: doctor(7), "model is 7, expected text, a path or a tuple"),
-        (lambda: codesyntax_metric.load().add(prediction=None, reference=None), "a function needs a prediction"),
-        (lambda: codesyntax_metric.load().add_batch(predictions=3, references=[]), "as many predictions as references"),
+        (
+            lambda: codesyntax_metric.load().add(prediction=None, reference=None),
+            "a function needs a prediction",
+        ),
+        (
+            lambda: codesyntax_metric.load().add_batch(predictions=3, references=[]),
+            "as many predictions as references",
+        ),
         (lambda: codesyntax_metric.load().compute(k="3"), "k is '3', expected a whole number"),
         (lambda: codesyntax_metric.load().compute(k=True), "k is True, expected a whole number"),
-        (lambda: codesyntax_metric.load().compute(rule=None), "rule is None, expected one of first"),
+        (
+            lambda: codesyntax_metric.load().compute(rule=None),
+            "rule is None, expected one of first",
+        ),
     ],
 )
 def test_wrong_types(call, words, tmp_path, monkeypatch):
@@ -101,17 +134,25 @@ def test_models_and_data_that_are_nearly_right(pair, tiny_model, dataset_folder)
 
 
 def test_what_torch_and_pathlib_have_names_for_is_taken(tiny_model, dataset_folder):
-    named = probing.probe(str(tiny_model), str(dataset_folder), limit=2, dtype="bfloat16", device="cpu")
-    typed = probing.probe(tiny_model, dataset_folder, limit=2, dtype=torch.bfloat16, device=torch.device("cpu"))
+    named = probing.probe(
+        str(tiny_model), str(dataset_folder), limit=2, dtype="bfloat16", device="cpu"
+    )
+    typed = probing.probe(
+        tiny_model, dataset_folder, limit=2, dtype=torch.bfloat16, device=torch.device("cpu")
+    )
     assert typed == named
-    with pytest.raises(ModelError, match="dtype is 'float64', expected one of float32, bfloat16, float16"):
+    with pytest.raises(
+        ModelError, match="dtype is 'float64', expected one of float32, bfloat16, float16"
+    ):
         probing.probe(tiny_model, dataset_folder, dtype=torch.float64)
 
 
 def test_public_names():
     assert dir(probing) == sorted(probing.__all__)
     assert dir(codesyntax_dataset) == sorted(codesyntax_dataset.__all__)
-    assert all(getattr(module, name) for module in (probing, codesyntax_dataset) for name in module.__all__)
+    assert all(
+        getattr(module, name) for module in (probing, codesyntax_dataset) for name in module.__all__
+    )
     assert probing.__version__ == codesyntax_dataset.__version__
 
 
@@ -119,15 +160,22 @@ def test_public_names():
 
 
 @pytest.mark.parametrize(
-    "name", ["./model", "../model", "/tmp/model", "a/b/c", "results/", "~/model", "C:\\model", "a b"]
+    "name",
+    ["./model", "../model", "/tmp/model", "a/b/c", "results/", "~/model", "C:\\model", "a b"],
 )
 def test_names_that_the_hub_cannot_have_are_local_only(name, monkeypatch, dataset_folder):
     assert not is_hub_id(name)
-    monkeypatch.setattr("probing.models.location.hub_answers", lambda: pytest.fail("the Hub was asked"))
+    monkeypatch.setattr(
+        "probing.models.location.hub_answers", lambda: pytest.fail("the Hub was asked")
+    )
     monkeypatch.setattr("probing.runs.data.hub_answers", lambda: pytest.fail("the Hub was asked"))
-    with pytest.raises(ModelError, match="no such folder, and not a valid name of a model on the Hub"):
+    with pytest.raises(
+        ModelError, match="no such folder, and not a valid name of a model on the Hub"
+    ):
         probing.probe(name, dataset_folder)
-    with pytest.raises(DatasetError, match="no folder .*, and not a valid name of a dataset on the Hub, USER/NAME"):
+    with pytest.raises(
+        DatasetError, match="no folder .*, and not a valid name of a dataset on the Hub, USER/NAME"
+    ):
         probing.probe("m", name)
     with pytest.raises(DatasetError, match="USER/NAME"):
         probing.probe("m", "codesyntax-that-nobody-built")

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+    return CliRunner().invoke(
+        main, [str(argument) for argument in arguments], catch_exceptions=False
+    )
 
 
 def refused(result, *words):
@@ -57,7 +59,11 @@ def test_every_command_has_help_and_a_place_in_the_readmes(request):
     """In the table of commands by its name, and in a command of one of the guides."""
     root = request.config.rootpath
     docs = root / "probing/docs"
-    others = *root.glob("codesyntax_dataset/docs/*.md"), root / "README.md", root / "CONTRIBUTING.md"
+    others = (
+        *root.glob("codesyntax_dataset/docs/*.md"),
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+    )
     files = (docs / "commands.md", *docs.glob("*.md"), *others)
     readme, *guides = (file.read_text(encoding="utf-8") for file in files)
     for name, command in main.commands.items():
@@ -76,9 +82,15 @@ def test_help_of_a_group_lists_its_commands():
 
 def test_help_lists_every_command_once_in_its_section():
     lines = run("--help").stdout.splitlines()
-    listed = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in main.commands]
+    listed = [
+        line.split()[0]
+        for line in lines
+        if line.startswith("  ") and line.split()[0] in main.commands
+    ]
     assert sorted(listed) == sorted(main.commands)
-    sections = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    sections = [
+        line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")
+    ]
     assert sections == ["Options", *SECTIONS]
 
 
@@ -87,11 +99,18 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("probe", tiny_model, "--limit", 20)
     assert done.exit_code == 0, done.output
-    assert "no --data, and no dataset in the folder codesyntax: building the embedded sample there" in done.stderr
-    assert (tmp_path / "codesyntax/python/test.parquet").exists() and "/validation: " not in done.stdout
+    assert (
+        "no --data, and no dataset in the folder codesyntax: building the embedded sample there"
+        in done.stderr
+    )
+    assert (
+        tmp_path / "codesyntax/python/test.parquet"
+    ).exists() and "/validation: " not in done.stdout
     first, *_ = (line for line in done.stdout.splitlines() if line.strip())
     assert "heads of tiny find" in first and "with one guess" in first
-    headline, of_split = (done.stdout.index(text) for text in ("all edges, held-out", "published top-k UAS"))
+    headline, of_split = (
+        done.stdout.index(text) for text in ("all edges, held-out", "published top-k UAS")
+    )
     assert headline < of_split
     again = run("probe", tiny_model, "--limit", 20)
     assert "no --data" not in again.stderr and again.stdout == done.stdout
@@ -116,7 +135,9 @@ def test_what_ran_before_an_error_is_printed(tiny_model, dataset_folder, monkeyp
 
 def test_data_that_were_named_are_not_built(tiny_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run("probe", tiny_model, "--data", "codesyntax").exit_code == 1 and left_in(tmp_path) == []
+    assert (
+        run("probe", tiny_model, "--data", "codesyntax").exit_code == 1 and left_in(tmp_path) == []
+    )
 
 
 def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch):
@@ -128,13 +149,19 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
         (tmp_path / "code" / f"{name}.py").write_text(code)
     asked = ("probe", tiny_model, "--data", "code", "--split", "test", "--json")
     first, second = run(*asked), run(*asked)
-    assert "code has code, and is no dataset: building one of it in the folder codesyntax-code" in first.stderr
+    assert (
+        "code has code, and is no dataset: building one of it in the folder codesyntax-code"
+        in first.stderr
+    )
     assert first.exit_code == second.exit_code == 0 and first.stdout == second.stdout
     assert json.loads(first.stdout)["settings"]["data"].startswith("codesyntax-code@")
     (tmp_path / "alone").mkdir()
     (tmp_path / "code/one.py").rename(tmp_path / "alone/one.py")
     lacking = run("probe", tiny_model, "--data", "alone", "--split", "validation")
-    assert lacking.exit_code == 1 and "known are test; its source had too few files for it" in lacking.stderr
+    assert (
+        lacking.exit_code == 1
+        and "known are test; its source had too few files for it" in lacking.stderr
+    )
 
 
 def test_probe_prints_json_alone(tiny_model, dataset_folder):
@@ -144,14 +171,28 @@ def test_probe_prints_json_alone(tiny_model, dataset_folder):
 
 
 def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_folder, tmp_path):
-    probed = run("probe", tiny_model, "--data", dataset_folder, "--split", "test", "--limit", 4, "--output", tmp_path)
+    probed = run(
+        "probe",
+        tiny_model,
+        "--data",
+        dataset_folder,
+        "--split",
+        "test",
+        "--limit",
+        4,
+        "--output",
+        tmp_path,
+    )
     (ledger,) = tmp_path.glob("*.parquet")
     assert probed.exit_code == 0
     for words in ("If:if->test", "mean of", "PARTIAL: first 4 functions", "partial:4"):
         assert words in probed.stdout
     assert run("score", ledger).stdout == probed.stdout
     told = json.loads(ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text())
-    for path, place in (("data_path", dataset_folder), ("model_path", tiny_model)):  # what no ledger knows
+    for path, place in (
+        ("data_path", dataset_folder),
+        ("model_path", tiny_model),
+    ):  # what no ledger knows
         assert (tmp_path / told.pop(path)).samefile(place)
     assert json.loads(run("score", ledger, "--json").stdout) == told
 
@@ -175,17 +216,33 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
         "-q",
     )
     ledgers, results = sorted(tmp_path.glob("*.parquet")), sorted(tmp_path.glob("*.json"))
-    assert [probed.stdout.count(f", {config}/test (PARTIAL") for config in ("java", "python")] == [1, 1]
+    assert [probed.stdout.count(f", {config}/test (PARTIAL") for config in ("java", "python")] == [
+        1,
+        1,
+    ]
     assert (len(ledgers), len(results), probed.stderr) == (2, 2, "")
     assert run("score", *ledgers).stdout == probed.stdout
     for _ in range(2):  # the second time, a glob finds what the first one wrote
         analysed = run("errors", *sorted(tmp_path.glob("*.json")), "--model", tiny_model, *data)
         assert (analysed.exit_code, analysed.stderr.count("wrote ")) == (0, 2)
-    assert run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout  # results, ledgers and error analyses
+    assert (
+        run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout
+    )  # results, ledgers and error analyses
 
 
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
-    run("probe", tiny_model, "--data", dataset_folder, "--split", "test", "--limit", 4, "--output", tmp_path)
+    run(
+        "probe",
+        tiny_model,
+        "--data",
+        dataset_folder,
+        "--split",
+        "test",
+        "--limit",
+        4,
+        "--output",
+        tmp_path,
+    )
     (path,) = tmp_path.glob("*.json")
     accepted = run("verify", path, "--model", tiny_model, "--data", dataset_folder)
     assert accepted.exit_code == 0
@@ -211,7 +268,13 @@ def source(tmp_path):
     """A CodeSearchNet v2 folder of one good function, and the file that holds it."""
     file = tmp_path / "csn/python/final/jsonl/test/python_test_0.jsonl.gz"
     file.parent.mkdir(parents=True)
-    row = {"repo": "a/b", "path": "c.py", "func_name": "f", "code": "def f(x):\n    return x.y\n", "url": "u"}
+    row = {
+        "repo": "a/b",
+        "path": "c.py",
+        "func_name": "f",
+        "code": "def f(x):\n    return x.y\n",
+        "url": "u",
+    }
     row |= {"language": "python", "partition": "test", "original_string": row["code"]}
     file.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
     return tmp_path / "csn", file
@@ -220,9 +283,21 @@ def source(tmp_path):
 @pytest.mark.parametrize(
     ("name", "damage", "words"),
     [
-        ("truncated gz", lambda content: gzip.compress(content * 200)[:-30], ["python_test_0.jsonl.gz"]),
-        ("no code", lambda content: gzip.compress(content.replace(b'"code"', b'"kode"')), ["line 1", "code"]),
-        ("no UTF-8", lambda content: gzip.compress(content.replace(b"return", b"ret\xffrn")), ["line 1", "UTF-8"]),
+        (
+            "truncated gz",
+            lambda content: gzip.compress(content * 200)[:-30],
+            ["python_test_0.jsonl.gz"],
+        ),
+        (
+            "no code",
+            lambda content: gzip.compress(content.replace(b'"code"', b'"kode"')),
+            ["line 1", "code"],
+        ),
+        (
+            "no UTF-8",
+            lambda content: gzip.compress(content.replace(b"return", b"ret\xffrn")),
+            ["line 1", "UTF-8"],
+        ),
         ("no JSON", lambda content: gzip.compress(content + b"{\n"), ["line 2"]),
     ],
 )
@@ -236,7 +311,8 @@ def test_bad_sources(source, tmp_path, name, damage, words):
 
 def test_unknown_config(source, tmp_path):
     refused(
-        run("build", "--source", source[0], "--config", "pyton", "--output", tmp_path / "out"), "did you mean 'python'?"
+        run("build", "--source", source[0], "--config", "pyton", "--output", tmp_path / "out"),
+        "did you mean 'python'?",
     )
 
 
@@ -252,13 +328,20 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
         "nobody/no-such-model",
         "not in the cache, and the Hub cannot be reached",
     )
-    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "is not a dataset", "codesyntax build")
+    refused(
+        run("probe", tiny_model, "--data", tmp_path, "--output", output),
+        "is not a dataset",
+        "codesyntax build",
+    )
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()
 
 
 def test_seeds_are_not_negative(tmp_path):
-    for command in (("probe", "model", "--control", "redrawn-dependents"), ("verify", tmp_path / "result.json")):
+    for command in (
+        ("probe", "model", "--control", "redrawn-dependents"),
+        ("verify", tmp_path / "result.json"),
+    ):
         result = run(*command, "--seed", "-1")
         assert result.exit_code == 2 and "-1 is not in the range x>=0" in result.output
 
@@ -282,7 +365,9 @@ def full_disk(tmp_path):
     disk.mkdir()
     if (
         os.name != "posix"
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], capture_output=True).returncode
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], capture_output=True
+        ).returncode
     ):
         pytest.skip("mounting a small file system needs root")
     yield disk
@@ -290,9 +375,15 @@ def full_disk(tmp_path):
 
 
 def test_full_disk(full_disk, tiny_model, dataset_folder):
-    refused(run("build", "--source", "sample", "--config", "python", "--output", full_disk / "out"), "No space left")
+    refused(
+        run("build", "--source", "sample", "--config", "python", "--output", full_disk / "out"),
+        "No space left",
+    )
     assert left_in(full_disk) == []
-    refused(run("probe", tiny_model, "--data", dataset_folder, "--output", full_disk / "results"), "No space left")
+    refused(
+        run("probe", tiny_model, "--data", dataset_folder, "--output", full_disk / "results"),
+        "No space left",
+    )
     assert not [name for name in left_in(full_disk) if name.endswith((".json", ".parquet", ".tmp"))]
 
 
@@ -301,11 +392,17 @@ def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
     for name in ("probe_models", "mask"):
         real = getattr(probing, name)
-        monkeypatch.setattr(probing, name, lambda *which, real=real, **given: real(*which, **given, limit=3))
+        monkeypatch.setattr(
+            probing, name, lambda *which, real=real, **given: real(*which, **given, limit=3)
+        )
     result = run("demo", "--output", tmp_path / "demo")
     assert result.exit_code == 0
     finding, *rest = result.stdout.splitlines()
-    assert finding.startswith("In python, ") and "the attention heads of" in finding and EMBEDDED in finding
+    assert (
+        finding.startswith("In python, ")
+        and "the attention heads of" in finding
+        and EMBEDDED in finding
+    )
     assert str((tmp_path / "demo/report/index.html").resolve()) in rest  # on a line of its own
     assert len(rest) < 30
     page = (tmp_path / "demo/report/index.html").read_text("utf-8")

@@ -28,12 +28,23 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
     shutil.copytree(dataset_folder, folder / "codesyntax")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        done = run("probe", "models/one", "models/two", *SPLITS, "--limit", 12, "--output", "results", "-q")
+        done = run(
+            "probe", "models/one", "models/two", *SPLITS, "--limit", 12, "--output", "results", "-q"
+        )
         assert done.exit_code == 0, done.output
         for shard in ("1/2", "2/2"):
             assert (
                 run(
-                    "probe", "models/one", "--split", "test", "--limit", 99, "--output", "shards", "--shard", shard
+                    "probe",
+                    "models/one",
+                    "--split",
+                    "test",
+                    "--limit",
+                    99,
+                    "--output",
+                    "shards",
+                    "--shard",
+                    shard,
                 ).exit_code
                 == 0
             )
@@ -49,13 +60,18 @@ def elsewhere(study, tmp_path, monkeypatch):
 
 
 def results(folder):
-    return sorted(path for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
+    return sorted(
+        path for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name
+    )
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_every_command_finds_the_model(elsewhere):
     tests = results(elsewhere)
-    assert [json.loads(path.read_text())["model_path"] for path in tests] == ["../models/one", "../models/two"]
+    assert [json.loads(path.read_text())["model_path"] for path in tests] == [
+        "../models/one",
+        "../models/two",
+    ]
     commands = {
         "score": (*(elsewhere / "results").glob("*.parquet"),),
         "errors": tests,
@@ -85,11 +101,23 @@ def test_one_model_that_is_gone_does_not_end_errors(elsewhere):
     done = run("errors", *tests)
     assert done.exit_code == 1
     said = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
-    assert len(said) == 1 and "the model one of " in said[0] and said[0].endswith("give its location with --model")
-    assert [path.name.startswith("two") for path in (elsewhere / "results").glob("*.errors.json")] == [True]
+    assert (
+        len(said) == 1
+        and "the model one of " in said[0]
+        and said[0].endswith("give its location with --model")
+    )
+    assert [
+        path.name.startswith("two") for path in (elsewhere / "results").glob("*.errors.json")
+    ] == [True]
     done = run("verify", *tests, "--functions", 2)
-    assert done.exit_code == 3 and "give its location with --model" in done.stdout and "accepted" in done.stdout
-    assert run("errors", tests[0], "--model", elsewhere / "models/two").exit_code == 0  # the same weights
+    assert (
+        done.exit_code == 3
+        and "give its location with --model" in done.stdout
+        and "accepted" in done.stdout
+    )
+    assert (
+        run("errors", tests[0], "--model", elsewhere / "models/two").exit_code == 0
+    )  # the same weights
 
 
 def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -99,7 +127,16 @@ def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, m
     monkeypatch.setenv("HOME", str(home))
     made = tmp_path / "disk/results"
     probed = run(
-        "probe", home / "models/tiny", "--data", dataset_folder, "--split", "test", "--limit", 9, "--output", made
+        "probe",
+        home / "models/tiny",
+        "--data",
+        dataset_folder,
+        "--split",
+        "test",
+        "--limit",
+        9,
+        "--output",
+        made,
     )
     assert probed.exit_code == 0, probed.output
     (file,) = made.rename(tmp_path / "results").glob("*.json")

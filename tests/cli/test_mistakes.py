@@ -23,13 +23,29 @@ MISTAKES = [
     (f"{PROBE} --rule first", 2, "No such option"),
     ("probe ./none --data data", 1, "no such folder, and not a valid name of a model on the Hub"),
     ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
-    ("probe nobody/none", 1, "not in the cache, and the Hub cannot be reached"),  # and no sample is built
-    ("probe run/checkpoint-500 --data data", 1, "'run/checkpoint-500': no folder run/checkpoint-500"),
+    (
+        "probe nobody/none",
+        1,
+        "not in the cache, and the Hub cannot be reached",
+    ),  # and no sample is built
+    (
+        "probe run/checkpoint-500 --data data",
+        1,
+        "'run/checkpoint-500': no folder run/checkpoint-500",
+    ),
     ("probe results/tiny --data data", 1, "'results/tiny': no folder results/tiny"),
     ("probe tiney --data data", 1, "no folder tiney (there is tiny)"),
-    (f"{PROBE} --config java_exact", 1, "`codesyntax build --source sample --config java_exact --output data` adds it"),
+    (
+        f"{PROBE} --config java_exact",
+        1,
+        "`codesyntax build --source sample --config java_exact --output data` adds it",
+    ),
     (f"{PROBE} --config jaav", 1, "did you mean 'java'? of 88 known, java"),
-    ("probe tiny --data none", 1, "no folder none, and not a valid name of a dataset on the Hub, USER/NAME"),
+    (
+        "probe tiny --data none",
+        1,
+        "no folder none, and not a valid name of a dataset on the Hub, USER/NAME",
+    ),
     ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),
     ("probe tiny --data empty", 1, "empty has no python functions"),
     ("probe tiny --data both", 1, "both has no python functions"),
@@ -44,7 +60,11 @@ MISTAKES = [
     ("show tiny --data data --id 99999", 1, "99999"),
     ("show tiny --data data", 2, "give --code FILE, or --id N for a function of --data"),
     ("show tiny --code code.py --head 1-99", 1, "head is '1-99', but those of tiny are 0-0 to "),
-    ("show --labels --code code.py --head 1-2", 2, "--head has nothing to do with what --labels shows"),
+    (
+        "show --labels --code code.py --head 1-2",
+        2,
+        "--head has nothing to do with what --labels shows",
+    ),
     ("compare tiny-code-mlm tiny-code-lm", 2, "to name a model, also give --results FOLDER"),
     ("show tiny --code broken.py", 1, "line 2, column 0: the code ends inside brackets"),
     ("show tiny --code none.py", 1, "none.py"),
@@ -79,8 +99,16 @@ MISTAKES = [
     # results
     ("score none.parquet", 1, "none.parquet"),
     ("score empty", 1, "empty has no ledgers"),
-    ("show tiny --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
-    ("show --labels --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
+    (
+        "show tiny --data data --id 0 --output file.txt",
+        1,
+        "file.txt is not a page that `codesyntax show` wrote",
+    ),
+    (
+        "show --labels --data data --id 0 --output file.txt",
+        1,
+        "file.txt is not a page that `codesyntax show` wrote",
+    ),
     ("score file.txt", 1, "file.txt"),
     ("score tiny/config.json", 1, "tiny/config.json is no rank ledger"),
     ("score both --json", 2, "--json prints one result"),
@@ -94,7 +122,11 @@ MISTAKES = [
     ("report altered/result.json", 1, "result.json"),
     ("report empty", 1, "empty has no results"),
     ("report results --data data", 1, "no counterpart on the split validation"),
-    ("report results --output data --data data", 1, "was not made by `codesyntax report`, which would replace it"),
+    (
+        "report results --output data --data data",
+        1,
+        "was not made by `codesyntax report`, which would replace it",
+    ),
     ("board none", 1, "no folder none: expected a folder of entries"),
     ("board data/none", 1, "no folder data/none: expected a folder of entries"),
     ("board report/entries", 1, "no folder report/entries: expected a folder of entries"),
@@ -114,7 +146,11 @@ MISTAKES = [
     ("push dataset empty --repo me/codesyntax --dry-run", 1, "empty"),
     ("push metric --repo me/metric --dry-run", 1, "USER/codesyntax_metric"),
     ("submit results --model tiny --dataset me/codesyntax", 1, "is not a valid repository name"),
-    ("submit both --model me/model --dataset me/codesyntax", 1, "are of other, tiny, and none is of me/model"),
+    (
+        "submit both --model me/model --dataset me/codesyntax",
+        1,
+        "are of other, tiny, and none is of me/model",
+    ),
     ("submit --model me/model --dataset me/codesyntax", 2, "Missing argument"),
     ("available-modles", 2, "No such command"),
 ]
@@ -149,7 +185,9 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
 
 def contents(folder: Path) -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.is_file()
+        else ""
         for path in folder.rglob("*")
     }
 
@@ -166,7 +204,11 @@ def test_there_are_forty():
 @pytest.mark.parametrize(("line", "status", "words"), MISTAKES, ids=[line for line, *_ in MISTAKES])
 def test_a_mistake(folder, before, monkeypatch, line, status, words):
     monkeypatch.chdir(folder)
-    arguments = [str(path) for word in line.split() for path in (sorted(Path().glob(word)) if "*" in word else [word])]
+    arguments = [
+        str(path)
+        for word in line.split()
+        for path in (sorted(Path().glob(word)) if "*" in word else [word])
+    ]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == status, done.output
     assert done.exception is None or isinstance(done.exception, SystemExit)
@@ -209,7 +251,15 @@ NEED_A_MODEL = (
     *("mask results", "errors altered", "available"),
     *(
         f"{PROBE} {option}"
-        for option in ("--split", "--config java_", "--max-length 2", "--device gpu", "--rev", "--also", "--limit")
+        for option in (
+            "--split",
+            "--config java_",
+            "--max-length 2",
+            "--device gpu",
+            "--rev",
+            "--also",
+            "--limit",
+        )
     ),
     *("submit", "mask tiny-code-mlm --data data --node", "report results --data", "report altered"),
 )
@@ -222,7 +272,11 @@ def test_most_mistakes_are_told_before_torch_is_imported(folder):
     quick = [line for line, *_ in MISTAKES if "*" not in line and not line.startswith(NEED_A_MODEL)]
     assert len(quick) >= 40
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH], cwd=folder, input=json.dumps(quick), capture_output=True, text=True
+        [sys.executable, "-c", WITHOUT_TORCH],
+        cwd=folder,
+        input=json.dumps(quick),
+        capture_output=True,
+        text=True,
     )
     said = json.loads(done.stdout)
     other = [
@@ -237,14 +291,31 @@ def test_most_mistakes_are_told_before_torch_is_imported(folder):
 def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):
     shutil.copytree(folder / "tiny", tmp_path / "tiny\nmodel")
     done = CliRunner().invoke(main, ["doctor", str(tmp_path / "tiny\nmodel")])
-    assert done.exit_code == 1 and "has characters that no table can show: rename the folder" in done.stderr
+    assert (
+        done.exit_code == 1
+        and "has characters that no table can show: rename the folder" in done.stderr
+    )
     assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_keyword_where_a_statement_may_be_meant(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    asked = ["mask", "tiny-code-mlm", "--data", "data", "--node-types", "if", "--limit", "1", "--draws", "1"]
-    assert "if is the keyword alone: did you mean if_statement?" in CliRunner().invoke(main, asked).stderr
+    asked = [
+        "mask",
+        "tiny-code-mlm",
+        "--data",
+        "data",
+        "--node-types",
+        "if",
+        "--limit",
+        "1",
+        "--draws",
+        "1",
+    ]
+    assert (
+        "if is the keyword alone: did you mean if_statement?"
+        in CliRunner().invoke(main, asked).stderr
+    )
 
 
 def test_score_takes_a_folder_or_a_result_as_report_does(folder):
@@ -254,5 +325,10 @@ def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     printed = CliRunner().invoke(main, ["score", str(ledger)]).stdout
     assert "mean of" in printed
     altered = folder / "altered/result.json"  # its numbers are not printed, but those of its ledger
-    for given in ([results], [result], [altered], [result, ledger, results]):  # a ledger given twice is scored once
+    for given in (
+        [results],
+        [result],
+        [altered],
+        [result, ledger, results],
+    ):  # a ledger given twice is scored once
         assert CliRunner().invoke(main, ["score", *map(str, given)]).stdout == printed

@@ -91,7 +91,12 @@ def in_new_process(script: str, folder: Path, **environment: str) -> str:
     """What a script prints, started in `folder` with a cache of its own there."""
     variables = {**os.environ, "HF_HOME": str(folder / "hf-home"), **environment}
     result = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, env=variables, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -130,7 +135,12 @@ def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
     build(source, ["java", "python"], tmp_path / "out")
     assert sorted(files(tmp_path / "out")) == [
         *("README.md", "SHA256SUMS", "eval.yaml"),
-        *("java/test.parquet", "java/validation.parquet", "python/test.parquet", "python/validation.parquet"),
+        *(
+            "java/test.parquet",
+            "java/validation.parquet",
+            "python/test.parquet",
+            "python/validation.parquet",
+        ),
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
@@ -188,15 +198,27 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
     test, validation = rows(tmp_path / "out"), rows(tmp_path / "out", split="validation")
     assert test[0]["tokens"] == [token.text for token in tokenize(unparsable, "python")]
     assert [bool(row["tokens"]) for row in test] == [True, True, False]
-    assert [bool(row["relations"]) for row in test + validation] == [False, True, False, False, False]
+    assert [bool(row["relations"]) for row in test + validation] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
     skips = report.configs["python"].skips
     reason = "Python 3.9's grammar cannot read it"
     assert skips.counts == {reason: 2, f"{reason}, and its tokens are unknown": 1}
-    assert list(skips.names.values()) == [["function 0 at line 2", "function 3 at line 2"], ["function 2 at line 2"]]
-    assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in (tmp_path / "out" / "README.md").read_text(
-        encoding="utf-8"
+    assert list(skips.names.values()) == [
+        ["function 0 at line 2", "function 3 at line 2"],
+        ["function 2 at line 2"],
+    ]
+    assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in (
+        tmp_path / "out" / "README.md"
+    ).read_text(encoding="utf-8")
+    assert (
+        f"  {reason}: 2 (first: function 0 at line 2, function 3 at line 2)"
+        in report.text().splitlines()
     )
-    assert f"  {reason}: 2 (first: function 0 at line 2, function 3 at line 2)" in report.text().splitlines()
 
 
 def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_path):
@@ -204,7 +226,9 @@ def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_pa
     source = write_codesearchnet(tmp_path / "source", [newer], [FIRST])
     report = build(source, ["python"], tmp_path / "out")
     assert report.configs["python"].skips.counts == {"Python 3.9's grammar cannot read it": 1}
-    with pytest.raises(ParseError, match="Python 3.9's grammar, which labels follow, cannot read this"):
+    with pytest.raises(
+        ParseError, match="Python 3.9's grammar, which labels follow, cannot read this"
+    ):
         annotate(newer, "python")
 
 
@@ -224,10 +248,15 @@ def test_published_labels_are_built_as_they_are(tmp_path):
         ("Attribute:value->attr", 8, 10, 10),
         ("not one of ours", 1, 2, 3),
     ]
-    assert (row["token_start"][8:], row["token_end"][8:]) == ([12, 13, 14, 15, 15, 15], [13, 14, 15, 15, 15, 15])
+    assert (row["token_start"][8:], row["token_end"][8:]) == (
+        [12, 13, 14, 15, 15, 15],
+        [13, 14, 15, 15, 15, 15],
+    )
     assert [row["id"] for row in rows(tmp_path / "out", split="validation")] == [9000]
     assert report.configs["python"].skips.counts == {}
-    assert "as published by the authors" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "as published by the authors" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
@@ -243,11 +272,21 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
 
 @pytest.mark.parametrize(
     ("language", "partition", "functions"),
-    [("python", "test", 654), ("python", "validation", 204), ("java", "test", 1265), ("java", "validation", 300)],
+    [
+        ("python", "test", 654),
+        ("python", "validation", 204),
+        ("java", "test", 1265),
+        ("java", "validation", 300),
+    ],
 )
 def test_real_functions_are_all_there_in_every_config(real, shared, language, partition, functions):
     name = "valid" if partition == "validation" else "test"
-    source = shared / "data" / "codesearchnet" / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+    source = (
+        shared
+        / "data"
+        / "codesearchnet"
+        / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+    )
     with gzip.open(source, "rt", encoding="utf-8") as lines:
         code = [json.loads(line)["code"] for line in lines]
     assert len(code) == functions
@@ -262,7 +301,12 @@ def test_real_functions_are_all_there_in_every_config(real, shared, language, pa
 def real(shared, tmp_path_factory) -> BuildReport:
     """All configs of the real functions, which are Python's and Java's."""
     configs = [config for config in unedited() if language_of(config).name in ("python", "java")]
-    return build(str(shared / "data" / "codesearchnet"), configs, tmp_path_factory.mktemp("real") / "out", num_proc=2)
+    return build(
+        str(shared / "data" / "codesearchnet"),
+        configs,
+        tmp_path_factory.mktemp("real") / "out",
+        num_proc=2,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- the card
@@ -282,7 +326,9 @@ def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
     told = {cells[0]: cells[1:] for cells in table if "->" in cells[0]}
     counted = {
         (config, split): Counter(
-            edge["relation"] for row in rows(tmp_path / "out", config, split) for edge in row["relations"]
+            edge["relation"]
+            for row in rows(tmp_path / "out", config, split)
+            for edge in row["relations"]
         )
         for config in ("python", "java", "java_skip_semicolon")
         for split in ("test", "validation")
@@ -290,7 +336,9 @@ def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
     assert [tuple(column) for column in columns] == list(counted)
     assert set(told) == {relation for counts in counted.values() for relation in counts}
     for relation, cells in told.items():
-        assert cells == [f"{counts[relation]:,}" if counts[relation] else "-" for counts in counted.values()]
+        assert cells == [
+            f"{counts[relation]:,}" if counts[relation] else "-" for counts in counted.values()
+        ]
     configs = {cells[0]: cells for cells in table if cells[0] in CONFIGS}
     for config, cells in configs.items():
         expected = []
@@ -303,26 +351,44 @@ def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
 def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_path, source):
     build(source, ["java", "python"], tmp_path / "out")
     metadata = front_matter(tmp_path / "out")
-    assert {config["config_name"]: config.get("default", False) for config in metadata["configs"]} == {
+    assert {
+        config["config_name"]: config.get("default", False) for config in metadata["configs"]
+    } == {
         "java": False,
         "python": True,
     }
     for config, info in zip(["java", "python"], metadata["dataset_info"], strict=True):
         assert info["config_name"] == config
-        assert {split["name"]: split["num_examples"] for split in info["splits"]} == {"validation": 1, "test": 2}
-    assert (metadata["license"], metadata["annotations_creators"]) == ("other", ["machine-generated"])
+        assert {split["name"]: split["num_examples"] for split in info["splits"]} == {
+            "validation": 1,
+            "test": 2,
+        }
+    assert (metadata["license"], metadata["annotations_creators"]) == (
+        "other",
+        ["machine-generated"],
+    )
 
 
 def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
     for configs, published, exact in (
         (["python"], ["- The labels follow"], []),
         (["java_exact"], [], ["- The labels"]),
-        (["python", "java_exact"], ["- The labels of `python` follow"], ["- The labels of `java_exact`"]),
+        (
+            ["python", "java_exact"],
+            ["- The labels of `python` follow"],
+            ["- The labels of `java_exact`"],
+        ),
     ):
         build(source, configs, tmp_path / "out", overwrite=True)
         card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-        assert re.findall(r"^(- The labels.*) the published procedure", card, re.MULTILINE) == published
-        assert re.findall(r"^(- The labels.*) follow the grammars of tree-sitter", card, re.MULTILINE) == exact
+        assert (
+            re.findall(r"^(- The labels.*) the published procedure", card, re.MULTILINE)
+            == published
+        )
+        assert (
+            re.findall(r"^(- The labels.*) follow the grammars of tree-sitter", card, re.MULTILINE)
+            == exact
+        )
 
 
 def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source):
@@ -332,7 +398,9 @@ def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, sour
     assert str(tmp_path) not in card
 
 
-def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(tmp_path, monkeypatch):
+def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(
+    tmp_path, monkeypatch
+):
     source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
     again = write_codesearchnet(tmp_path / "again", [FIRST, SECOND], [THIRD])
     swapped = write_codesearchnet(tmp_path / "swapped", [SECOND, FIRST], [THIRD])
@@ -342,12 +410,21 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
         for path in (source, again, swapped, moved)
     ]
     assert reports[0].digest == reports[1].digest and reports[0].version == reports[1].version
-    assert len({report.digest for report in reports}) == len({report.version for report in reports}) == 3
-    monkeypatch.setattr(corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[]))
+    assert (
+        len({report.digest for report in reports})
+        == len({report.version for report in reports})
+        == 3
+    )
+    monkeypatch.setattr(
+        corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[])
+    )
     relabelled = build(source, ["python"], tmp_path / "out").configs["python"]
     assert relabelled.digest == reports[0].digest
     assert relabelled.version != reports[0].version
-    assert all(re.fullmatch(rf"{re.escape(LABELS)}\.\d+", report.version) for report in [*reports, relabelled])
+    assert all(
+        re.fullmatch(rf"{re.escape(LABELS)}\.\d+", report.version)
+        for report in [*reports, relabelled]
+    )
 
 
 # ----------------------------------------------------------------------------------------------- reading it back
@@ -364,7 +441,9 @@ print({split: rows.num_rows for split, rows in default.items()}, default["test"]
 """
 
 
-def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_without_a_config(tmp_path, source):
+def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_without_a_config(
+    tmp_path, source
+):
     report = build(source, ["python", "java"], tmp_path / "codesyntax")
     assert in_new_process(LOAD, tmp_path).splitlines() == [
         f"True {report.configs['python'].version}",
@@ -392,15 +471,21 @@ def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
 
 
 def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
-    source = write(tmp_path / "source", {f"{name}.py": f"{FIRST}\n\n\n{SECOND}\n" for name in "abcde"})
+    source = write(
+        tmp_path / "source", {f"{name}.py": f"{FIRST}\n\n\n{SECOND}\n" for name in "abcde"}
+    )
     report = build(source, ["python"], tmp_path / "out")
     assert report.configs["python"].functions == {"validation": 2, "test": 8}
-    assert "by file, 0.2 of them for validation" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "by file, 0.2 of them for validation" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
     with pytest.raises(DatasetError, match="holds python from .* how they are split differ"):
         build(source, ["python"], tmp_path / "out", validation_fraction=0.5)
     report = build(source, ["python"], tmp_path / "out", validation_fraction=0, overwrite=True)
     assert report.configs["python"].functions == {"test": 10}
-    assert "0 of them for validation" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "0 of them for validation" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
@@ -417,7 +502,10 @@ def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source, monkeypatch):
     build(source, ["python", "java"], tmp_path / "codesyntax")
     with LoopbackHub() as hub:
         hub.connect(monkeypatch, tmp_path / "cache")
-        api, where = HfApi(endpoint=hub.url, token="any"), {"repo_id": "user/codesyntax", "repo_type": "dataset"}
+        api, where = (
+            HfApi(endpoint=hub.url, token="any"),
+            {"repo_id": "user/codesyntax", "repo_type": "dataset"},
+        )
         api.create_repo(**where)
         api.upload_folder(folder_path=tmp_path / "codesyntax", **where)
     pushed = hub.files("user/codesyntax")
@@ -446,7 +534,9 @@ def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, 
     ],
 )
 @pytest.mark.parametrize("config", ["java", "python"])
-def test_a_dataset_from_another_source_is_replaced_on_request_only(tmp_path, source, changes, options, config):
+def test_a_dataset_from_another_source_is_replaced_on_request_only(
+    tmp_path, source, changes, options, config
+):
     build(source, ["python"], tmp_path / "out")
     before = files(tmp_path / "out")
     other = write(tmp_path / "other", {"A.java": JAVA} if changes is None else SOURCE | changes)
@@ -468,7 +558,9 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(tmp_path, sou
 
 
 def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, monkeypatch):
-    source = write_codesearchnet(tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST])
+    source = write_codesearchnet(
+        tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST]
+    )
     folder = build(source, ["python"], tmp_path / "out").output
     monkeypatch.setattr(safe_files, "_LEAST", 1000)
     monkeypatch.setattr(safe_files, "_PACKED_ALIKE", 1)
@@ -511,11 +603,16 @@ def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, source):
     [
         (lambda out: out.write_text("x"), "is a file"),
         (lambda out: write(out, {"README.md": "# mine"}), "was not made by `codesyntax build`"),
-        (lambda out: write(out, {"python/test.parquet": "mine"}), "was not made by `codesyntax build`"),
+        (
+            lambda out: write(out, {"python/test.parquet": "mine"}),
+            "was not made by `codesyntax build`",
+        ),
         (lambda out: write(out, {".git/config": "mine"}), "was not made by `codesyntax build`"),
     ],
 )
-def test_anything_else_at_the_output_is_refused_and_left_as_it_is(tmp_path, source, prepare, complaint):
+def test_anything_else_at_the_output_is_refused_and_left_as_it_is(
+    tmp_path, source, prepare, complaint
+):
     out = tmp_path / "out"
     prepare(out)
     before = files(tmp_path)
@@ -543,7 +640,9 @@ def no_space(*arguments, **options):
         ("pathlib.Path.write_text", 1),
     ],
 )
-def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(tmp_path, monkeypatch, function, num_proc):
+def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(
+    tmp_path, monkeypatch, function, num_proc
+):
     monkeypatch.setattr(shards, "SHARD", 1)
     source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
     build(source, ["python"], tmp_path / "out")
@@ -577,7 +676,9 @@ def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypat
     assert files(tmp_path) == before
 
 
-def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(tmp_path, monkeypatch, source):
+def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(
+    tmp_path, monkeypatch, source
+):
     build(source, ["python"], tmp_path / "out")
     before = files(tmp_path)
     rename = Path.rename
@@ -587,7 +688,10 @@ def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(tmp_p
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return rename(path, target)
 
-    with monkeypatch.context() as patch, pytest.raises(DatasetError, match=r"cannot write .*out: .*Permission denied"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(DatasetError, match=r"cannot write .*out: .*Permission denied"),
+    ):
         patch.setattr(atomic, "_exchanged", lambda *folders: False)
         patch.setattr(Path, "rename", refuse_the_new)
         build(source, ["java"], tmp_path / "out")
@@ -595,7 +699,9 @@ def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(tmp_p
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
-def test_a_dataset_is_replaced_with_and_without_an_exchange(tmp_path, monkeypatch, source, exchanges):
+def test_a_dataset_is_replaced_with_and_without_an_exchange(
+    tmp_path, monkeypatch, source, exchanges
+):
     build(source, ["python"], tmp_path / "out")
     if not exchanges:
         monkeypatch.setattr(atomic, "_exchanged", lambda *folders: False)
@@ -623,7 +729,11 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     deadline = time.monotonic() + 60
     while not (folder / "labelling").exists():
@@ -647,13 +757,17 @@ def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, sour
 
 
 def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, monkeypatch, source):
-    monkeypatch.setattr(corpus, "label", lambda function, variant: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(
+        corpus, "label", lambda function, variant: os.kill(os.getpid(), signal.SIGKILL)
+    )
     with pytest.raises(DatasetError, match=r"a labelling process was killed.* try fewer"):
         build(source, ["python"], tmp_path / "out", num_proc=2)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(tmp_path, monkeypatch, source):
+def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(
+    tmp_path, monkeypatch, source
+):
     def beyond(code, language, variant):
         tokens, edges = annotate(code, language, variant)
         return corpus.Annotation(tokens, [edge._replace(last=len(tokens)) for edge in edges])
@@ -702,7 +816,9 @@ def test_the_builder_never_serves_what_an_older_source_had(tmp_path):
 
 
 def test_the_builder_streams(source):
-    streamed = CodeSyntax(config_name="python", source=source).as_streaming_dataset(split="validation")
+    streamed = CodeSyntax(config_name="python", source=source).as_streaming_dataset(
+        split="validation"
+    )
     assert [row["code"] for row in streamed] == [THIRD]
 
 
@@ -717,4 +833,9 @@ def test_annotating_alone_imports_neither_datasets_nor_arrow():
         "import sys, codesyntax_dataset as c; c.annotate('int f() { return 1; }', 'java'); "
         "print(sorted({'datasets', 'pyarrow', 'torch'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

@@ -29,21 +29,36 @@ def write(file: Path, **columns: list) -> Path:
     return file
 
 
-def read(source: Path | str, column: str = "content", skips: Skips | None = None, **options) -> list:
+def read(
+    source: Path | str, column: str = "content", skips: Skips | None = None, **options
+) -> list:
     return list(sources.read(str(source), "python", skips or Skips(), column=column, **options))
 
 
 def test_a_corpus_with_test_and_validation_is_split_so_and_its_training_data_not_used(tmp_path):
-    write(tmp_path / "data/train-00000-of-00001.parquet", content=["def never(): pass"], path=["t.py"])
+    write(
+        tmp_path / "data/train-00000-of-00001.parquet", content=["def never(): pass"], path=["t.py"]
+    )
     write(tmp_path / "data/test-00000-of-00001.parquet", content=[ONE], path=["src/one.py"])
-    write(tmp_path / "data/validation-00000-of-00001.parquet", content=["x = 1", TWO], path=["x.py", None])
+    write(
+        tmp_path / "data/validation-00000-of-00001.parquet",
+        content=["x = 1", TWO],
+        path=["x.py", None],
+    )
     one, two, three = read(tmp_path)
-    assert (one.code, one.func_name, one.partition) == ("def one(x):\n    return x.y", "one", "test")
+    assert (one.code, one.func_name, one.partition) == (
+        "def one(x):\n    return x.y",
+        "one",
+        "test",
+    )
     assert (one.repo, one.path) == (tmp_path.name, "src/one.py")
     assert one.url == "data/test-00000-of-00001.parquet:0#L4-L5"
     assert (two.code, two.func_name) == ("def two(self):\n        return self", "A.two")
     assert (three.code, three.partition) == ("def three(): pass", "validation")
-    assert three.path == "data/validation-00000-of-00001.parquet:1" and three.url == f"{three.path}#L1-L1"
+    assert (
+        three.path == "data/validation-00000-of-00001.parquet:1"
+        and three.url == f"{three.path}#L1-L1"
+    )
     with pytest.raises(SourceError, match="already has a validation split"):
         read(tmp_path, validation_fraction=0.5)
 
@@ -61,17 +76,26 @@ def test_other_corpora_are_drawn_by_repository(tmp_path):
     ]
     assert {function.partition for function in read(file, validation_fraction=0)} == {"test"}
     alone = read(write(tmp_path / "alone.parquet", content=content))
-    assert sum(function.partition == "validation" for function in alone) == 3  # a fifth of the rows, rounded
+    assert (
+        sum(function.partition == "validation" for function in alone) == 3
+    )  # a fifth of the rows, rounded
 
 
 def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
     from codesyntax_dataset.sources import columns
 
     monkeypatch.setattr(columns, "LARGEST_FILE", 100)
-    not_utf8 = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
-    texts = pa.concat_arrays([pa.array(["", None, "def f(:", "def f(): pass", f"# {'x' * 100}"]), not_utf8])
+    not_utf8 = pa.StringArray.from_buffers(
+        1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")
+    )
+    texts = pa.concat_arrays(
+        [pa.array(["", None, "def f(:", "def f(): pass", f"# {'x' * 100}"]), not_utf8]
+    )
     skips = Skips()
-    assert [function.func_name for function in read(write(tmp_path / "a.parquet", content=texts), skips=skips)] == ["f"]
+    assert [
+        function.func_name
+        for function in read(write(tmp_path / "a.parquet", content=texts), skips=skips)
+    ] == ["f"]
     assert skips.names == {
         "row has no text": ["a.parquet:1"],
         "file does not parse": ["a.parquet:2#L1"],
@@ -87,7 +111,9 @@ def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
         ("size", r"a.parquet: the column 'size' holds int64, expected text; it has content, size"),
     ],
 )
-def test_a_column_that_is_missing_or_no_text_is_told_with_those_that_are_there(tmp_path, column, complaint):
+def test_a_column_that_is_missing_or_no_text_is_told_with_those_that_are_there(
+    tmp_path, column, complaint
+):
     with pytest.raises(SourceError, match=complaint):
         read(write(tmp_path / "a.parquet", content=["x"], size=[1]), column)
 
@@ -99,32 +125,53 @@ def test_a_source_without_columns_is_refused(tmp_path):
     with pytest.raises(SourceError, match="cannot read"):
         read(tmp_path / "a.py")
     os.mkfifo(tmp_path / "a.parquet")
-    for source, config in ((tmp_path, "english"), (tmp_path / "a.parquet", "python"), ("nothing", "python")):
-        with pytest.raises(SourceError, match=f"has no column 'content' for {config}: expected Parquet files"):
+    for source, config in (
+        (tmp_path, "english"),
+        (tmp_path / "a.parquet", "python"),
+        ("nothing", "python"),
+    ):
+        with pytest.raises(
+            SourceError, match=f"has no column 'content' for {config}: expected Parquet files"
+        ):
             sources.reader(str(source), config, "content")
 
 
 def test_a_row_group_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(safe_files, "_LEAST", 1000)
     bomb = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"content": ["#" * 1_000_000], "other": ["x"]}), bomb, compression="zstd")
+    pq.write_table(
+        pa.table({"content": ["#" * 1_000_000], "other": ["x"]}), bomb, compression="zstd"
+    )
     with pytest.raises(SourceError, match=r"row group 0 unpacks to 1,\d+,\d+ bytes, from"):
         read(bomb)
-    pq.write_table(pa.table({"content": ["def f(): pass"], "other": ["#" * 1_000_000]}), bomb, compression="zstd")
+    pq.write_table(
+        pa.table({"content": ["def f(): pass"], "other": ["#" * 1_000_000]}),
+        bomb,
+        compression="zstd",
+    )
     assert len(read(bomb)) == 1  # what is not read does not matter
 
 
 def test_a_dataset_of_a_column_is_the_same_each_time_and_its_card_says_what_it_is(tmp_path):
-    file = write(tmp_path / "some.parquet", content=[ONE, TWO] * 3, repo_name=["a/a", "b/b", "c/c"] * 2)
+    file = write(
+        tmp_path / "some.parquet", content=[ONE, TWO] * 3, repo_name=["a/a", "b/b", "c/c"] * 2
+    )
     for output in ("first", "second"):
-        report = build(str(file), ["python"], tmp_path / output, column="content", validation_fraction=0.3)
+        report = build(
+            str(file), ["python"], tmp_path / output, column="content", validation_fraction=0.3
+        )
     assert report.configs["python"].functions == {"test": 6, "validation": 3}
     for name in ("README.md", "SHA256SUMS"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
     card = (tmp_path / "first/README.md").read_text(encoding="utf-8")
-    assert "Functions: Parquet files with the column `content`, `some.parquet`. All of its splits are used." in card
+    assert (
+        "Functions: Parquet files with the column `content`, `some.parquet`. All of its splits are used."
+        in card
+    )
     assert "by repository, 0.3 of them for validation" in card
-    build(str(file), ["python_exact"], tmp_path / "first", column="content", validation_fraction=0.3)
+    build(
+        str(file), ["python_exact"], tmp_path / "first", column="content", validation_fraction=0.3
+    )
 
 
 READ = """
@@ -147,22 +194,48 @@ def test_corpora_on_the_hub_are_read_by_folder_config_and_revision(tmp_path):
     python = write(tmp_path / "python.parquet", **content).read_bytes()
     java = write(tmp_path / "java.parquet", content=["class A {}"]).read_bytes()
     with LoopbackHub() as hub:
-        hub.add("owner/stack", {"README.md": b"", "data/python/a.parquet": python, "data/java/b.parquet": java})
+        hub.add(
+            "owner/stack",
+            {"README.md": b"", "data/python/a.parquet": python, "data/java/b.parquet": java},
+        )
         card = "---\nconfigs:\n- {config_name: java, data_files: j/*}\n- {config_name: python, data_files: p/*}\n---\n"
-        hub.add("owner/configs", {"README.md": card.encode(), "p/a.parquet": python, "j/b.parquet": java})
+        hub.add(
+            "owner/configs",
+            {"README.md": card.encode(), "p/a.parquet": python, "j/b.parquet": java},
+        )
         hub.add("owner/lines", {"README.md": b"", "a.jsonl": b'{"content": "x"}\n'})
-        asked = ["owner/stack/data/python@main", "content", "owner/configs", "content", "owner/configs", "code"]
+        asked = [
+            "owner/stack/data/python@main",
+            "content",
+            "owner/configs",
+            "content",
+            "owner/configs",
+            "code",
+        ]
         asked += ["owner/lines", "content", "owner/nothing", "content"]
-        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        variables = {
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_OFFLINE": "0",
+            "HF_ENDPOINT": hub.url,
+        }
         command = [sys.executable, "-c", READ, *asked]
-        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, env=os.environ | variables, capture_output=True, text=True, check=True
+        )
     folder, config, no_column, no_parquet, nothing = done.stdout.splitlines()
     validation = min(content["repo"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-    assert {(repo, url, partition == "validation") for repo, url, partition in json.loads(folder)} == {
+    assert {
+        (repo, url, partition == "validation") for repo, url, partition in json.loads(folder)
+    } == {
         ("a/a", "data/python/a.parquet:0#L1-L1", validation == "a/a"),
         ("b/b", "data/python/a.parquet:1#L1-L1", validation == "b/b"),
     }
-    assert {url for _, url, _ in json.loads(config)} == {"p/a.parquet:0#L1-L1", "p/a.parquet:1#L1-L1"}
+    assert {url for _, url, _ in json.loads(config)} == {
+        "p/a.parquet:0#L1-L1",
+        "p/a.parquet:1#L1-L1",
+    }
     assert no_column == "p/a.parquet: the column 'code' is not there; it has content, repo"
     assert no_parquet.startswith("owner/lines has a.jsonl, expected Parquet files: ")
-    assert nothing.startswith("cannot read owner/nothing: ") and "doesn't exist on the Hub" in nothing
+    assert (
+        nothing.startswith("cannot read owner/nothing: ") and "doesn't exist on the Hub" in nothing
+    )

@@ -108,7 +108,10 @@ def test_a_text_that_ends_without_a_line_break():
 
 def test_edges_inside_of_a_string():
     found = told("def f(a):\n    return f'{a.b} {a}' + c.d", ["exact", "interpolated"])
-    assert {kind for relation, kind in found if relation == "Attribute:value->attr"} == {"kept", "new"}
+    assert {kind for relation, kind in found if relation == "Attribute:value->attr"} == {
+        "kept",
+        "new",
+    }
 
 
 @pytest.mark.parametrize("body", PYTHON)
@@ -118,28 +121,43 @@ def test_the_other_way_round_what_was_new_is_gone(body):
     for found, configs in ((there, ["paper", "exact"]), (back, ["exact", "paper"])):
         found.update(told(code, configs))
     turned = {"new": "gone", "gone": "new"}
-    assert Counter({(relation, turned.get(kind, kind)): count for (relation, kind), count in back.items()}) == there
+    assert (
+        Counter(
+            {(relation, turned.get(kind, kind)): count for (relation, kind), count in back.items()}
+        )
+        == there
+    )
 
 
 def test_every_edge_is_counted_once():
     codes = [function.code for function in read("sample", "python", Skips())][::4]
     comparison = compare(codes, BOTH)
     for variant, only in (("paper", "gone"), ("exact", "new")):
-        edges = Counter(edge.relation for code in codes for edge in annotate(code, "python", variant).edges)
+        edges = Counter(
+            edge.relation for code in codes for edge in annotate(code, "python", variant).edges
+        )
         for relation in comparison.relations:
-            counted = sum(comparison.relations[relation][kind].edges for kind in ("kept", "moved", only))
+            counted = sum(
+                comparison.relations[relation][kind].edges for kind in ("kept", "moved", only)
+            )
             assert counted == edges[relation], (relation, variant)
     assert comparison.functions == {"both": len(codes), "first": 0, "second": 0, "neither": 0}
 
 
 def test_functions_that_only_one_config_reads():
-    codes = ["def f():\n    match x:\n        case 1: pass\n", "def f():\n    print x\n", "def f(a): return a"]
+    codes = [
+        "def f():\n    match x:\n        case 1: pass\n",
+        "def f():\n    print x\n",
+        "def f(a): return a",
+    ]
     assert compare(codes, BOTH).functions == {"both": 1, "first": 0, "second": 1, "neither": 1}
     assert compare([], BOTH).relations == {}
 
 
 def test_differences_in_the_sample_have_examples():
-    done = CliRunner().invoke(main, ["compare-labels", "--config", BOTH[0], "--config", BOTH[1], "--json", "-q"])
+    done = CliRunner().invoke(
+        main, ["compare-labels", "--config", BOTH[0], "--config", BOTH[1], "--json", "-q"]
+    )
     assert done.exit_code == 0, done.output
     found, edges = json.loads(done.stdout), Counter()
     for kinds in found["relations"].values():
@@ -154,7 +172,11 @@ def test_differences_in_the_sample_have_examples():
 @pytest.mark.parametrize(
     ("configs", "error", "message"),
     [
-        (["python"], ArgumentError, "configs are python, expected two different ones of one language"),
+        (
+            ["python"],
+            ArgumentError,
+            "configs are python, expected two different ones of one language",
+        ),
         (["python", "python"], ArgumentError, "two different ones"),
         (["python", "java"], ArgumentError, "two different ones of one language"),
         (["python", "python_layout"], ArgumentError, "python_layout is made of changed functions"),
@@ -169,7 +191,10 @@ def test_what_cannot_be_compared_is_refused(configs, error, message):
 
 def test_functions_of_a_dataset_are_those_of_its_test_split(dataset_folder):
     comparison = compare_labels(BOTH, data=dataset_folder)
-    assert comparison.functions["both"] == pq.read_metadata(dataset_folder / "python" / "test.parquet").num_rows
+    assert (
+        comparison.functions["both"]
+        == pq.read_metadata(dataset_folder / "python" / "test.parquet").num_rows
+    )
     with pytest.raises(ArgumentError, match="got both"):
         compare_labels(BOTH, source="sample", data=dataset_folder)
 
@@ -203,12 +228,21 @@ def test_labels_of_an_earlier_version(language, code):
     moved, new = BEFORE[language, code]
     tokens, edges = annotate(code, language, "exact")
     texts = [token.text for token in tokens]
-    before = [edge for edge in edges if edge.relation not in {*new, *(relation for relation, *_ in moved)}]
+    before = [
+        edge for edge in edges if edge.relation not in {*new, *(relation for relation, *_ in moved)}
+    ]
     before += [Edge(relation, *map(texts.index, places)) for relation, *places in moved]
-    config = language if language in CONFIGS and variant_of(language).name == "exact" else f"{language}_exact"
+    config = (
+        language
+        if language in CONFIGS and variant_of(language).name == "exact"
+        else f"{language}_exact"
+    )
     found = compare_versions([(code, Annotation(tokens, before))], config, "1.2")
     assert found.configs == (f"{config}, labels 1.2", f"{config}, labels {LABELS}")
-    differing = {kind: {name for name, kinds in found.relations.items() if kinds[kind].edges} for kind in CHANGES[1:]}
+    differing = {
+        kind: {name for name, kinds in found.relations.items() if kinds[kind].edges}
+        for kind in CHANGES[1:]
+    }
     assert differing == {"moved": {relation for relation, *_ in moved}, "new": new, "gone": set()}
 
 
@@ -226,6 +260,14 @@ def test_functions_that_an_earlier_version_did_not_label():
     code = "def f(a): return a"
     tokens, edges = annotate(code, "python")
     assert edges
-    for before, functions in ((Annotation(tokens, []), "second"), (Annotation(tokens, edges), "both")):
+    for before, functions in (
+        (Annotation(tokens, []), "second"),
+        (Annotation(tokens, edges), "both"),
+    ):
         assert compare_versions([(code, before)], "python", "1.0").functions[functions] == 1
-    assert compare_versions([("def f(: return", Annotation([], []))], "python", "1.0").functions["neither"] == 1
+    assert (
+        compare_versions([("def f(: return", Annotation([], []))], "python", "1.0").functions[
+            "neither"
+        ]
+        == 1
+    )

@@ -62,7 +62,12 @@ def names(code, language):
 
 def parts(name):
     """The words of a name, in another way than the edits have them: by signs, then at each capital letter."""
-    return [word for chunk in re.split(r"[\W_\d]+", name) for word in re.findall(r"[A-Z]*[a-z]*", chunk) if word]
+    return [
+        word
+        for chunk in re.split(r"[\W_\d]+", name)
+        for word in re.findall(r"[A-Z]*[a-z]*", chunk)
+        if word
+    ]
 
 
 # What edits change ---------------------------------------------------------------------------------------------------
@@ -89,8 +94,12 @@ def test_identifiers_are_renamed_one_to_one_and_nothing_else_is(language, name):
         if name == "rename-letters":
             assert len(renamed[text]) == 1
         else:
-            assert [len(word) for word in parts(renamed[text])] == [len(word) for word in parts(text)]
-            assert [word[0].isupper() for word in parts(renamed[text])] == [word[0].isupper() for word in parts(text)]
+            assert [len(word) for word in parts(renamed[text])] == [
+                len(word) for word in parts(text)
+            ]
+            assert [word[0].isupper() for word in parts(renamed[text])] == [
+                word[0].isupper() for word in parts(text)
+            ]
 
 
 def test_more_identifiers_than_letters():
@@ -100,7 +109,11 @@ def test_more_identifiers_than_letters():
     assert sorted({len(name) for name in after}) == [1, 2]
     assert not set(after) & set(LANGUAGES["python"].keywords)
     with pytest.raises(EditError, match="more identifiers than there are pairs of letters"):
-        edit("def f(x):\n" + "".join(f"    name{number} = x\n" for number in range(800)), "python", "rename-letters")
+        edit(
+            "def f(x):\n" + "".join(f"    name{number} = x\n" for number in range(800)),
+            "python",
+            "rename-letters",
+        )
 
 
 @BOTH
@@ -121,8 +134,12 @@ def test_literals_keep_their_escapes_and_lengths(language):
 def test_layout_leaves_everything_but_comments_line_breaks_and_indentation(language):
     code, _ = edit(CODE[language], language, "layout")
     sign = {"python": "#", "java": "//"}[language]
-    lines = [line for line in code.splitlines() if line.strip() and not line.strip().startswith(sign)]
-    assert [line.strip() for line in lines] == [line.strip() for line in CODE[language].splitlines()]
+    lines = [
+        line for line in code.splitlines() if line.strip() and not line.strip().startswith(sign)
+    ]
+    assert [line.strip() for line in lines] == [
+        line.strip() for line in CODE[language].splitlines()
+    ]
     for line, before in zip(lines, CODE[language].splitlines()):
         assert len(line) - len(line.lstrip()) == 2 * (len(before) - len(before.lstrip()))
     assert len(lines) < len(code.splitlines())
@@ -160,7 +177,8 @@ def test_distance_puts_in_arguments_and_statements(language):
     assert texts(code, language).count(",") > texts(CODE[language], language).count(",")
     heads = [(edge.relation, tokens[edge.head].text, tokens[edge.first].text) for edge in edges]
     assert heads == [
-        (edge.relation, before.tokens[edge.head].text, before.tokens[edge.first].text) for edge in before.edges
+        (edge.relation, before.tokens[edge.head].text, before.tokens[edge.first].text)
+        for edge in before.edges
     ]
     body = next(edge for edge in edges if edge.relation == "If:if->body")
     assert tokens[body.last].text == no_op  # a block ends with the statement put in behind its last
@@ -202,11 +220,16 @@ def test_names_keep_the_signs_and_the_case_of_their_kind(code, language, words, 
     after, _ = edit(code, language, name)
     pattern = rf"\b({'|'.join(words)})\b"
     renamed = dict(
-        zip(re.findall(pattern, code), (after[found.start() : found.end()] for found in re.finditer(pattern, code)))
+        zip(
+            re.findall(pattern, code),
+            (after[found.start() : found.end()] for found in re.finditer(pattern, code)),
+        )
     )
     assert re.sub(pattern, lambda found: renamed[found[0]], code) == after
     assert len(set(renamed.values())) == len(words) and not set(renamed.values()) & set(words)
-    assert [word[0].isupper() for word in renamed.values()] == [word[0].isupper() for word in renamed]
+    assert [word[0].isupper() for word in renamed.values()] == [
+        word[0].isupper() for word in renamed
+    ]
 
 
 def test_a_letter_for_a_name_keeps_the_signs_and_the_case_of_its_kind():
@@ -216,7 +239,9 @@ def test_a_letter_for_a_name_keeps_the_signs_and_the_case_of_its_kind():
         edit(PHP, "php", "rename-letters")[0],
     )
     ruby = edit(RUBY, "ruby", "rename-letters")[0]
-    assert re.search(r"return [A-Z]\.[a-z]\(:([a-z]), ([a-z])\) if ([a-z])\.([a-z])\?$", ruby, re.MULTILINE)
+    assert re.search(
+        r"return [A-Z]\.[a-z]\(:([a-z]), ([a-z])\) if ([a-z])\.([a-z])\?$", ruby, re.MULTILINE
+    )
     assert re.match(r"def [a-z]\?\([a-z], [a-z]: nil\)\n", ruby)
 
 
@@ -240,19 +265,28 @@ def spaced(code, *edges):
 
 
 BEFORE = spaced("if a : b else c", (0, 1, 1), (0, 3, 3), (0, 5, 5))
-EDITED = changed("if a : b else c", [Change(3, 3, "( "), Change(4, 4, " )"), Change(8, 8, " ; pass")])
+EDITED = changed(
+    "if a : b else c", [Change(3, 3, "( "), Change(4, 4, " )"), Change(8, 8, " ; pass")]
+)
 PROVED = [(0, 2, 2), (0, 5, 7), (0, 9, 9)]
 
 
 def test_the_image_of_labels():
     assert EDITED.code == "if ( a ) : b ; pass else c"
-    assert image(BEFORE, EDITED, spaced(EDITED.code, *PROVED)) == [Edge("r", *edge) for edge in PROVED]
+    assert image(BEFORE, EDITED, spaced(EDITED.code, *PROVED)) == [
+        Edge("r", *edge) for edge in PROVED
+    ]
     own = spaced(EDITED.code, *PROVED, (0, 7, 7), (7, 9, 9))  # edges of what was put in
     assert image(BEFORE, EDITED, own) == [Edge("r", *edge) for edge in PROVED]
     narrow = [(0, 2, 2), (0, 5, 5), (0, 9, 9)]  # the block may end as before, too
-    bracketed = [(0, 1, 3), *PROVED[1:]]  # a dependent may begin with brackets put in, if they close
+    bracketed = [
+        (0, 1, 3),
+        *PROVED[1:],
+    ]  # a dependent may begin with brackets put in, if they close
     for edges in (narrow, bracketed):
-        assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) == [Edge("r", *edge) for edge in edges]
+        assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) == [
+            Edge("r", *edge) for edge in edges
+        ]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +310,10 @@ def test_other_labels_are_no_image(edges):
 def test_tokens_that_are_gone_have_no_image():
     after = spaced(EDITED.code, *PROVED)
     assert image(BEFORE, EDITED, after._replace(tokens=after.tokens[:-1])) is None
-    assert image(BEFORE, changed("if a : b else c", [Change(3, 4, "")]), spaced("if  : b else c")) is None
+    assert (
+        image(BEFORE, changed("if a : b else c", [Change(3, 4, "")]), spaced("if  : b else c"))
+        is None
+    )
 
 
 def test_labels_that_an_edit_would_not_keep():
@@ -290,7 +327,11 @@ def test_labels_that_an_edit_would_not_keep():
     [
         ((PYTHON, "python", "rename-word"), UnknownName, "did you mean 'rename-words'"),
         ((PYTHON, "pyton", "layout"), UnknownName, "did you mean 'python'"),
-        (("A dog", "english", "layout"), ArgumentError, "people label English in treebanks, and no rules do"),
+        (
+            ("A dog", "english", "layout"),
+            ArgumentError,
+            "people label English in treebanks, and no rules do",
+        ),
     ],
 )
 def test_what_cannot_be_edited(arguments, error, message):
@@ -350,17 +391,40 @@ def test_names_in_strings_with_fields_are_renamed_with_the_others(name, variant)
 @pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
 @pytest.mark.parametrize("variant", ["paper", "exact"])
 def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
-    code, _ = edit('def f(prefix, x):\n    y = f"{prefix}/{{}}".format\n    return y(x)\n', "python", name, variant)
-    assert re.search(r'def \w+\((\w+), (\w+)\):\n    (\w+) = f"\{\1\}/\{\{\}\}"\.\w+\n    return \3\(\2\)', code)
+    code, _ = edit(
+        'def f(prefix, x):\n    y = f"{prefix}/{{}}".format\n    return y(x)\n',
+        "python",
+        name,
+        variant,
+    )
+    assert re.search(
+        r'def \w+\((\w+), (\w+)\):\n    (\w+) = f"\{\1\}/\{\{\}\}"\.\w+\n    return \3\(\2\)', code
+    )
 
 
 @pytest.mark.parametrize(
     ("language", "code", "kept"),
     [
-        ("javascript", "function f(x) { return `${x.name} name` + x.name; }", r"`\$\{(\w+)\.(\w+)\} name` \+ \1\.\2"),
-        ("ruby", 'def f(x)\n  "#{x.name} name" + x.name\nend', r'"#\{(\w+)\.(\w+)\} name" \+ \1\.\2'),
-        ("php", 'function f($x) { return "$x {$x->name} x" . $x->name; }', r'"\$(\w+) \{\$\1->(\w+)\} x" \. \$\1->\2'),
-        ("rust", 'fn f(x: i32) { println!("{x:?} {} {{x}}", x); }', r'"\{(\w+):\?\} \{\} \{\{x\}\}", \1'),
+        (
+            "javascript",
+            "function f(x) { return `${x.name} name` + x.name; }",
+            r"`\$\{(\w+)\.(\w+)\} name` \+ \1\.\2",
+        ),
+        (
+            "ruby",
+            'def f(x)\n  "#{x.name} name" + x.name\nend',
+            r'"#\{(\w+)\.(\w+)\} name" \+ \1\.\2',
+        ),
+        (
+            "php",
+            'function f($x) { return "$x {$x->name} x" . $x->name; }',
+            r'"\$(\w+) \{\$\1->(\w+)\} x" \. \$\1->\2',
+        ),
+        (
+            "rust",
+            'fn f(x: i32) { println!("{x:?} {} {{x}}", x); }',
+            r'"\{(\w+):\?\} \{\} \{\{x\}\}", \1',
+        ),
     ],
 )
 def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code, kept):
@@ -386,7 +450,11 @@ def test_a_name_before_a_sign_becomes_no_cast(name):
     ("language", "code", "kept"),
     [
         ("php", "function f($a) {" + " $a = $a + Double::X;" * 20 + " }", "+ Double::X;"),
-        ("typescript", "function f() {" + " while (a >= 0 && b.c - d[a]!.c < e) a--;" * 20 + " }", "while (a >= 0 && "),
+        (
+            "typescript",
+            "function f() {" + " while (a >= 0 && b.c - d[a]!.c < e) a--;" * 20 + " }",
+            "while (a >= 0 && ",
+        ),
     ],
 )
 def test_what_grammars_misread_gets_no_brackets(language, code, kept):
@@ -397,7 +465,9 @@ def test_what_grammars_misread_gets_no_brackets(language, code, kept):
 
 def test_names_with_syntax_of_their_own_are_no_new_names_in_go():
     function = Function("func f(x int) {}", LANGUAGES["go"], "exact", "rename-words")
-    assert [name for name in ("make", "new", "iota", "nil", "made") if not function.is_taken(name)] == ["made"]
+    assert [
+        name for name in ("make", "new", "iota", "nil", "made") if not function.is_taken(name)
+    ] == ["made"]
 
 
 def test_layout_leaves_text_outside_of_php():
@@ -432,7 +502,10 @@ def test_literals_keep_names_of_characters_and_fields():
     code, _ = edit(FIELDS, "python", "literals")
     assert '"\\N{BULLET} ' in code and " tail" not in code
     assert '"{name} ' in code and '"%(name)s"' in code
-    assert '"\\u{FADE} ' in edit('function f() { return "\\u{FADE} tail"; }', "javascript", "literals")[0]
+    assert (
+        '"\\u{FADE} '
+        in edit('function f() { return "\\u{FADE} tail"; }', "javascript", "literals")[0]
+    )
 
 
 @pytest.mark.slow
@@ -459,7 +532,9 @@ def test_draws_do_not_depend_on_the_process():
     script = f"import json, sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r}); import test_edits as t; "
     script += "print(json.dumps([t.digest(language) for language in ('java', 'python')]))"
     command = [sys.executable, "-c", script]
-    told = subprocess.run(command, env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        command, env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True
+    ).stdout
     assert json.loads(told) == [digest("java"), digest("python")]
 
 
@@ -472,13 +547,28 @@ def source(tmp_path_factory):
     for number, split in enumerate(("test", "test", "validation")):
         file = folder / split / "project" / f"file{number}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(PYTHON.replace("30", f"{number + 1}1") + "\n\n" + "def f(x):\n    y = g(x)(x)\n    return y\n")
+        file.write_text(
+            PYTHON.replace("30", f"{number + 1}1")
+            + "\n\n"
+            + "def f(x):\n    y = g(x)(x)\n    return y\n"
+        )
     return str(folder)
 
 
 def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path):
-    command = ["build", "--source", source, "--config", "python", "--output", str(tmp_path / "data")]
-    for edits in (["distance"], ["distance", "rename-words", "rename-words"]):  # the second build adds to the first
+    command = [
+        "build",
+        "--source",
+        source,
+        "--config",
+        "python",
+        "--output",
+        str(tmp_path / "data"),
+    ]
+    for edits in (
+        ["distance"],
+        ["distance", "rename-words", "rename-words"],
+    ):  # the second build adds to the first
         result = CliRunner().invoke(main, [*command, *(f"--edit={name}" for name in edits)])
         assert result.exit_code == 0, result.output
     assert (
@@ -488,13 +578,21 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
     report = check_folder(tmp_path / "data")
     assert list(report.configs) == ["python", "python_rename_words", "python_distance"]
     tables = {
-        config: pq.read_table(tmp_path / "data" / config / "test.parquet").to_pylist() for config in report.configs
+        config: pq.read_table(tmp_path / "data" / config / "test.parquet").to_pylist()
+        for config in report.configs
     }
     plain, words, far = tables.values()
-    assert [row["id"] for row in plain] == [row["id"] for row in words] == [row["id"] for row in far]
+    assert (
+        [row["id"] for row in plain] == [row["id"] for row in words] == [row["id"] for row in far]
+    )
     assert [row["relations"] for row in words] == [row["relations"] for row in plain]
-    assert [row["code"] for row in words] == [edit(row["code"], "python", "rename-words")[0] for row in plain]
-    assert [bool(row["relations"]) for row in far] == [True, False] * 2  # what cannot be edited has no labels
+    assert [row["code"] for row in words] == [
+        edit(row["code"], "python", "rename-words")[0] for row in plain
+    ]
+    assert [bool(row["relations"]) for row in far] == [
+        True,
+        False,
+    ] * 2  # what cannot be edited has no labels
     assert [row["code"] == before["code"] for row, before in zip(far, plain)] == [False, True] * 2
     card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")
     assert f"- `python_distance`: {EDITS['distance']}." in card
@@ -503,20 +601,32 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
 
     from datasets import load_dataset
 
-    assert load_dataset(str(tmp_path / "data"), "python_distance", split="test", cache_dir=tmp_path).num_rows == 4
+    assert (
+        load_dataset(
+            str(tmp_path / "data"), "python_distance", split="test", cache_dir=tmp_path
+        ).num_rows
+        == 4
+    )
 
 
 def test_bytes_do_not_depend_on_processes(source, tmp_path):
     for number in (1, 2):
         build(source, ["python"], tmp_path / str(number), edits=["layout"], num_proc=number)
-    one, other = ((tmp_path / number / "python_layout" / "test.parquet").read_bytes() for number in "12")
+    one, other = (
+        (tmp_path / number / "python_layout" / "test.parquet").read_bytes() for number in "12"
+    )
     assert one == other
 
 
 def test_edits_that_there_are_not(source, tmp_path):
     for configs, edits, error, message in (
         (["python"], ["layouts"], UnknownName, "did you mean 'layout'"),
-        (["python_with_new_lines"], ["layout"], ArgumentError, "python_with_new_lines has no edits: only python, java"),
+        (
+            ["python_with_new_lines"],
+            ["layout"],
+            ArgumentError,
+            "python_with_new_lines has no edits: only python, java",
+        ),
         (["english"], ["layout"], ArgumentError, "english has no edits"),
     ):
         with pytest.raises(error, match=message):

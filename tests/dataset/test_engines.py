@@ -29,7 +29,9 @@ build.build("sample", ["python"], sys.argv[2], engine="ray", num_proc=2)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'")
+@pytest.mark.skipif(
+    find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"
+)
 def test_ray_gives_the_bytes_of_here_though_a_worker_is_killed(tmp_path):
     here, there = build("sample", ["python"], tmp_path / "here").output, tmp_path / "there"
     command = [sys.executable, "-c", ON_RAY, str(tmp_path / "killed"), str(there)]
@@ -38,12 +40,18 @@ def test_ray_gives_the_bytes_of_here_though_a_worker_is_killed(tmp_path):
     assert (tmp_path / "killed").exists()
     names = sorted(path.relative_to(here) for path in here.rglob("*"))
     assert names == sorted(path.relative_to(there) for path in there.rglob("*"))
-    assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names if (here / name).is_file())
+    assert all(
+        (here / name).read_bytes() == (there / name).read_bytes()
+        for name in names
+        if (here / name).is_file()
+    )
 
 
 def test_without_ray_the_engine_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "find_spec", lambda name: None)
-    with pytest.raises(ArgumentError, match=r"needs Ray, which is not installed: pip install -e '.\[ray\]'"):
+    with pytest.raises(
+        ArgumentError, match=r"needs Ray, which is not installed: pip install -e '.\[ray\]'"
+    ):
         build("sample", ["python"], tmp_path / "out", engine="ray")
     assert not list(tmp_path.iterdir())
 
@@ -55,10 +63,15 @@ def test_a_cluster_has_its_own_number_of_processes(tmp_path, monkeypatch):
         build("sample", ["python"], tmp_path / "out", engine="ray", num_proc=2)
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'")
+@pytest.mark.skipif(
+    find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"
+)
 def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(DatasetError, match=r"Ray at RAY_ADDRESS=127.0.0.1:1 \(expected HOST:PORT\) cannot be used: "):
+    with pytest.raises(
+        DatasetError,
+        match=r"Ray at RAY_ADDRESS=127.0.0.1:1 \(expected HOST:PORT\) cannot be used: ",
+    ):
         build("sample", ["python"], tmp_path / "out", engine="ray")
 
 

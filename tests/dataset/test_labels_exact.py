@@ -68,7 +68,9 @@ def test_golden_pairs(language, code, variant, tokens, edges):
 def test_golden_pairs_are_of_registered_languages():
     """Those of another are not compared."""
     for folder in {*GOLDEN.iterdir()} - {GOLDEN / "pairs"}:  # which has minimal pairs
-        assert folder.name in TABLES, f"register {folder.name} in codesyntax_dataset/languages/__init__.py and above"
+        assert folder.name in TABLES, (
+            f"register {folder.name} in codesyntax_dataset/languages/__init__.py and above"
+        )
 
 
 @every_language
@@ -78,7 +80,11 @@ def test_the_example_of_a_construct_has_its_relations(language):
     assert set(table.examples) == set(constructs)
     for construct in constructs:
         edges = exact(table.sketch.replace("...", table.examples[construct]), language).edges
-        expected = {relation.name for relation in table.relations if relation.name.split(":")[0] == construct}
+        expected = {
+            relation.name
+            for relation in table.relations
+            if relation.name.split(":")[0] == construct
+        }
         assert expected
         missing[construct] = expected - {edge.relation for edge in edges}
     assert {construct: names for construct, names in missing.items() if names} == {}
@@ -88,7 +94,9 @@ def test_the_guide_says_which_language_has_which_construct():
     guide = (ROOT / "codesyntax_dataset/docs/languages.md").read_text("utf-8")
     stated = {
         construct: languages
-        for languages, constructs in re.findall(r"^\| ([\w, ]+) \| (`\w+`(?:, `\w+`)*) \|$", guide, re.MULTILINE)
+        for languages, constructs in re.findall(
+            r"^\| ([\w, ]+) \| (`\w+`(?:, `\w+`)*) \|$", guide, re.MULTILINE
+        )
         for construct in re.findall(r"`(\w+)`", constructs)
     }
     languages_of: dict[str, list[str]] = {}
@@ -140,19 +148,28 @@ def test_tokens_and_edges_of_the_sample(language):
 def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language):
     functions = Counter()
     for function in read("sample", language, Skips()):
-        whole, opened = exact(function.code, language), annotate(function.code, language, INTERPOLATED.name)
+        whole, opened = (
+            exact(function.code, language),
+            annotate(function.code, language, INTERPOLATED.name),
+        )
         assert opened.tokens == tokenize(function.code, language, INTERPOLATED.name)
         strings = [token for token in whole.tokens if token not in opened.tokens]
         functions[bool(strings)] += 1
         spans = {(token.start, token.end): "" for token in strings}
         for token in opened.tokens:
             if token not in whole.tokens:
-                [around] = [span for span in spans if span[0] <= token.start and token.end <= span[1]]
+                [around] = [
+                    span for span in spans if span[0] <= token.start and token.end <= span[1]
+                ]
                 spans[around] += token.text
-        assert ["".join(text.split()) for text in spans.values()] == ["".join(token.text.split()) for token in strings]
+        assert ["".join(text.split()) for text in spans.values()] == [
+            "".join(token.text.split()) for token in strings
+        ]
         assert not places(whole) - places(opened)
         for _, head, start, end in places(opened) - places(whole):
-            assert any(span[0] < head <= span[1] and span[0] < start and end < span[1] for span in spans)
+            assert any(
+                span[0] < head <= span[1] and span[0] < start and end < span[1] for span in spans
+            )
         if not strings:
             assert opened == whole
     assert functions[True] > 0 and functions[False] > 0
@@ -184,7 +201,9 @@ def test_expressions_in_strings_by_python_s_parser(string):
             bracket = opens.ljust(end - start) if piece[-1] == "{" else "]".rjust(end - start)
             listed = listed[:start] + bracket + listed[end:]
     assert names_and_nodes(ast.parse(listed)) == names_and_nodes(ast.parse(code))
-    theirs = importlib.import_module("reference.python").edges(listed, exact(listed, "python").tokens)
+    theirs = importlib.import_module("reference.python").edges(
+        listed, exact(listed, "python").tokens
+    )
     assert places(labels) == theirs
     assert theirs.total() > 1
 
@@ -312,7 +331,9 @@ def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
 
 
 def test_a_value_of_break_in_brackets_is_no_argument():
-    assert "Call:func->args" not in {edge.relation for edge in exact("fn f() { loop { break (a, b); } }", "rust").edges}
+    assert "Call:func->args" not in {
+        edge.relation for edge in exact("fn f() { loop { break (a, b); } }", "rust").edges
+    }
 
 
 def test_a_safe_call_with_a_block_is_read():
@@ -327,7 +348,9 @@ def test_what_is_no_path_is_refused():
 
 def test_only_python_s_exact_labels_have_the_tree_of_today():
     code = "def f(x):\n    match x:\n        case 1:\n            pass\n"
-    assert Counter(edge.relation for edge in exact(code, "python").edges if edge.relation != CHILDREN) == {
+    assert Counter(
+        edge.relation for edge in exact(code, "python").edges if edge.relation != CHILDREN
+    ) == {
         "Case:test->body": 1,
         "Switch:expr->statement": 1,
         "Switch:switch->expr": 1,

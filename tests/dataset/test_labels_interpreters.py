@@ -24,7 +24,9 @@ SCRIPT = ROOT / "tests/support/labels/label_checksums.py"
 SHARED = Path(os.environ.get("CODESYNTAX_SHARED", ROOT.parent / "shared")).resolve()
 FOLDERS = [ROOT, *([SHARED] if (SHARED / "data").is_dir() else [])]
 OTHERS = [f"python3.{minor}" for minor in range(10, 15) if minor != sys.version_info.minor]
-PYODIDE = [folder for folder in os.environ.get("CODESYNTAX_PYODIDE", "").split(os.pathsep) if folder]
+PYODIDE = [
+    folder for folder in os.environ.get("CODESYNTAX_PYODIDE", "").split(os.pathsep) if folder
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,9 @@ def checksums():
 
 
 def run(*command: str | Path) -> dict:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONUTF8": "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONUTF8": "1"}
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -56,5 +60,12 @@ def test_pyodide_gives_the_same_labels(folder, request):
     if not PYODIDE or not shutil.which("node"):
         pytest.skip("needs node, and CODESYNTAX_PYODIDE to name a folder with node_modules/pyodide")
     # Pyodide keeps Python's stack on node's, which is small: the deepest snippets need more.
-    other = run("node", "--stack-size=16000", ROOT / "tests/support/labels/pyodide_run.mjs", folder, SCRIPT, *FOLDERS)
+    other = run(
+        "node",
+        "--stack-size=16000",
+        ROOT / "tests/support/labels/pyodide_run.mjs",
+        folder,
+        SCRIPT,
+        *FOLDERS,
+    )
     assert other["checksums"] == request.getfixturevalue("checksums")

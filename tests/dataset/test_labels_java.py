@@ -31,28 +31,42 @@ LINE_BREAK = "⏎"  # how the golden files spell a token that is one
 def golden_cases():
     """(name, variant, code, tokens, edges), with tokens and edges as the file spells them."""
     for path in sorted(GOLDEN.glob("*.txt")):
-        _, *sections = re.split(r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        _, *sections = re.split(
+            r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
         (_, code), *variants = zip(sections[::2], sections[1::2])
         for variant, expected in [(name, text) for name, text in variants if name in PUBLISHED]:
             tokens, _, edges = expected.strip().partition("\n\n")
-            yield pytest.param(code.strip(), variant, tokens.split(" "), edges.split("\n"), id=f"{path.stem}-{variant}")
+            yield pytest.param(
+                code.strip(),
+                variant,
+                tokens.split(" "),
+                edges.split("\n"),
+                id=f"{path.stem}-{variant}",
+            )
 
 
 @pytest.mark.parametrize(("code", "variant", "tokens", "edges"), [*golden_cases()])
 def test_golden_pairs(code, variant, tokens, edges):
     """Tokens and edges that were worked out by hand from the published rules."""
     annotation = annotate(code, "java", variant)
-    spelt = [f"{index}:{token.text}".replace("\n", LINE_BREAK) for index, token in enumerate(annotation.tokens)]
+    spelt = [
+        f"{index}:{token.text}".replace("\n", LINE_BREAK)
+        for index, token in enumerate(annotation.tokens)
+    ]
     assert spelt == tokens
     assert [
-        f"{relation} {spelt[head]} => {spelt[first]}" + (f" .. {spelt[last]}" if last > first else "")
+        f"{relation} {spelt[head]} => {spelt[first]}"
+        + (f" .. {spelt[last]}" if last > first else "")
         for relation, head, first, last in annotation.edges
     ] == edges
 
 
 def test_every_relation_of_java_has_a_rule():
     ruled = [relation for rules in RULES.values() for relation, _, _ in rules]
-    assert sorted([*ruled, "children:parent->child"]) == sorted(relation.name for relation in RELATIONS)
+    assert sorted([*ruled, "children:parent->child"]) == sorted(
+        relation.name for relation in RELATIONS
+    )
 
 
 # --- The reference labels --------------------------------------------------------------------------------------------
@@ -107,8 +121,16 @@ def javalang_places(code: str) -> list[tuple[str, int, int]]:
 
 GRAMMAR = {
     # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
-    "METHOD": ["void f ( ) BLOCK", "MODIFIER TYPE f ( TYPE a , final CLASS ... b ) throws E , e.F BLOCK"],
-    "MODIFIER": ["public", "@ A private", "@ A ( a = { x.y , 1 + 2 } ) static", "< T extends A & B < T > >"],
+    "METHOD": [
+        "void f ( ) BLOCK",
+        "MODIFIER TYPE f ( TYPE a , final CLASS ... b ) throws E , e.F BLOCK",
+    ],
+    "MODIFIER": [
+        "public",
+        "@ A private",
+        "@ A ( a = { x.y , 1 + 2 } ) static",
+        "< T extends A & B < T > >",
+    ],
     "TYPE": ["CLASS", "int", "int [ ]", "CLASS [ ] [ ]"],
     "CLASS": ["A", "a.B", "A < CLASS >", "A < ? extends CLASS , ? >", "A < B [ ] > .C"],
     "BLOCK": ["{ }", "{ STEP }", "{ STEP STEP STEP }"],
@@ -118,35 +140,121 @@ GRAMMAR = {
         "class C extends A implements B , C < D > { MEMBER MEMBER }",
     ],
     "STATEMENT": [
-        *("CALL ;", ";", "BLOCK", "return EXPRESSION ;", "throw EXPRESSION ;", "break ;", "continue x ;", "CHANGE ;"),
+        *(
+            "CALL ;",
+            ";",
+            "BLOCK",
+            "return EXPRESSION ;",
+            "throw EXPRESSION ;",
+            "break ;",
+            "continue x ;",
+            "CHANGE ;",
+        ),
         *("x : STATEMENT", "if ( EXPRESSION ) STATEMENT", "if ( EXPRESSION ) BLOCK else STATEMENT"),
-        *("while ( EXPRESSION ) STATEMENT", "do STATEMENT while ( EXPRESSION ) ;", "for ( ; ; ) STATEMENT"),
-        *("for ( TYPE x : EXPRESSION ) STATEMENT", "for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT"),
-        *("for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT", "synchronized ( EXPRESSION ) BLOCK"),
-        *("try BLOCK catch ( E | e.F x ) BLOCK finally BLOCK", "try ( A x = EXPRESSION ; ) BLOCK catch ( E x ) BLOCK"),
-        *("switch ( EXPRESSION ) { case x.y + 1 : STEP case 'a' : default : BLOCK }", "switch ( x ) { }"),
+        *(
+            "while ( EXPRESSION ) STATEMENT",
+            "do STATEMENT while ( EXPRESSION ) ;",
+            "for ( ; ; ) STATEMENT",
+        ),
+        *(
+            "for ( TYPE x : EXPRESSION ) STATEMENT",
+            "for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT",
+        ),
+        *(
+            "for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT",
+            "synchronized ( EXPRESSION ) BLOCK",
+        ),
+        *(
+            "try BLOCK catch ( E | e.F x ) BLOCK finally BLOCK",
+            "try ( A x = EXPRESSION ; ) BLOCK catch ( E x ) BLOCK",
+        ),
+        *(
+            "switch ( EXPRESSION ) { case x.y + 1 : STEP case 'a' : default : BLOCK }",
+            "switch ( x ) { }",
+        ),
         "assert ( EXPRESSION ) ;",
     ],
-    "MEMBER": ["int x ;", ";", "MODIFIER TYPE x = EXPRESSION ;", "METHOD", "C ( ) BLOCK", "static BLOCK", "BLOCK"],
-    "CALL": ["f ( )", "f ( ARGUMENT )", "PRIMARY .f ( ARGUMENT , ARGUMENT )", "super.f ( ARGUMENT )", "NEW"],
+    "MEMBER": [
+        "int x ;",
+        ";",
+        "MODIFIER TYPE x = EXPRESSION ;",
+        "METHOD",
+        "C ( ) BLOCK",
+        "static BLOCK",
+        "BLOCK",
+    ],
+    "CALL": [
+        "f ( )",
+        "f ( ARGUMENT )",
+        "PRIMARY .f ( ARGUMENT , ARGUMENT )",
+        "super.f ( ARGUMENT )",
+        "NEW",
+    ],
     "NEW": ["new A ( )", "new A < > ( ARGUMENT )", "new a.B ( ARGUMENT ) { MEMBER MEMBER }"],
     "ARGUMENT": ["EXPRESSION", "x -> EXPRESSION", "( a , b ) -> BLOCK", "A::new", "x.y:: < A > f"],
-    "CHANGE": ["x ++", "TARGET = EXPRESSION", "TARGET += EXPRESSION", "TARGET >>= EXPRESSION", "-- TARGET"],
+    "CHANGE": [
+        "x ++",
+        "TARGET = EXPRESSION",
+        "TARGET += EXPRESSION",
+        "TARGET >>= EXPRESSION",
+        "-- TARGET",
+    ],
     "TARGET": ["x", "x.y.z", "PRIMARY .x", "PRIMARY [ EXPRESSION ]"],
-    "PRIMARY": ["x", "this", "CALL", "( EXPRESSION )", "PRIMARY .f ( )", "PRIMARY .x", "A.this", "A.super.f ( x )"],
+    "PRIMARY": [
+        "x",
+        "this",
+        "CALL",
+        "( EXPRESSION )",
+        "PRIMARY .f ( )",
+        "PRIMARY .x",
+        "A.this",
+        "A.super.f ( x )",
+    ],
     "EXPRESSION": [
-        *("x", "1", "0x1F", "1.5e3f", "'a'", '"\\"//"', "null", "-2147483648", "a.b.c", "int.class", "A [ ] .class"),
-        *("BINARY", "BINARY", "BINARY", "BINARY ? EXPRESSION : EXPRESSION", "( CHANGE )", "PRIMARY"),
+        *(
+            "x",
+            "1",
+            "0x1F",
+            "1.5e3f",
+            "'a'",
+            '"\\"//"',
+            "null",
+            "-2147483648",
+            "a.b.c",
+            "int.class",
+            "A [ ] .class",
+        ),
+        *(
+            "BINARY",
+            "BINARY",
+            "BINARY",
+            "BINARY ? EXPRESSION : EXPRESSION",
+            "( CHANGE )",
+            "PRIMARY",
+        ),
         *("UNARY instanceof a.B", "BINARY && UNARY instanceof A [ ]"),
         *("PRIMARY [ EXPRESSION ]", "new int [ EXPRESSION ] [ ]", "new A [ ] { EXPRESSION , }"),
     ],
     "UNARY": [
-        *("x", "PRIMARY", "- UNARY", "! UNARY", "( int ) UNARY", "( A < B > ) PRIMARY", "x ++", "-- x", "TARGET --"),
+        *(
+            "x",
+            "PRIMARY",
+            "- UNARY",
+            "! UNARY",
+            "( int ) UNARY",
+            "( A < B > ) PRIMARY",
+            "x ++",
+            "-- x",
+            "TARGET --",
+        ),
         *("( a.b )", '"a"'),
     ],
     "BINARY": [
         "UNARY",
-        *[f"BINARY {operator} UNARY" for operator in "+ + + - * / % << >> >>> < >= == != & ^ | && ||".split()],
+        *[
+            f"BINARY {operator} UNARY"
+            for operator in "+ + + - * / % << >> >>> < >= == != & ^ | && ||".split()
+        ],
         *("( a.b ) - BINARY", "( a ) + BINARY", '"a" + "b" + BINARY'),
     ],
 }
@@ -187,7 +295,9 @@ def test_generated_methods_are_labelled_within_their_tokens(words, variant, rand
 @given(methods(), st.randoms())
 def test_white_space_and_comments_change_no_label(words, random):
     plain, loose = " ".join(words), lay_out(words, random)
-    assert [token.text for token in tokenize(loose, "java")] == [token.text for token in tokenize(plain, "java")]
+    assert [token.text for token in tokenize(loose, "java")] == [
+        token.text for token in tokenize(plain, "java")
+    ]
     assert annotate(loose, "java").edges == annotate(plain, "java").edges
 
 
@@ -208,18 +318,37 @@ def test_line_breaks_are_the_only_other_tokens(words, random):
     assert len(lines) - len(tokens) == code.count("\n", tokens[0].start, tokens[-1].end)
 
 
-LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">"], ["<<"], ["+", "-"], ["*", "/", "%"]]
+LEVELS = [
+    ["||"],
+    ["&&"],
+    ["|"],
+    ["^"],
+    ["&"],
+    ["==", "!="],
+    ["<", ">"],
+    ["<<"],
+    ["+", "-"],
+    ["*", "/", "%"],
+]
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from([operator for level in LEVELS for operator in level]), min_size=1, max_size=9))
+@given(
+    st.lists(
+        st.sampled_from([operator for level in LEVELS for operator in level]),
+        min_size=1,
+        max_size=9,
+    )
+)
 def test_operator_chains_are_joined_by_the_rule(operators):
     """Against the rule of the published labels taken word for word, on a tree built top down."""
     words = ["a"] + [word for operator in operators for word in (operator, "a")]
     start = 7  # void f ( ) { x = a
     edges = annotate(f"void f() {{ x = {' '.join(words)}; }}", "java").edges
     infix = [edge[1:] for edge in edges if edge.relation == "InfixExpr:left->right"]
-    assert infix == [tuple(start + index for index in edge) for edge in plain_infix(plain_tree(words))]
+    assert infix == [
+        tuple(start + index for index in edge) for edge in plain_infix(plain_tree(words))
+    ]
 
 
 def plain_tree(words: list[str], offset: int = 0):
@@ -227,7 +356,11 @@ def plain_tree(words: list[str], offset: int = 0):
     for level in LEVELS:
         at = max((index for index, word in enumerate(words) if word in level), default=None)
         if at is not None:
-            return plain_tree(words[:at], offset), words[at], plain_tree(words[at + 1 :], offset + at + 1)
+            return (
+                plain_tree(words[:at], offset),
+                words[at],
+                plain_tree(words[at + 1 :], offset + at + 1),
+            )
     return offset
 
 
@@ -240,8 +373,16 @@ def plain_infix(tree) -> list[tuple[int, int, int]]:
         spine.append(spine[-1][0])
     joined = len({operator for _, operator, _ in spine}) == 1 and tree[1] not in ("==", "!=")
     joined = joined and all(isinstance(right, int) for _, _, right in spine[1:])
-    operands = [spine[-1][0], *(right for _, _, right in reversed(spine))] if joined else [tree[0], tree[2]]
-    edge = (plain_leaves(operands[0])[0], plain_leaves(operands[1])[0], plain_leaves(operands[1])[-1])
+    operands = (
+        [spine[-1][0], *(right for _, _, right in reversed(spine))]
+        if joined
+        else [tree[0], tree[2]]
+    )
+    edge = (
+        plain_leaves(operands[0])[0],
+        plain_leaves(operands[1])[0],
+        plain_leaves(operands[1])[-1],
+    )
     return [edge, *(inner for operand in operands for inner in plain_infix(operand))]
 
 
@@ -251,9 +392,16 @@ def plain_leaves(tree) -> list[int]:
 
 LITERALS = st.one_of(
     st.from_regex(r"(0|[1-9][0-9]{0,3}(_+[0-9]{1,2})?)[lL]?", fullmatch=True),
-    st.from_regex(r"0[xX][0-9a-fA-F]{1,4}(_[0-9a-f])?[lL]?|0[bB][01]{1,4}(_1)?[lL]?|0[0-7]{1,3}[lL]?", fullmatch=True),
-    st.from_regex(r"([0-9]{1,3}\.[0-9]{0,3}|\.[0-9]{1,3})([eE][+-]?[0-9]{1,2})?[fFdD]?", fullmatch=True),
-    st.from_regex(r"0[xX]([0-9a-f]{1,3}|[0-9a-f]?\.[0-9a-f]{1,3})[pP][+-]?[0-9]{1,2}[fFdD]?", fullmatch=True),
+    st.from_regex(
+        r"0[xX][0-9a-fA-F]{1,4}(_[0-9a-f])?[lL]?|0[bB][01]{1,4}(_1)?[lL]?|0[0-7]{1,3}[lL]?",
+        fullmatch=True,
+    ),
+    st.from_regex(
+        r"([0-9]{1,3}\.[0-9]{0,3}|\.[0-9]{1,3})([eE][+-]?[0-9]{1,2})?[fFdD]?", fullmatch=True
+    ),
+    st.from_regex(
+        r"0[xX]([0-9a-f]{1,3}|[0-9a-f]?\.[0-9a-f]{1,3})[pP][+-]?[0-9]{1,2}[fFdD]?", fullmatch=True
+    ),
     st.from_regex(r'"([a-z /*\']|é|日|\\[btnfr"\'\\]|\\[0-7]{1,3}){0,5}"', fullmatch=True),
     st.from_regex(r"'([a-z /*\"]|é|\\[btnfr\"'\\]|\\[0-7]{1,3})'", fullmatch=True),
 )
@@ -320,9 +468,17 @@ def test_unicode_escapes_are_decoded_and_keep_their_places(source, text):
 )
 def test_a_syntax_error_of_java_1_3_empties_the_body(body):
     code = f"static int f(a.B c) {{ g(h); {body} }}"
-    signature = [("children:parent->child", 4, 6, 6), ("children:parent->child", 4, 7, 7)]  # a => B, a.B c => c
+    signature = [
+        ("children:parent->child", 4, 6, 6),
+        ("children:parent->child", 4, 7, 7),
+    ]  # a => B, a.B c => c
     assert annotate(code, "java").edges == signature
-    assert annotate("static int f(a.B c) { g(h); }", "java").edges[-1] == ("children:parent->child", 10, 12, 12)
+    assert annotate("static int f(a.B c) { g(h); }", "java").edges[-1] == (
+        "children:parent->child",
+        10,
+        12,
+        12,
+    )
 
 
 @pytest.mark.parametrize(
@@ -361,7 +517,10 @@ def test_what_is_no_method_is_refused_with_its_place(code, line, column, message
     assert (refused.value.line, refused.value.column) == (line, column)
 
 
-SCRAPS = [*SIGNS, *"a b.c int void f ( ) class case default if else for do try catch return new this assert".split()]
+SCRAPS = [
+    *SIGNS,
+    *"a b.c int void f ( ) class case default if else for do try catch return new this assert".split(),
+]
 
 
 @pytest.mark.slow
@@ -381,13 +540,16 @@ def test_code_that_does_not_compile_has_labels_or_is_refused(words, variant):
 
 
 @pytest.mark.parametrize(
-    "code", ["void f();", "abstract int f(A a);", "void f() { };", "/** d */ void f() { } // c", "A() { }"]
+    "code",
+    ["void f();", "abstract int f(A a);", "void f() { };", "/** d */ void f() { } // c", "A() { }"],
 )
 def test_a_method_may_come_without_a_body_and_with_comments(code):
     assert annotate(code, "java").tokens == tokenize(code, "java")
 
 
-@pytest.mark.parametrize("code", ["", "}", "int x = ;", "class A { void f() { ", "a ? b", "<A", "0"])
+@pytest.mark.parametrize(
+    "code", ["", "}", "int x = ;", "class A { void f() { ", "a ? b", "<A", "0"]
+)
 def test_tokens_can_be_told_where_nothing_parses(code):
     assert "".join(token.text for token in tokenize(code, "java")) == code.replace(" ", "")
 
@@ -398,10 +560,19 @@ DEPTH = 3000
 @pytest.mark.parametrize(
     ("body", "edges"),
     [
-        ("x = a" + " + a" * DEPTH + ";", 3 + DEPTH),  # Assign, value, left and right, DEPTH operands behind the first
-        ("x = a" + " + a * a" * DEPTH + ";", 2 + 4 * DEPTH),  # nested: each two operands, the second of two itself
+        (
+            "x = a" + " + a" * DEPTH + ";",
+            3 + DEPTH,
+        ),  # Assign, value, left and right, DEPTH operands behind the first
+        (
+            "x = a" + " + a * a" * DEPTH + ";",
+            2 + 4 * DEPTH,
+        ),  # nested: each two operands, the second of two itself
         ('x = "a"' + ' + "a"' * DEPTH + ";", 3 + DEPTH),
-        ("x = a" + ".f()" * DEPTH + ";", 2 * DEPTH),  # `x = ...f()` ends in brackets: no Assign and no value
+        (
+            "x = a" + ".f()" * DEPTH + ";",
+            2 * DEPTH,
+        ),  # `x = ...f()` ends in brackets: no Assign and no value
         ("x = " + "f(" * DEPTH + "a" + ")" * DEPTH + ";", 2 * DEPTH + 2),
         ("x = " + "(" * DEPTH + "a" + ")" * DEPTH + ";", 2),
         ("x = " + "- " * DEPTH + "a;", 2 + DEPTH),

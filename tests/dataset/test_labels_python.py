@@ -30,10 +30,14 @@ PUBLISHED = ["paper", "with_new_lines"]
 """The variants of the published labels; for the exact ones see `test_labels_exact`."""
 both_variants = pytest.mark.parametrize("variant", PUBLISHED)
 while_standard = pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="from Python 3.12 on, `tokenize` and f-strings are others than those of 3.9"
+    sys.version_info >= (3, 12),
+    reason="from Python 3.12 on, `tokenize` and f-strings are others than those of 3.9",
 )
 
-SAMPLE = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))]
+SAMPLE = [
+    path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))
+]
 
 
 def labels(code: str, variant: str = "paper") -> Annotation:
@@ -52,7 +56,9 @@ def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
 # --- Hand-written pairs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("code", "variant", "tokens", "edges"), golden_pairs.cases("python", of=PUBLISHED))
+@pytest.mark.parametrize(
+    ("code", "variant", "tokens", "edges"), golden_pairs.cases("python", of=PUBLISHED)
+)
 def test_golden_pairs(code, variant, tokens, edges):
     """Tokens and edges that were worked out by hand from the published rules."""
     annotation = labels(code, variant)
@@ -61,7 +67,11 @@ def test_golden_pairs(code, variant, tokens, edges):
 
 
 def test_golden_pairs_show_every_relation():
-    shown = {edge.split(" ")[0] for case in golden_pairs.cases("python", of=PUBLISHED) for edge in case.values[3]}
+    shown = {
+        edge.split(" ")[0]
+        for case in golden_pairs.cases("python", of=PUBLISHED)
+        for edge in case.values[3]
+    }
     assert shown == {relation.name for relation in RELATIONS}
 
 
@@ -73,8 +83,14 @@ def test_golden_pairs_show_every_relation():
         ("0777 + 1L <> 0xFFL", ["0", "777", "+", "1", "L", "<", ">", "0xFF", "L", "", ""]),
         ("ur'a' !=b $ c", ["ur", "'a'", "!=", "b", " ", "$", "c", "", ""]),
         ("x = 'a", ["x", "=", " ", "'", "a", "", ""]),
-        ("def f((a)):\n  pass\n", ["def", "f", "(", "(", "a", ")", ")", ":", "\n", "  ", "pass", "\n", "", ""]),
-        ("if a:\n\tb\n        c\nd", ["if", "a", ":", "\n", "\t", "b", "\n", "c", "\n", "", "d", "", ""]),
+        (
+            "def f((a)):\n  pass\n",
+            ["def", "f", "(", "(", "a", ")", ")", ":", "\n", "  ", "pass", "\n", "", ""],
+        ),
+        (
+            "if a:\n\tb\n        c\nd",
+            ["if", "a", ":", "\n", "\t", "b", "\n", "c", "\n", "", "d", "", ""],
+        ),
         ('f"{x}" rb\'\\\'\' F"""{\n}"""', ['f"{x}"', "rb'\\''", 'F"""{\n}"""', "", ""]),
         ("x # a\r\n\r\ny", ["x", "# a", "\r\n", "\r\n", "y", "", ""]),
         ("(\n# a\n\n)\n", ["(", "\n", "# a", "\n", "\n", ")", "\n", ""]),
@@ -146,10 +162,14 @@ def test_every_function_has_its_reference_labels(shared, split, variant):
 @while_standard
 @both_variants
 def test_slow_reference_agrees_on_real_code(shared, variant):
-    codes = [code for code in slice_of_codesearchnet(shared, "test").values() if len(code) < 1500][::15]
+    codes = [code for code in slice_of_codesearchnet(shared, "test").values() if len(code) < 1500][
+        ::15
+    ]
     assert len(codes) >= 20
     for code in codes:
-        assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+        assert plain(labels(code, variant)) == published_python.labels(
+            code, variant == "with_new_lines"
+        )
 
 
 @while_standard
@@ -158,7 +178,9 @@ def test_slow_reference_agrees_on_real_code(shared, variant):
 @pytest.mark.parametrize("code", [code for code in ALWAYS.values() if len(code) < 1000])
 def test_slow_reference_agrees_on_what_is_rare(code, variant):
     code = code.replace("NEW IN UNICODE", "BULLET")  # a name that the standard library knows
-    assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+    assert plain(labels(code, variant)) == published_python.labels(
+        code, variant == "with_new_lines"
+    )
 
 
 # --- Generated functions ---------------------------------------------------------------------------------------------
@@ -167,45 +189,164 @@ GRAMMAR = {
     # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
     # ⏎ ends a line, ⇥ begins a block and ⇤ ends it.
     "FUNCTION": [
-        *("def f ( x , * a , k = 1 ) : BLOCK", "async def f ( ) -> x : BLOCK", "def f ( x ) : SIMPLE ; SIMPLE ⏎"),
+        *(
+            "def f ( x , * a , k = 1 ) : BLOCK",
+            "async def f ( ) -> x : BLOCK",
+            "def f ( x ) : SIMPLE ; SIMPLE ⏎",
+        ),
     ],
     "BLOCK": ["⇥ LINE ⇤", "⇥ LINE LINE ⇤", "⇥ LINE LINE LINE ⇤"],
     "LINE": [
-        *("SIMPLE ⏎", "SIMPLE ⏎", "SIMPLE ⏎", "SIMPLE ; SIMPLE ; ⏎", "class A ( B ) : BLOCK", "while VALUE : BLOCK"),
-        *("if VALUE : BLOCK", "if VALUE : BLOCK else : BLOCK", "if VALUE : BLOCK elif VALUE : BLOCK else : SIMPLE ⏎"),
-        *("for x in VALUE : BLOCK", "for x , y in VALUE : BLOCK else : BLOCK", "with VALUE as x , f ( ) : BLOCK"),
-        *("async for x in VALUE : BLOCK", "async with VALUE : BLOCK", "try : BLOCK finally : BLOCK"),
+        *(
+            "SIMPLE ⏎",
+            "SIMPLE ⏎",
+            "SIMPLE ⏎",
+            "SIMPLE ; SIMPLE ; ⏎",
+            "class A ( B ) : BLOCK",
+            "while VALUE : BLOCK",
+        ),
+        *(
+            "if VALUE : BLOCK",
+            "if VALUE : BLOCK else : BLOCK",
+            "if VALUE : BLOCK elif VALUE : BLOCK else : SIMPLE ⏎",
+        ),
+        *(
+            "for x in VALUE : BLOCK",
+            "for x , y in VALUE : BLOCK else : BLOCK",
+            "with VALUE as x , f ( ) : BLOCK",
+        ),
+        *(
+            "async for x in VALUE : BLOCK",
+            "async with VALUE : BLOCK",
+            "try : BLOCK finally : BLOCK",
+        ),
         "try : BLOCK except E as e : BLOCK except : BLOCK else : BLOCK finally : BLOCK",
         "@ f ( VALUE ) ⏎ def g ( a , b = VALUE ) : BLOCK",
     ],
     "SIMPLE": [
-        *("x", "VALUE", "VALUE", "x = VALUE", "x . y , z = x [ 1 ] = VALUE", "x += VALUE", "x : VALUE = VALUE", "pass"),
-        *("return VALUE", "return VALUE , VALUE", "raise VALUE from x", "assert VALUE , VALUE", "yield VALUE"),
-        *("return await PRIMARY", "del x . y , z [ 1 ]", "import a . b as c , d", "from . a import ( b , c as d )"),
+        *(
+            "x",
+            "VALUE",
+            "VALUE",
+            "x = VALUE",
+            "x . y , z = x [ 1 ] = VALUE",
+            "x += VALUE",
+            "x : VALUE = VALUE",
+            "pass",
+        ),
+        *(
+            "return VALUE",
+            "return VALUE , VALUE",
+            "raise VALUE from x",
+            "assert VALUE , VALUE",
+            "yield VALUE",
+        ),
+        *(
+            "return await PRIMARY",
+            "del x . y , z [ 1 ]",
+            "import a . b as c , d",
+            "from . a import ( b , c as d )",
+        ),
         "global x , y",
     ],
     "VALUE": [
-        *("x", "OPERAND", "OPERAND", "OPERAND and OPERAND", "OPERAND or OPERAND or OPERAND", "not OPERAND"),
-        *("OPERAND < OPERAND in OPERAND", "OPERAND not in OPERAND", "OPERAND if OPERAND else VALUE"),
+        *(
+            "x",
+            "OPERAND",
+            "OPERAND",
+            "OPERAND and OPERAND",
+            "OPERAND or OPERAND or OPERAND",
+            "not OPERAND",
+        ),
+        *(
+            "OPERAND < OPERAND in OPERAND",
+            "OPERAND not in OPERAND",
+            "OPERAND if OPERAND else VALUE",
+        ),
         "lambda a , b = 1 : VALUE",
     ],
-    "OPERAND": ["x", "PRIMARY", "PRIMARY", "PRIMARY", "OPERAND + OPERAND", "OPERAND * OPERAND", "- OPERAND"],
+    "OPERAND": [
+        "x",
+        "PRIMARY",
+        "PRIMARY",
+        "PRIMARY",
+        "OPERAND + OPERAND",
+        "OPERAND * OPERAND",
+        "- OPERAND",
+    ],
     "PRIMARY": [
-        *("x", "self", "1", "0x1f", "2.5", "é", "None", "...", "STRINGS", "PRIMARY . y", "PRIMARY . f ( )"),
-        *("f ( ARGUMENTS )", "PRIMARY ( ARGUMENTS )", "PRIMARY [ VALUE ]", "PRIMARY [ VALUE : VALUE ]"),
-        *("PRIMARY [ VALUE , : : VALUE ]", "( VALUE )", "( VALUE )", "( VALUE , )", "( VALUE , * OPERAND )", "( )"),
-        *("[ ]", "[ VALUE , VALUE ]", "{ VALUE }", "{ VALUE : VALUE , ** OPERAND }", "( x := VALUE )"),
+        *(
+            "x",
+            "self",
+            "1",
+            "0x1f",
+            "2.5",
+            "é",
+            "None",
+            "...",
+            "STRINGS",
+            "PRIMARY . y",
+            "PRIMARY . f ( )",
+        ),
+        *(
+            "f ( ARGUMENTS )",
+            "PRIMARY ( ARGUMENTS )",
+            "PRIMARY [ VALUE ]",
+            "PRIMARY [ VALUE : VALUE ]",
+        ),
+        *(
+            "PRIMARY [ VALUE , : : VALUE ]",
+            "( VALUE )",
+            "( VALUE )",
+            "( VALUE , )",
+            "( VALUE , * OPERAND )",
+            "( )",
+        ),
+        *(
+            "[ ]",
+            "[ VALUE , VALUE ]",
+            "{ VALUE }",
+            "{ VALUE : VALUE , ** OPERAND }",
+            "( x := VALUE )",
+        ),
         *("( yield VALUE )", "[ VALUE for x in PRIMARY if PRIMARY ]", "{ VALUE for x in PRIMARY }"),
         *("( VALUE for x in PRIMARY )", "f ( VALUE for x in PRIMARY )"),
         "{ VALUE : VALUE for x , y in PRIMARY for z in PRIMARY }",
     ],
-    "ARGUMENTS": ["x", "VALUE", "VALUE , VALUE", "VALUE , k = VALUE", "k = VALUE", "* OPERAND , k = VALUE , ** VALUE"],
+    "ARGUMENTS": [
+        "x",
+        "VALUE",
+        "VALUE , VALUE",
+        "VALUE , k = VALUE",
+        "k = VALUE",
+        "* OPERAND , k = VALUE , ** VALUE",
+    ],
     "STRINGS": [
-        *('"a"', '"é"', "'''a\n  b'''", '"""\n# a"""', "rb'\\d'", 'f"{x}"', 'f"{x.y!r:>{z}}"', "f'''{\nx}'''"),
+        *(
+            '"a"',
+            '"é"',
+            "'''a\n  b'''",
+            '"""\n# a"""',
+            "rb'\\d'",
+            'f"{x}"',
+            'f"{x.y!r:>{z}}"',
+            "f'''{\nx}'''",
+        ),
         *('"a" "b"', '"a" f"{x:3}" f"{x.y:{z}}"', 'f"{x:3}" "a"'),
     ],
 }
-BREAKS = ["\n", "\n    ", "\n        ", "\n\t", "  # a\n  ", "\n\n    ", "\n  # a\n", " \\\n  ", "\n \\\n   ", "\n\f  "]
+BREAKS = [
+    "\n",
+    "\n    ",
+    "\n        ",
+    "\n\t",
+    "  # a\n  ",
+    "\n\n    ",
+    "\n  # a\n",
+    " \\\n  ",
+    "\n \\\n   ",
+    "\n\f  ",
+]
 
 
 def expand(symbol: str, random: Random, depth: int) -> list[str]:
@@ -213,7 +354,9 @@ def expand(symbol: str, random: Random, depth: int) -> list[str]:
     if symbol not in GRAMMAR:
         return [symbol]
     choice = random.choice(GRAMMAR[symbol]) if depth > 0 else GRAMMAR[symbol][0]
-    parts = re.findall(r"\S*'''.*?'''|\S*\"\"\".*?\"\"\"|\S+", choice, re.DOTALL)  # some strings hold blanks
+    parts = re.findall(
+        r"\S*'''.*?'''|\S*\"\"\".*?\"\"\"|\S+", choice, re.DOTALL
+    )  # some strings hold blanks
     return [word for part in parts for word in expand(part, random, depth - 1)]
 
 
@@ -236,7 +379,9 @@ def lay_out(words: list[str], random: Random) -> str:
         brackets += (word in "([{") - (word in ")]}")
         if after in "⏎⇥":
             continue
-        is_one_word = re.match(r"\w\w|[\d.][\w.]", word[-1] + after) or (after[0] in "'\"" and not iskeyword(word))
+        is_one_word = re.match(r"\w\w|[\d.][\w.]", word[-1] + after) or (
+            after[0] in "'\"" and not iskeyword(word)
+        )
         if brackets and random.random() < 0.15:
             code += random.choice(BREAKS)
         elif is_one_word or random.random() < 0.5:
@@ -248,7 +393,11 @@ def lay_out(words: list[str], random: Random) -> str:
 def functions(draw) -> str:
     random = draw(st.randoms(use_true_random=False))
     code = lay_out(expand("FUNCTION", random, draw(st.integers(2, 9))), random)
-    return draw(st.sampled_from([code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]))
+    return draw(
+        st.sampled_from(
+            [code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]
+        )
+    )
 
 
 @pytest.mark.slow
@@ -256,7 +405,9 @@ def functions(draw) -> str:
 @settings(max_examples=60, deadline=None)
 @given(functions(), st.sampled_from(PUBLISHED))
 def test_slow_reference_agrees_on_generated_functions(code, variant):
-    assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+    assert plain(labels(code, variant)) == published_python.labels(
+        code, variant == "with_new_lines"
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -283,7 +434,25 @@ def test_characters_beyond_ascii_give_the_same_labels(code):
 
 PIECES = [
     *"a b r f 0 1 . , : = ( ) [ ] { } + * < ! $ ? ` ~ @ \\ # ' \" \t \f é ² ٣ · “".split(" "),
-    *("rb", "x1", "01", "0x1", "0b1", "1e5", "1.", ".5", "1_0", "1__0", "1j", "1L", "**=", "->", ":=", "...", "<>"),
+    *(
+        "rb",
+        "x1",
+        "01",
+        "0x1",
+        "0b1",
+        "1e5",
+        "1.",
+        ".5",
+        "1_0",
+        "1__0",
+        "1j",
+        "1L",
+        "**=",
+        "->",
+        ":=",
+        "...",
+        "<>",
+    ),
     *('"""', "'''", '"a"', "rb'x'", "\u0301", "# c", "if x:\n    y"),
     *("\\\n", "\n", "\n", "\n    ", "\n  ", "\n\t", " ", "  ", "\r\n", "\\\r\n"),
 ]
@@ -294,7 +463,10 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_tokens_are_the_standard_ones(code):
     try:
-        expected = [token.string for token in standard.generate_tokens(io.StringIO(code, newline="\n").readline)]
+        expected = [
+            token.string
+            for token in standard.generate_tokens(io.StringIO(code, newline="\n").readline)
+        ]
     except (standard.TokenError, IndentationError):
         expected = None
     try:
@@ -308,8 +480,34 @@ def test_tokens_are_the_standard_ones(code):
 
 FIELDS = [
     *"{ } {{ }} x y 1 ! = : > < ( ) [ ] , ' \" \\ \n # \t é $".split(" "),
-    *(" ", "!r", "!s", "!x", "==", "!=", ">=", "{x}", "{x!r:>{w}}", "{x=}", "{f'{y}'}", "lambda x: 1", "(x:=1)"),
-    *("yield x", "*a,", "\\n", "\\x41", "\\x4", "\\{", "\\N{BULLET}", '"""', "'''", "a['b']", "# c"),
+    *(
+        " ",
+        "!r",
+        "!s",
+        "!x",
+        "==",
+        "!=",
+        ">=",
+        "{x}",
+        "{x!r:>{w}}",
+        "{x=}",
+        "{f'{y}'}",
+        "lambda x: 1",
+        "(x:=1)",
+    ),
+    *(
+        "yield x",
+        "*a,",
+        "\\n",
+        "\\x41",
+        "\\x4",
+        "\\{",
+        "\\N{BULLET}",
+        '"""',
+        "'''",
+        "a['b']",
+        "# c",
+    ),
 ]
 
 

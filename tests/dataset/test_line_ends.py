@@ -66,7 +66,9 @@ def test_a_file_is_shown_in_its_own_encoding_and_line_ends(tmp_path):
 def test_what_is_no_text_is_not_shown(tmp_path, data):
     file = tmp_path / "f.py"
     file.write_bytes(data)
-    with pytest.raises(SourceError, match=r"f\.py is no text in UTF-8 or the encoding that it declares"):
+    with pytest.raises(
+        SourceError, match=r"f\.py is no text in UTF-8 or the encoding that it declares"
+    ):
         shown(file, None, None, "python_exact", "test")
 
 
@@ -78,7 +80,9 @@ def test_a_config_names_its_language_and_variant(config, language, variant):
     assert annotate(code, config) == annotate(code, language, variant)
 
 
-@pytest.mark.parametrize(("language", "variant"), [("java_exact", "exact"), ("java_pairs", None), ("jav", None)])
+@pytest.mark.parametrize(
+    ("language", "variant"), [("java_exact", "exact"), ("java_pairs", None), ("jav", None)]
+)
 def test_what_is_no_language_nor_config_of_labels_is_refused(language, variant):
     with pytest.raises(UnknownName, match="language"):
         annotate("void f() {}", language, variant)

@@ -36,7 +36,9 @@ CHANGE = re.compile(r"⟦(.*)⇒(.*)⟧", re.DOTALL)
 def golden(language):
     """The golden pairs of a language: phenomenon, relation, distance, valid text, invalid text."""
     found = []
-    for part in re.split(r"^== ", (GOLDEN / f"{language}.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    for part in re.split(
+        r"^== ", (GOLDEN / f"{language}.txt").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )[1:]:
         header, _, text = part.partition("\n")
         phenomenon, relation, distance = header.split()
         good, bad = (CHANGE.sub(lambda match, side=side: match[side], text) for side in (1, 2))
@@ -48,14 +50,23 @@ def golden(language):
 @pytest.mark.parametrize("language", ALL)
 def test_golden_pairs_are_found_and_certified(language):
     for phenomenon, relation, distance, good, bad in golden(language):
-        pairs = [pair for pair in minimal_pairs(good, language) if (pair.phenomenon, pair.bad) == (phenomenon, bad)]
+        pairs = [
+            pair
+            for pair in minimal_pairs(good, language)
+            if (pair.phenomenon, pair.bad) == (phenomenon, bad)
+        ]
         assert pairs, f"{phenomenon}: {bad}"
         native = programs.native(language)
         for pair in pairs:
             assert (pair.relation or "-", pair.distance) == (relation or "-", distance), bad
-            assert pair.good == good and pair.bad == good[: pair.start] + changed(pair) + good[pair.end :]
+            assert (
+                pair.good == good
+                and pair.bad == good[: pair.start] + changed(pair) + good[pair.end :]
+            )
             by, _, name = pair.certified.partition("+")
-            assert by in ("tree-sitter", "rule") and name == (NATIVE[language].parser if native else "")
+            assert by in ("tree-sitter", "rule") and name == (
+                NATIVE[language].parser if native else ""
+            )
 
 
 def changed(pair):
@@ -63,8 +74,12 @@ def changed(pair):
 
 
 def test_every_phenomenon_has_a_golden_pair_in_each_of_its_languages():
-    expected = {(phenomenon.name, language) for phenomenon in PHENOMENA for language in phenomenon.languages}
-    assert {(phenomenon, language) for language in ALL for phenomenon, *_ in golden(language)} == expected
+    expected = {
+        (phenomenon.name, language) for phenomenon in PHENOMENA for language in phenomenon.languages
+    }
+    assert {
+        (phenomenon, language) for language in ALL for phenomenon, *_ in golden(language)
+    } == expected
     assert set(ALL) == {name for name, language in LANGUAGES.items() if language.editing}
 
 
@@ -76,10 +91,16 @@ def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
     native = programs.native(language)
     for pair in found:
         cut = len(pair.bad) - (len(pair.good) - pair.end)
-        assert pair.good[: pair.start] == pair.bad[: pair.start] and pair.good[pair.end :] == pair.bad[cut:]
+        assert (
+            pair.good[: pair.start] == pair.bad[: pair.start]
+            and pair.good[pair.end :] == pair.bad[cut:]
+        )
         assert pair.good != pair.bad and pair.distance >= FAR and pair.depth >= 0
         assert not parse_framed(pair.good, language)[0].root_node.has_error
-        assert pair.certified.startswith("rule") or parse_framed(pair.bad, language)[0].root_node.has_error
+        assert (
+            pair.certified.startswith("rule")
+            or parse_framed(pair.bad, language)[0].root_node.has_error
+        )
         assert not pair.relation or LANGUAGES[language].has_relation(pair.relation)
         if language == "python":
             compile(pair.good, "good", "exec")
@@ -90,18 +111,61 @@ def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
 
 def functions(language, number=12):
     skips = Skips()
-    return [function.code for function in islice(corpus.read("sample", f"{language}_pairs", skips), number)]
+    return [
+        function.code
+        for function in islice(corpus.read("sample", f"{language}_pairs", skips), number)
+    ]
 
 
 VERDICTS = {
-    "python": ("def f():\n while x: break\n", "def f():\n if x: break\n", "def f():\n g(1]\n", "def f():\n g(1"),
-    "java": ("void f() { while (x) { break; } }", "void f() { if (x) { break; } }", "void f() { g(1]; }", "void f() {"),
-    "javascript": ("function f() { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
-    "typescript": ("function f(x: T) { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
-    "go": ("func f() { for x { break } }", "func f() { if x { break } }", "func f() { g(1]; }", "func f() {"),
-    "php": ("function f() { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
-    "ruby": ("def f\n while x do break end\nend", "def f\n if x then break end\nend", "f(1]", "def f"),
-    "rust": ("fn f() { while x { break } }", "fn f() { if x { break } }", "fn f() { g(1]; }", "fn f() {"),
+    "python": (
+        "def f():\n while x: break\n",
+        "def f():\n if x: break\n",
+        "def f():\n g(1]\n",
+        "def f():\n g(1",
+    ),
+    "java": (
+        "void f() { while (x) { break; } }",
+        "void f() { if (x) { break; } }",
+        "void f() { g(1]; }",
+        "void f() {",
+    ),
+    "javascript": (
+        "function f() { while (x) { break; } }",
+        "function f() { if (x) { break; } }",
+        "f(1];",
+        "f(1",
+    ),
+    "typescript": (
+        "function f(x: T) { while (x) { break; } }",
+        "function f() { if (x) { break; } }",
+        "f(1];",
+        "f(1",
+    ),
+    "go": (
+        "func f() { for x { break } }",
+        "func f() { if x { break } }",
+        "func f() { g(1]; }",
+        "func f() {",
+    ),
+    "php": (
+        "function f() { while (x) { break; } }",
+        "function f() { if (x) { break; } }",
+        "f(1];",
+        "f(1",
+    ),
+    "ruby": (
+        "def f\n while x do break end\nend",
+        "def f\n if x then break end\nend",
+        "f(1]",
+        "def f",
+    ),
+    "rust": (
+        "fn f() { while x { break } }",
+        "fn f() { if x { break } }",
+        "fn f() { g(1]; }",
+        "fn f() {",
+    ),
 }
 
 
@@ -110,7 +174,9 @@ def test_native_parsers_know_where_words_may_stand_and_what_is_only_unfinished(l
     native = programs.native(language)
     if native is None:
         pytest.skip(f"this computer has no parser of {language}")
-    before, behind = {"java": ("class A {", "\n}"), "go": ("package p\n", "")}.get(language, ("", ""))
+    before, behind = {"java": ("class A {", "\n}"), "go": ("package p\n", "")}.get(
+        language, ("", "")
+    )
     verdicts = native([(before, text, behind) for text in VERDICTS[language]])
     assert verdicts == ["valid", "invalid", "invalid", "unfinished"]
 
@@ -180,7 +246,9 @@ def test_the_n_gram_model_is_that_of_a_plain_reference():
     text = [draws.choice("abcdef") for _ in range(40)]
     model = NGrams(np.concatenate([windows(tokens) for tokens in training]))
     padded = [""] * 4 + text
-    expected = [plain_log_probability(training, padded[i : i + 4], padded[i + 4]) for i in range(len(text))]
+    expected = [
+        plain_log_probability(training, padded[i : i + 4], padded[i + 4]) for i in range(len(text))
+    ]
     assert model.log_probabilities(windows(text)) == pytest.approx(expected, abs=1e-9)
 
 
@@ -188,8 +256,22 @@ def test_a_difference_has_the_windows_that_see_the_change_and_no_others():
     good, bad = "a b c d e f g h i j".split(), "a b c d e X g h i j".split()
     difference = Difference(" ".join(good), " ".join(bad))
     assert (difference.put_in, difference.taken) == (("X",), ("f",))
-    assert (difference.good == windows(good)[5:10]).all() and (difference.bad == windows(bad)[5:10]).all()
-    assert lexed("if a:\n\n    b_1 += 'x'\n") == ["if", "a", ":", "\n    ", "b_1", "+", "=", "'", "x", "'", "\n"]
+    assert (difference.good == windows(good)[5:10]).all() and (
+        difference.bad == windows(bad)[5:10]
+    ).all()
+    assert lexed("if a:\n\n    b_1 += 'x'\n") == [
+        "if",
+        "a",
+        ":",
+        "\n    ",
+        "b_1",
+        "+",
+        "=",
+        "'",
+        "x",
+        "'",
+        "\n",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +283,13 @@ def built(tmp_path_factory):
 @pytest.mark.slow
 def test_a_config_of_pairs_is_built_checked_and_loaded(built):
     folder, report = built
-    assert check_folder(folder).configs["python_pairs"].functions == report.configs["python_pairs"].functions
-    rows = datasets.load_dataset(str(folder), "python_pairs", split="test", cache_dir=folder.parent / "cache")
+    assert (
+        check_folder(folder).configs["python_pairs"].functions
+        == report.configs["python_pairs"].functions
+    )
+    rows = datasets.load_dataset(
+        str(folder), "python_pairs", split="test", cache_dir=folder.parent / "cache"
+    )
     assert rows.features == PAIR_FEATURES and len(set(rows["id"])) == len(rows) >= 300
     codes = {function.code for function in corpus.read("sample", "python", Skips())}
     assert set(rows["good"]) <= codes
@@ -237,7 +324,9 @@ def built_again(rows):
     for function in corpus.read("sample", "python_pairs", Skips()):
         if function.partition == "test" and candidates(function.code, "python")[0]:
             found.train(function.repo, function.code)
-    found.score((row["id"], row["repo"], row["phenomenon"], row["good"], row["bad"]) for row in rows)
+    found.score(
+        (row["id"], row["repo"], row["phenomenon"], row["good"], row["bad"]) for row in rows
+    )
     says = {"prefers the valid text": 1, "prefers the invalid text": 0, "is undecided": 0.5}
     return {id_: says[text] for id_, text in found.preferred.items()}
 
@@ -247,7 +336,9 @@ def test_the_same_rows_come_from_several_processes_and_from_the_builder(built, t
     report = build("sample", ["go_pairs"], tmp_path / "again", num_proc=2)
     assert report.configs["go_pairs"].digest == built[1].configs["go_pairs"].digest
     for split in ("test", "validation"):
-        first, second = (folder / f"go_pairs/{split}.parquet" for folder in (built[0], tmp_path / "again"))
+        first, second = (
+            folder / f"go_pairs/{split}.parquet" for folder in (built[0], tmp_path / "again")
+        )
         assert first.read_bytes() == second.read_bytes()
     builder = CodeSyntax(cache_dir=str(tmp_path / "cache"), config_name="go_pairs", source="sample")
     builder.download_and_prepare()
@@ -261,37 +352,70 @@ def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for number in range(6):
-        (source / f"file{number}.go").write_text("package p\n\n" + golden("go")[0][3], encoding="utf-8")
+        (source / f"file{number}.go").write_text(
+            "package p\n\n" + golden("go")[0][3], encoding="utf-8"
+        )
     report = build(str(source), ["go_pairs"], tmp_path / "data", validation_fraction=0)
     left_out = report.configs["go_pairs"].skips.counts
     candidates_of_all = 6 * len(candidates(golden("go")[0][3], "go")[0])
-    assert sum(report.configs["go_pairs"].functions.values()) + sum(left_out.values()) == candidates_of_all > 6
+    assert (
+        sum(report.configs["go_pairs"].functions.values()) + sum(left_out.values())
+        == candidates_of_all
+        > 6
+    )
 
 
 @pytest.mark.parametrize(
     ("language", "code"),
     [
-        ("python", "async def f(rows):\n    async for row in rows.all(1):\n        if row: break\n"),
+        (
+            "python",
+            "async def f(rows):\n    async for row in rows.all(1):\n        if row: break\n",
+        ),
         ("python", "def f(rows):\n    for one, other in rows.all(1):\n        if one: break\n"),
-        ("python", "async def f(rows):\n    async with rows.all(1, 2) as row:\n        print(row)\n"),
-        ("python", "def f(rows):\n    with rows.all(1, 2):\n        with rows.all(3, 4) as row: print(row)\n"),
-        ("go", "func f(rows []int) {\n\tfor _, row := range rows {\n\t\tif row > 1 {\n\t\t\tbreak\n\t\t}\n\t}\n}\n"),
+        (
+            "python",
+            "async def f(rows):\n    async with rows.all(1, 2) as row:\n        print(row)\n",
+        ),
+        (
+            "python",
+            "def f(rows):\n    with rows.all(1, 2):\n        with rows.all(3, 4) as row: print(row)\n",
+        ),
+        (
+            "go",
+            "func f(rows []int) {\n\tfor _, row := range rows {\n\t\tif row > 1 {\n\t\t\tbreak\n\t\t}\n\t}\n}\n",
+        ),
         ("go", "func f() {\n\tfor {\n\t\tif g(1, 2, 3) {\n\t\t\tbreak\n\t\t}\n\t}\n}\n"),
         ("go", "func f() {\n\tif row := g(); row > 1 {\n\t\tg()\n\t} else {\n\t\th()\n\t}\n}\n"),
-        ("rust", "fn f() {\n    'rows: while g.h(1) {\n        g.h(2);\n        break;\n    }\n}\n"),
+        (
+            "rust",
+            "fn f() {\n    'rows: while g.h(1) {\n        g.h(2);\n        break;\n    }\n}\n",
+        ),
     ],
 )
 def test_a_header_that_its_neighbours_give_away_is_not_exchanged(language, code):
-    found = {pair.phenomenon for pair in candidates(code, language)[0] if code[: pair.start].count("\n") == 1}
+    found = {
+        pair.phenomenon
+        for pair in candidates(code, language)[0]
+        if code[: pair.start].count("\n") == 1
+    }
     assert not found & {"loop-or-conditional", "with-or-conditional"}
 
 
 def test_what_reads_functions_says_that_these_are_pairs(built):
-    with pytest.raises(DatasetError, match="the rows of python_pairs are minimal pairs: they have no code"):
+    with pytest.raises(
+        DatasetError, match="the rows of python_pairs are minimal pairs: they have no code"
+    ):
         read_split(built[0], "python_pairs", "test", ["id", "code"])
 
 
 def test_the_guide_names_all_phenomena():
-    text = (Path(__file__).parents[2] / "codesyntax_dataset/docs/pairs.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| [\w ]+ \| (`.*`) \|$", text.partition("## Certificates")[0], flags=re.MULTILINE)
-    assert sorted(re.findall(r"`([\w-]+)`", " ".join(rows))) == sorted(phenomenon.name for phenomenon in PHENOMENA)
+    text = (Path(__file__).parents[2] / "codesyntax_dataset/docs/pairs.md").read_text(
+        encoding="utf-8"
+    )
+    rows = re.findall(
+        r"^\| [\w ]+ \| (`.*`) \|$", text.partition("## Certificates")[0], flags=re.MULTILINE
+    )
+    assert sorted(re.findall(r"`([\w-]+)`", " ".join(rows))) == sorted(
+        phenomenon.name for phenomenon in PHENOMENA
+    )

@@ -33,7 +33,9 @@ def run(*arguments):
 
 
 def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(checkout):
-    printed = run("gopher", "--grammar", "tree_sitter_go", "--suffix", ".gopher", "--checkout", checkout)
+    printed = run(
+        "gopher", "--grammar", "tree_sitter_go", "--suffix", ".gopher", "--checkout", checkout
+    )
     module, pair = printed.stdout.splitlines()
     assert printed.exit_code == 0 and imported(module).GOPHER.title == "Gopher"
     record = imported(module).GOPHER
@@ -61,8 +63,18 @@ def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(ch
         ("../go", "tree_sitter_go", ".g", "is not a word of lowercase letters"),
         ("go", "tree_sitter_go", ".go", "the name go is taken: choose another"),
         ("tables", "tree_sitter_go", ".go", "the name tables is taken by "),
-        ("gopher", "tree_sitter_go", "go", "the suffix 'go' is not what file names end in, such as .rs"),
-        ("gopher", "tree_sitter_gopher", ".g", "no package tree_sitter_gopher: pip install tree-sitter-gopher"),
+        (
+            "gopher",
+            "tree_sitter_go",
+            "go",
+            "the suffix 'go' is not what file names end in, such as .rs",
+        ),
+        (
+            "gopher",
+            "tree_sitter_gopher",
+            ".g",
+            "no package tree_sitter_gopher: pip install tree-sitter-gopher",
+        ),
         ("gopher", "json", ".g", "no tree-sitter grammar at json: its package has none"),
         ("gopher", "tree_sitter_go.other", ".g", "no tree-sitter grammar at tree_sitter_go.other"),
     ],
@@ -80,5 +92,7 @@ def test_twice_or_elsewhere_it_writes_nothing(checkout, tmp_path):
     again = run("gopher", "--grammar", "tree_sitter_go", "--suffix", ".h", "--checkout", checkout)
     assert again.exit_code == 1 and f"the name gopher is taken by {module}" in again.stderr
     assert module.read_text() == before and imported(module).GOPHER.title == "G"
-    elsewhere = run("gopher", "--grammar", "tree_sitter_go", "--suffix", ".g", "--checkout", tmp_path / "tests")
+    elsewhere = run(
+        "gopher", "--grammar", "tree_sitter_go", "--suffix", ".g", "--checkout", tmp_path / "tests"
+    )
     assert elsewhere.exit_code == 1 and "is not a checkout of the repository" in elsewhere.stderr

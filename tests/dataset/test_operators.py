@@ -51,16 +51,23 @@ def bracketed(code: str, language: str) -> Counter[Place]:
         return place - sum(mark < place for mark in marks)
 
     return Counter(
-        {(relation, moved(head), moved(start), moved(end)): n for (relation, head, start, end), n in found.items()}
+        {
+            (relation, moved(head), moved(start), moved(end)): n
+            for (relation, head, start, end), n in found.items()
+        }
     )
 
 
-@pytest.mark.parametrize("language", ["python", "java", "javascript", "typescript", "go", "php", "ruby", "rust"])
+@pytest.mark.parametrize(
+    "language", ["python", "java", "javascript", "typescript", "go", "php", "ruby", "rust"]
+)
 def test_neighbours_in_precedence_group_as_the_language_says(language):
     syntax = syntax_of(language)
     cases, wrong = 0, []
     for text, marks in neighbours(syntax):
-        code, expected = (filled(syntax.frames[0], 0, f"({named(one, syntax)})") for one in (text, marks))
+        code, expected = (
+            filled(syntax.frames[0], 0, f"({named(one, syntax)})") for one in (text, marks)
+        )
         cases += 1
         if places(annotate(code, language, EXACT.name)) != bracketed(expected, language):
             wrong.append((code, expected))

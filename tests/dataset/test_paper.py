@@ -30,13 +30,21 @@ def test_tables_are_those_of_the_reference_material(published):
             assert set(ours) == set(published[table][language]) | set(graphcodebert)
             for model, values in published[table][language].items():
                 assert ours[model] == dict(zip(ks, values))
-        counts = {name: row[language] for name, row in published["table8_counts"].items() if row[language] is not None}
+        counts = {
+            name: row[language]
+            for name, row in published["table8_counts"].items()
+            if row[language] is not None
+        }
         assert paper.edges(language) == counts
         assert paper.functions(language) == published["dataset"][language]["samples"]
     for language, models in published["table4_natural_language"].items():
-        assert paper.scores(language, "first") == {model: dict(zip(ks, values)) for model, values in models.items()}
+        assert paper.scores(language, "first") == {
+            model: dict(zip(ks, values)) for model, values in models.items()
+        }
         assert paper.functions(language) == published["dataset"][language]["sentences"]
-    assert paper.scores("python", "first")["GraphCodeBERT"] == {"1": published["graphcodebert_python_first_top1"]}
+    assert paper.scores("python", "first")["GraphCodeBERT"] == {
+        "1": published["graphcodebert_python_first_top1"]
+    }
     for (language, rule), table in TABLES.items():
         rows = published[f"table{table}_{language}_{rule}_token"]
         ours = paper.relation_scores(language, rule)
@@ -53,8 +61,12 @@ def test_means_over_relations_are_the_published_scores(language, rule):
     rows = paper.relation_scores(language, rule)
     assert set(rows) == set(LANGUAGES[language].relation_names) - NOT_IN_MEAN
     scores = paper.scores(language, rule)
-    assert mean(row.cubert for row in rows.values()) == pytest.approx(scores["CuBERT"]["1"], abs=0.06)
-    assert mean(row.offset_score for row in rows.values()) == pytest.approx(scores["Offset"]["1"], abs=0.06)
+    assert mean(row.cubert for row in rows.values()) == pytest.approx(
+        scores["CuBERT"]["1"], abs=0.06
+    )
+    assert mean(row.offset_score for row in rows.values()) == pytest.approx(
+        scores["Offset"]["1"], abs=0.06
+    )
 
 
 @pytest.mark.parametrize(("language", "edges"), [("python", 1_342_050), ("java", 864_411)])
@@ -66,7 +78,11 @@ def test_edges_of_table_8_sum_to_the_published_totals(language, edges):
 
 def test_nothing_where_the_paper_has_nothing():
     assert paper.scores("python", "last") == paper.scores("java_skip_semicolon", "first") == {}
-    assert paper.relation_scores("python_with_new_lines", "first") == paper.edges("java_with_new_lines") == {}
+    assert (
+        paper.relation_scores("python_with_new_lines", "first")
+        == paper.edges("java_with_new_lines")
+        == {}
+    )
     assert paper.functions("java_skip_semicolon") is None
 
 

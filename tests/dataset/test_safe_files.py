@@ -46,7 +46,13 @@ def test_what_shrinks_like_code_does_not_explode(unpacked, packed, expected):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a" * LONGEST_NAME, True), ("a" * (LONGEST_NAME + 1), False), ("", False), ("a\x1b", False), (7, False)],
+    [
+        ("a" * LONGEST_NAME, True),
+        ("a" * (LONGEST_NAME + 1), False),
+        ("", False),
+        ("a\x1b", False),
+        (7, False),
+    ],
 )
 def test_names_are_short_and_printable(text, expected):
     assert is_name(text) is expected
@@ -69,7 +75,9 @@ COLUMNS = {
 @pytest.fixture
 def parquet(tmp_path, monkeypatch):
     """A file in which each of COLUMNS packs to far less than a 200th, where a packed megabyte is too much."""
-    pq.write_table(pa.table(COLUMNS), tmp_path / "zeros.parquet", use_dictionary=False, compression="zstd")
+    pq.write_table(
+        pa.table(COLUMNS), tmp_path / "zeros.parquet", use_dictionary=False, compression="zstd"
+    )
     file = pq.ParquetFile(tmp_path / "zeros.parquet")
     monkeypatch.setattr(batches, "explodes", lambda unpacked, packed: unpacked > 700_000)
     return file

@@ -49,14 +49,19 @@ def sizes(language: str) -> Counter[str]:
 
 @every_language
 def test_has_enough_functions(language):
-    assert all(sizes(language)[split] >= least for split, least in zip(("test", "validation"), LEAST[language]))
+    assert all(
+        sizes(language)[split] >= least
+        for split, least in zip(("test", "validation"), LEAST[language])
+    )
 
 
 @every_language
 def test_every_relation_occurs_in_both_partitions(language):
     counts = {split: Counter() for split in SPLITS}
     for function in functions(language):
-        counts[function.partition].update(edge.relation for edge in annotate(function.code, language).edges)
+        counts[function.partition].update(
+            edge.relation for edge in annotate(function.code, language).edges
+        )
     relations = {relation.name for relation in published_relations(language)}
     assert set(counts["test"]) == set(counts["validation"]) == relations
     assert {name: n for name, n in counts["test"].items() if n < 3} == {}
@@ -68,7 +73,9 @@ def test_no_function_occurs_twice(language):
     assert [body for body, n in bodies.items() if n > 1] == []
 
 
-@pytest.mark.parametrize("file", sorted(SAMPLE.rglob("*.py")), ids=lambda file: file.relative_to(SAMPLE).as_posix())
+@pytest.mark.parametrize(
+    "file", sorted(SAMPLE.rglob("*.py")), ids=lambda file: file.relative_to(SAMPLE).as_posix()
+)
 def test_python_files_follow_the_grammar_of_python_3_9(file):
     ast.parse(file.read_text("utf-8"), feature_version=(3, 9))
 
@@ -77,18 +84,26 @@ def test_readme_gives_the_right_numbers():
     readme = (SAMPLE / "README.md").read_text("utf-8")
     stated = {
         language: {"test": int(test), "validation": int(validation)}
-        for language, test, validation in re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \|$", readme, re.MULTILINE)
+        for language, test, validation in re.findall(
+            r"^\| (\w+) \| (\d+) \| (\d+) \|$", readme, re.MULTILINE
+        )
     }
-    assert stated == {LANGUAGES[language].title: sizes(language) for language in (*LEAST, "english", "german")}
+    assert stated == {
+        LANGUAGES[language].title: sizes(language) for language in (*LEAST, "english", "german")
+    }
 
 
 @every_language
 def test_readme_names_the_projects(language):
     readme = (SAMPLE / "README.md").read_text("utf-8")
-    [row] = re.findall(rf"^\| {LANGUAGES[language].title} \|(.*`.*)\|(.*`.*)\|$", readme, re.MULTILINE)
+    [row] = re.findall(
+        rf"^\| {LANGUAGES[language].title} \|(.*`.*)\|(.*`.*)\|$", readme, re.MULTILINE
+    )
     for split, cell in zip(("test", "validation"), row):
         stated = re.findall(r"`(\w+)`", cell)
-        assert stated == sorted({function.repo for function in functions(language) if function.partition == split})
+        assert stated == sorted(
+            {function.repo for function in functions(language) if function.partition == split}
+        )
 
 
 @both_treebanks
@@ -131,7 +146,9 @@ def test_trees_follow_the_guidelines(language):
             while number:
                 yield (number := heads[number])
 
-        assert names.count("root") == heads[1:].count(0) == 1 and heads[names.index("root")] == 0, text
+        assert names.count("root") == heads[1:].count(0) == 1 and heads[names.index("root")] == 0, (
+            text
+        )
         for number, (head, name, row) in enumerate(zip(heads[1:], names[1:], words), start=1):
             assert [int(row[0]), len(row)] == [number, 10], text
             between = range(min(number, head) + 1, max(number, head)) if head else ()
@@ -139,7 +156,10 @@ def test_trees_follow_the_guidelines(language):
             assert row[3] in TAGS.get(name, row[3]).split(), (text, row)
             assert (row[3] == "PUNCT") == (name == "punct"), (text, row)
             assert names[head] not in NO_CHILDREN or name == "fixed", (text, row)
-            assert name not in {"appos", "conj", "fixed", "flat", "list"} or head < number, (text, row)
+            assert name not in {"appos", "conj", "fixed", "flat", "list"} or head < number, (
+                text,
+                row,
+            )
         for head in range(1, len(heads)):
             led = [names[number] for number in range(len(heads)) if heads[number] == head]
             assert led.count("nsubj") + led.count("csubj") <= 1 and led.count("obj") <= 1, text

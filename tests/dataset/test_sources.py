@@ -30,7 +30,11 @@ from codesyntax_dataset.sources import codesearchnet, published, read
 
 def row(name: str, partition: str = "test", language: str = "python", **changes) -> dict:
     """A row with the fields of CodeSearchNet v2."""
-    code = f"def {name}(x):\n    return x" if language == "python" else f"int {name}(int x) {{\n  return x;\n}}"
+    code = (
+        f"def {name}(x):\n    return x"
+        if language == "python"
+        else f"int {name}(int x) {{\n  return x;\n}}"
+    )
     url = f"https://example.org/owner/{name}#L1-L2"
     return {
         "repo": "owner/name",
@@ -54,10 +58,15 @@ def jsonl(rows: list[dict]) -> bytes:
 
 def members(language: str = "python") -> dict[str, bytes]:
     """The files of one language: three test functions in two files, `_10` after `_9`, and one to validate."""
-    test, valid = f"{language}/final/jsonl/test/{language}_test", f"{language}/final/jsonl/valid/{language}_valid"
+    test, valid = (
+        f"{language}/final/jsonl/test/{language}_test",
+        f"{language}/final/jsonl/valid/{language}_valid",
+    )
     return {
         f"{test}_10.jsonl.gz": jsonl([row("third", language=language)]),
-        f"{test}_9.jsonl.gz": jsonl([row("first", language=language), row("second", language=language)]),
+        f"{test}_9.jsonl.gz": jsonl(
+            [row("first", language=language), row("second", language=language)]
+        ),
         f"{valid}_0.jsonl.gz": jsonl([row("fourth", "valid", language)]),
         f"{language}/final/jsonl/train/{language}_train_0.jsonl.gz": b"training data is not even opened",
     }
@@ -91,10 +100,14 @@ def names(functions: list[SourceFunction]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("config", ["python", "java_skip_semicolon", "javascript"])
-def test_codesearchnet_reads_the_same_from_a_folder_a_language_folder_a_zip_and_a_folder_of_zips(tmp_path, config):
+def test_codesearchnet_reads_the_same_from_a_folder_a_language_folder_a_zip_and_a_folder_of_zips(
+    tmp_path, config
+):
     language = CONFIGS[config][0]
     tree = write(tmp_path / "tree", members("go") | members(language))
-    zips = write(tmp_path / "zips", {f"{name}.zip": zipped(members(name)) for name in ("go", language)})
+    zips = write(
+        tmp_path / "zips", {f"{name}.zip": zipped(members(name)) for name in ("go", language)}
+    )
     sources = [tree, f"{tree}/{language}", f"{zips}/{language}.zip", zips]
     first, *others = [read_all(source, config) for source in sources]
     assert names(first) == EXPECTED
@@ -114,7 +127,9 @@ GOOD_LINE = json.dumps(row("first")).encode() + b"\n"
 
 
 def without(field: str) -> bytes:
-    return json.dumps({name: value for name, value in row("second").items() if name != field}).encode()
+    return json.dumps(
+        {name: value for name, value in row("second").items() if name != field}
+    ).encode()
 
 
 @pytest.mark.parametrize(
@@ -122,18 +137,40 @@ def without(field: str) -> bytes:
     [
         pytest.param(gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete", id="truncated"),
         pytest.param(GOOD_LINE, "line 1: cannot be read .*gzipped", id="not gzip"),
-        pytest.param(gzip.compress(GOOD_LINE + without("code")), "line 2: field 'code' is missing", id="no code"),
-        pytest.param(gzip.compress(GOOD_LINE + without("repo")), "line 2: field 'repo' is missing", id="no repo"),
+        pytest.param(
+            gzip.compress(GOOD_LINE + without("code")),
+            "line 2: field 'code' is missing",
+            id="no code",
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + without("repo")),
+            "line 2: field 'repo' is missing",
+            id="no repo",
+        ),
         pytest.param(
             gzip.compress(GOOD_LINE + json.dumps(row("f", code=None)).encode()),
             "line 2: field 'code' is NoneType",
             id="null",
         ),
-        pytest.param(gzip.compress(GOOD_LINE + b'{"code": "\xff"}'), "line 2: byte 0xff is not UTF-8", id="not UTF-8"),
-        pytest.param(gzip.compress(GOOD_LINE + GOOD_LINE[:40]), "line 2: .* expected JSON", id="half a line"),
-        pytest.param(gzip.compress(GOOD_LINE + b"\n" + GOOD_LINE), "line 2: .* expected JSON", id="empty line"),
-        pytest.param(gzip.compress(GOOD_LINE + b"[1]\n"), "line 2: list instead of an object", id="no object"),
-        pytest.param(gzip.compress(GOOD_LINE + b"[" * 100_000), "line 2: JSON nested too deeply", id="nested"),
+        pytest.param(
+            gzip.compress(GOOD_LINE + b'{"code": "\xff"}'),
+            "line 2: byte 0xff is not UTF-8",
+            id="not UTF-8",
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + GOOD_LINE[:40]), "line 2: .* expected JSON", id="half a line"
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + b"\n" + GOOD_LINE),
+            "line 2: .* expected JSON",
+            id="empty line",
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + b"[1]\n"), "line 2: list instead of an object", id="no object"
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + b"[" * 100_000), "line 2: JSON nested too deeply", id="nested"
+        ),
         pytest.param(
             gzip.compress(GOOD_LINE + json.dumps(row("f", code="\ud800")).encode()),
             "line 2: .* surrogate",
@@ -176,8 +213,13 @@ def test_a_damaged_zip_is_refused(tmp_path):
     with pytest.raises(SourceError, match=r"python.zip: not a zip archive"):
         read_all(write(tmp_path, {"python.zip": whole[: len(whole) // 2]}))
     middle = whole.index(b"\x1f\x8b") + 30  # in the data of the first member
-    with pytest.raises(SourceError, match=r"python_test_10.jsonl.gz, line 1: cannot be read \(.*is the file complete"):
-        read_all(write(tmp_path, {"python.zip": whole[:middle] + b"\0\0\0\0" + whole[middle + 4 :]}))
+    with pytest.raises(
+        SourceError,
+        match=r"python_test_10.jsonl.gz, line 1: cannot be read \(.*is the file complete",
+    ):
+        read_all(
+            write(tmp_path, {"python.zip": whole[:middle] + b"\0\0\0\0" + whole[middle + 4 :]})
+        )
 
 
 # ------------------------------------------------------------------------------------------- the published dataset
@@ -192,12 +234,52 @@ PYTHON = {
     "relns": {"If:if->test": [[8, 9, 9]], "If:test->body": [[9, 13, 15]]},
 }
 PYTHON_OFFSETS = [  # counted by hand
-    *((0, 3), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10), (10, 14), (14, 16), (17, 18), (18, 19), (19, 20)),
-    *((20, 28), (28, 34), (35, 40), (40, 41), (45, 45), (45, 51), (52, 53), (53, 53), (53, 53), (53, 53)),
+    *(
+        (0, 3),
+        (4, 5),
+        (5, 6),
+        (6, 7),
+        (7, 8),
+        (8, 9),
+        (9, 10),
+        (10, 14),
+        (14, 16),
+        (17, 18),
+        (18, 19),
+        (19, 20),
+    ),
+    *(
+        (20, 28),
+        (28, 34),
+        (35, 40),
+        (40, 41),
+        (45, 45),
+        (45, 51),
+        (52, 53),
+        (53, 53),
+        (53, 53),
+        (53, 53),
+    ),
 ]
 JAVA = {
     "code": "int f() {\n  // f(\n  return /* 1\n */ \\u0061 /b;\n}",
-    "tokens": ["int", "f", "(", ")", "{", "\n", "\n", "return", "\n", "a", "/", "b", ";", "\n", "}"],
+    "tokens": [
+        "int",
+        "f",
+        "(",
+        ")",
+        "{",
+        "\n",
+        "\n",
+        "return",
+        "\n",
+        "a",
+        "/",
+        "b",
+        ";",
+        "\n",
+        "}",
+    ],
     "id": 11009,
     "relns": {"InfixExpr:left->right": [[9, 11, 11]]},
 }
@@ -213,12 +295,22 @@ def labels(*functions: dict) -> bytes:
 
 def test_published_labels_pass_through_with_their_ids_and_the_offsets_of_their_tokens(tmp_path):
     validation = PYTHON | {"id": 8680}
-    (first, second) = read_all(write(tmp_path, {"CodeSyntax_python.json": labels(validation, PYTHON)}))
-    assert (first.id, first.partition, second.id, second.partition) == (8679, "test", 8680, "validation")
+    (first, second) = read_all(
+        write(tmp_path, {"CodeSyntax_python.json": labels(validation, PYTHON)})
+    )
+    assert (first.id, first.partition, second.id, second.partition) == (
+        8679,
+        "test",
+        8680,
+        "validation",
+    )
     assert first.annotation.tokens == [
         Token(text, *at) for text, at in zip(PYTHON["tokens"], PYTHON_OFFSETS, strict=True)
     ]
-    assert first.annotation.edges == [Edge("If:if->test", 8, 9, 9), Edge("If:test->body", 9, 13, 15)]
+    assert first.annotation.edges == [
+        Edge("If:if->test", 8, 9, 9),
+        Edge("If:test->body", 9, 13, 15),
+    ]
     assert first.code == PYTHON["code"]
 
 
@@ -248,18 +340,31 @@ def test_published_files_are_found_by_config_in_files_zips_and_folders(tmp_path)
         "CodeSyntax_java_skip_semicolon.json": labels(JAVA | {"id": 2}),
     }
     write(tmp_path / "folder", files)
-    write(tmp_path / "zips", {"CodeSyntax.zip": zipped({f"CodeSyntax/{name}": data for name, data in files.items()})})
+    write(
+        tmp_path / "zips",
+        {"CodeSyntax.zip": zipped({f"CodeSyntax/{name}": data for name, data in files.items()})},
+    )
     for source in ("folder", "zips", "zips/CodeSyntax.zip"):
-        for config, number in [("python", 8679), ("python_with_new_lines", 1), ("java_skip_semicolon", 2)]:
-            assert [function.id for function in read_all(str(tmp_path / source), config)] == [number]
+        for config, number in [
+            ("python", 8679),
+            ("python_with_new_lines", 1),
+            ("java_skip_semicolon", 2),
+        ]:
+            assert [function.id for function in read_all(str(tmp_path / source), config)] == [
+                number
+            ]
     with pytest.raises(SourceError, match="has the published labels of python, not of java"):
         read_all(str(tmp_path / "folder" / "CodeSyntax_python.json"), "java")
 
 
-def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_labels_and_counted(tmp_path):
+def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_labels_and_counted(
+    tmp_path,
+):
     skips = Skips()
     wrong = PYTHON | {"id": 7, "tokens": ["def", "g"], "relns": {}}
-    found = list(read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, wrong)}), "python", skips))
+    found = list(
+        read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, wrong)}), "python", skips)
+    )
     assert [len(function.annotation.tokens) for function in found] == [22, 0]
     assert skips.counts == {"published tokens are not in the code": 1}
     assert skips.names == {"published tokens are not in the code": ["7"]}
@@ -275,14 +380,22 @@ def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_l
         pytest.param(labels(PYTHON, PYTHON | {"id": "8"}), "entry 1: id is '8'", id="id"),
         pytest.param(labels(PYTHON | {"id": True}), "entry 0: id is True", id="id true"),
         pytest.param(labels(PYTHON | {"tokens": "def"}), "id 8679: tokens are not", id="tokens"),
-        pytest.param(labels(PYTHON | {"tokens": ["\ud800"]}), "id 8679: tokens are not", id="surrogate"),
-        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is not an object", id="relns"),
-        pytest.param(labels(PYTHON | {"relns": {"r": [[1, 2]]}}), r"id 8679: r has \[1, 2\]", id="short edge"),
         pytest.param(
-            labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}), "id 8679: edge 0 .* tokens below 22", id="edge too far"
+            labels(PYTHON | {"tokens": ["\ud800"]}), "id 8679: tokens are not", id="surrogate"
+        ),
+        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is not an object", id="relns"),
+        pytest.param(
+            labels(PYTHON | {"relns": {"r": [[1, 2]]}}), r"id 8679: r has \[1, 2\]", id="short edge"
         ),
         pytest.param(
-            labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}), "id 8679: edge 0 .*first <= last", id="edge reversed"
+            labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}),
+            "id 8679: edge 0 .* tokens below 22",
+            id="edge too far",
+        ),
+        pytest.param(
+            labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}),
+            "id 8679: edge 0 .*first <= last",
+            id="edge reversed",
         ),
     ],
 )
@@ -300,19 +413,33 @@ def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", published.files().values())
-def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(shared, tmp_path, config):
+def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(
+    shared, tmp_path, config
+):
     language, variant = CONFIGS[config]
-    functions = {function.url: function for function in read_all(str(shared / "data" / "codesearchnet"), language)}
+    functions = {
+        function.url: function
+        for function in read_all(str(shared / "data" / "codesearchnet"), language)
+    }
     entries = []
     for split in ("test", "valid"):
-        with gzip.open(shared / "data" / "annotations" / config / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        with gzip.open(
+            shared / "data" / "annotations" / config / f"{split}.jsonl.gz", "rt", encoding="utf-8"
+        ) as lines:
             entries += [json.loads(line) for line in lines]
     entries = [
-        {"code": functions[entry["url"]].code, "id": number, "tokens": entry["tokens"], "relns": entry["relns"]}
+        {
+            "code": functions[entry["url"]].code,
+            "id": number,
+            "tokens": entry["tokens"],
+            "relns": entry["relns"],
+        }
         for number, entry in enumerate(entries)
     ]
     skips = Skips()
-    found = list(read(write(tmp_path, {f"CodeSyntax_{config}.json": labels(*entries)}), config, skips))
+    found = list(
+        read(write(tmp_path, {f"CodeSyntax_{config}.json": labels(*entries)}), config, skips)
+    )
     assert skips.counts == {}
     assert len(found) == len(entries) > 800
     for function in found[::10]:
@@ -364,7 +491,9 @@ public class Outer {
 
 
 def test_python_functions_are_cut_out_as_codesearchnet_does(tmp_path):
-    functions = read_all(write(tmp_path / "project", {"package/module.py": MODULE.encode(), "notes.txt": b"\xff"}))
+    functions = read_all(
+        write(tmp_path / "project", {"package/module.py": MODULE.encode(), "notes.txt": b"\xff"})
+    )
     assert [(function.func_name, function.url, function.code) for function in functions] == [
         (
             "first",
@@ -412,7 +541,11 @@ def test_java_constructors_are_functions_where_labels_are_exact(tmp_path):
     text = "class A {\n  /** It. */\n  A(int x) { this(x, 1); }\n  int f() { return 1; }\n  enum B { C; B() { } }\n}\n"
     source = write(tmp_path, {"A.java": text.encode()})
     constructors = [("A.A", "A(int x) { this(x, 1); }"), ("A.B.B", "B() { }")]
-    for config, expected in (("java", []), ("java_skip_semicolon", []), ("java_exact", constructors)):
+    for config, expected in (
+        ("java", []),
+        ("java_skip_semicolon", []),
+        ("java_exact", constructors),
+    ):
         found = {function.func_name: function.code for function in read_all(source, config)}
         assert found.pop("A.f") == "int f() { return 1; }"
         assert found == dict(expected)
@@ -473,7 +606,9 @@ interface I { f(): void }
 
 
 def test_typescript_functions_without_a_body_do_not_count(tmp_path):
-    functions = read_all(write(tmp_path, {"a.ts": TYPESCRIPT_FILE.encode(), "b.js": b"()"}), "typescript")
+    functions = read_all(
+        write(tmp_path, {"a.ts": TYPESCRIPT_FILE.encode(), "b.js": b"()"}), "typescript"
+    )
     assert {function.func_name: function.code for function in functions} == {
         "a": "function a(x: any): void {}",
         "N.C.c": "protected async c<U>(): Promise<U> {}",
@@ -496,7 +631,9 @@ def test_partitions_are_the_folders_test_and_validation_with_one_folder_per_proj
         "e.py": b"def e(): pass",
     }
     functions = read_all(write(tmp_path / "mine", files))
-    assert [(function.partition, function.repo, function.path, function.url) for function in functions] == [
+    assert [
+        (function.partition, function.repo, function.path, function.url) for function in functions
+    ] == [
         ("test", "mine", "d.py", "test/d.py#L1-L1"),
         ("test", "two", "sub/b.py", "test/two/sub/b.py#L1-L1"),
         ("validation", "one", "a.py", "validation/one/a.py#L1-L1"),
@@ -506,7 +643,10 @@ def test_partitions_are_the_folders_test_and_validation_with_one_folder_per_proj
 def test_a_test_folder_alone_is_no_partition(tmp_path):
     source = write(tmp_path / "mine", {"test/a.py": b"def a(): pass", "b.py": b"def b(): pass"})
     functions = read(source, "python", Skips(), validation_fraction=0)
-    assert [(function.partition, function.path) for function in functions] == [("test", "b.py"), ("test", "test/a.py")]
+    assert [(function.partition, function.path) for function in functions] == [
+        ("test", "b.py"),
+        ("test", "test/a.py"),
+    ]
 
 
 def split(source: str, config: str = "python", **options) -> dict[str, set[str]]:
@@ -518,12 +658,19 @@ def split(source: str, config: str = "python", **options) -> dict[str, set[str]]
 
 
 def test_own_code_is_split_by_file_whatever_else_is_in_the_folder(tmp_path):
-    files = {f"{number % 3}/f{number}.py": f"def f{number}(): pass\ndef g(): pass".encode() for number in range(10)}
+    files = {
+        f"{number % 3}/f{number}.py": f"def f{number}(): pass\ndef g(): pass".encode()
+        for number in range(10)
+    }
     found = split(write(tmp_path / "one", files))
     assert (len(found["test"]), len(found["validation"])) == (8, 2)
     least = sorted(files, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:2]
     assert found["validation"] == set(least)
-    more = {"A.java": b"class A { void f() { } }", "B.java": b"class B { void f() { } }", "empty.py": b""}
+    more = {
+        "A.java": b"class A { void f() { } }",
+        "B.java": b"class B { void f() { } }",
+        "empty.py": b"",
+    }
     other = write(tmp_path / "two", dict(reversed((files | more).items())))
     assert split(other) == split(other, "python_with_new_lines") == found
     assert [len(part) for part in split(other, "java").values()] == [1, 1]
@@ -534,7 +681,10 @@ def test_own_code_is_split_by_file_whatever_else_is_in_the_folder(tmp_path):
 
 
 def test_one_file_is_for_test(tmp_path):
-    assert split(write(tmp_path, {"a.py": b"def f(): pass"})) == {"test": {"a.py"}, "validation": set()}
+    assert split(write(tmp_path, {"a.py": b"def f(): pass"})) == {
+        "test": {"a.py"},
+        "validation": set(),
+    }
 
 
 def test_several_clones_are_split_by_repository(tmp_path):
@@ -554,7 +704,9 @@ def test_several_clones_are_split_by_repository(tmp_path):
 @pytest.mark.parametrize("fraction", [1, -0.1, float("nan"), "0.2"])
 def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_path, fraction):
     source = write(tmp_path, {"a.py": b"def f(): pass"})
-    with pytest.raises(SourceError, match="validation fraction is .* expected a number at least 0 and less than 1"):
+    with pytest.raises(
+        SourceError, match="validation fraction is .* expected a number at least 0 and less than 1"
+    ):
         read(source, "python", Skips(), validation_fraction=fraction)
     with pytest.raises(SourceError, match="sample already has a validation split"):
         read("sample", "python", Skips(), validation_fraction=0.2)
@@ -576,7 +728,9 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
     skips = Skips()
     assert [function.func_name.split(".")[-1] for function in read(source, config, skips)] == ["f"]
     (said,) = skips.names["file does not parse"]
-    assert re.match(rf"{re.escape(name)}(#L1$|: (line 1|source code string cannot contain null bytes))", said)
+    assert re.match(
+        rf"{re.escape(name)}(#L1$|: (line 1|source code string cannot contain null bytes))", said
+    )
     assert skips.counts.get("file is a symbolic link", 0) == (config == "python")
 
 
@@ -588,7 +742,10 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
             "a.js",
             "export { x as instanceof };\nfunction f() { return 1 }\nfunction g() { x = = }\nclass A { m() {} }",
             ["f", "A.m"],
-            {"code outside of functions does not parse": ["a.js#L1"], "function does not parse": ["a.js#L3"]},
+            {
+                "code outside of functions does not parse": ["a.js#L1"],
+                "function does not parse": ["a.js#L3"],
+            },
         ),
         (
             "typescript",
@@ -620,12 +777,16 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
         ),
     ],
 )
-def test_functions_of_a_file_that_does_not_parse_are_kept_where_they_do(tmp_path, config, name, text, expected, lost):
+def test_functions_of_a_file_that_does_not_parse_are_kept_where_they_do(
+    tmp_path, config, name, text, expected, lost
+):
     skips = Skips()
     source = write(tmp_path, {name: text.encode()})
     functions = list(read(source, config, skips, validation_fraction=0))
     assert [function.func_name for function in functions] == expected
-    assert all(annotate(function.code, config).edges for function in functions if "=" in function.code)
+    assert all(
+        annotate(function.code, config).edges for function in functions if "=" in function.code
+    )
     assert skips.names == lost
 
 
@@ -640,8 +801,12 @@ LATIN = "def f():\n    return 'é'\n"
         pytest.param(b"# coding: no-such\n" + LATIN.encode(), id="unknown"),
         pytest.param(b"# coding: rot13\n" + LATIN.encode(), id="no text encoding"),
         pytest.param(b"x = 1\n\n\n\0\n", id="null"),
-        pytest.param(b"\xef\xbb\xbf# coding: latin-1\n" + LATIN.encode(), id="a mark that contradicts"),
-        pytest.param(b"# coding: raw_unicode_escape\ndef f(): return '\\ud800'\n", id="half a surrogate pair"),
+        pytest.param(
+            b"\xef\xbb\xbf# coding: latin-1\n" + LATIN.encode(), id="a mark that contradicts"
+        ),
+        pytest.param(
+            b"# coding: raw_unicode_escape\ndef f(): return '\\ud800'\n", id="half a surrogate pair"
+        ),
     ],
 )
 def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
@@ -650,11 +815,15 @@ def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
     assert [function.func_name for function in read(source, "python", skips)] == ["g"]
     ((reason, skipped),) = skips.names.items()
     assert skips.counts[reason] == 1 and skipped[0].partition(":")[0] == "bad.py"
-    assert reason in ("file is not text in UTF-8 or the encoding that it declares", "file does not parse")
+    assert reason in (
+        "file is not text in UTF-8 or the encoding that it declares",
+        "file does not parse",
+    )
 
 
 @pytest.mark.parametrize(
-    "declared", [b"# -*- coding: latin-1 -*-\n", b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n"]
+    "declared",
+    [b"# -*- coding: latin-1 -*-\n", b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n"],
 )
 def test_the_encoding_that_a_python_file_declares_is_honoured(tmp_path, declared):
     source = write(tmp_path, {"a.py": declared + LATIN.encode("latin-1")})
@@ -672,8 +841,14 @@ def test_java_that_is_not_utf8_is_skipped_and_a_mark_is_not_part_of_it(tmp_path)
 
 
 def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch):
-    files = {"good.py": b"def g(): pass", "gone.py": b"def f(): pass", "folder.py/a.py": b"def a(): pass"}
-    source = write(tmp_path / "code", files | {"locked/b.py": b"def b(): pass", "elsewhere/.keep": b""})
+    files = {
+        "good.py": b"def g(): pass",
+        "gone.py": b"def f(): pass",
+        "folder.py/a.py": b"def a(): pass",
+    }
+    source = write(
+        tmp_path / "code", files | {"locked/b.py": b"def b(): pass", "elsewhere/.keep": b""}
+    )
     (tmp_path / "code/broken.py").symlink_to("nowhere")
     (tmp_path / "code/linked").symlink_to(tmp_path / "code/elsewhere")
     os.mkfifo(tmp_path / "code/pipe.py")
@@ -788,7 +963,10 @@ def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(langua
         first, last = map(int, lines.split("-L"))
         text = (sample / file).read_text(encoding="utf-8").split("\n")[first - 1 : last]
         assert function.code in "\n".join(text)
-        assert function.code.split("\n")[0].strip() in text[0] and function.code.split("\n")[-1] in text[-1]
+        assert (
+            function.code.split("\n")[0].strip() in text[0]
+            and function.code.split("\n")[-1] in text[-1]
+        )
         assert file == f"{function.partition}/{function.repo}/{function.path}"
 
 
@@ -828,7 +1006,11 @@ PARQUET = {
     "train": parquet([row("never")]),
 }
 CONVERTED = {f"python/{split}-00000-of-00001.parquet": data for split, data in PARQUET.items()}
-EXPORTED = {f"{config}/{split}/0000.parquet": data for config in ("all", "python") for split, data in PARQUET.items()}
+EXPORTED = {
+    f"{config}/{split}/0000.parquet": data
+    for config in ("all", "python")
+    for split, data in PARQUET.items()
+}
 
 READ = """
 import json, sys
@@ -858,17 +1040,28 @@ def from_hub(tmp_path_factory) -> dict[str, str]:
         hub.add("owner/csn", {"README.md": b"", "csn.py": b"raise SystemExit"})
         hub.add("owner/csn", {"README.md": CARD.encode(), **CONVERTED}, revision="refs/pr/15")
         hub.add("owner/csn", EXPORTED, revision="refs/convert/parquet")
-        hub.add("owner/other", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
-        variables = {"HF_HOME": str(tmp_path_factory.mktemp("home")), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        hub.add(
+            "owner/other",
+            {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())},
+        )
+        variables = {
+            "HF_HOME": str(tmp_path_factory.mktemp("home")),
+            "HF_HUB_OFFLINE": "0",
+            "HF_ENDPOINT": hub.url,
+        }
         command = [sys.executable, "-c", READ, *ON_THE_HUB]
-        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, env=os.environ | variables, capture_output=True, text=True, check=True
+        )
     return dict(zip(ON_THE_HUB, done.stdout.splitlines(), strict=True))
 
 
 @pytest.mark.slow
 def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(from_hub, tmp_path):
     converted, exported, refused = (from_hub[source] for source in ON_THE_HUB[:3])
-    expected = [list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))]
+    expected = [
+        list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))
+    ]
     assert json.loads(converted) == json.loads(exported) == expected
     assert "scripts are no longer supported" in refused
     assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
@@ -877,13 +1070,18 @@ def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(fr
 @pytest.mark.slow
 def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(from_hub):
     nothing, no_revision, no_columns = (from_hub[source] for source in ON_THE_HUB[3:])
-    assert "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name" in nothing
+    assert (
+        "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name"
+        in nothing
+    )
     assert "Revision 'v9' doesn't exist" in no_revision
     assert "columns of code-search-net/code_search_net: func_code_string" in no_columns
 
 
 def test_without_a_network_the_hub_reader_says_so():
-    with pytest.raises(SourceError, match="cannot read owner/name: ConnectionError.*is HF_HUB_OFFLINE unset"):
+    with pytest.raises(
+        SourceError, match="cannot read owner/name: ConnectionError.*is HF_HUB_OFFLINE unset"
+    ):
         read_all("owner/name")
 
 
@@ -892,7 +1090,9 @@ def test_without_a_network_the_hub_reader_says_so():
 
 @pytest.mark.parametrize("source", ["./no/such/folder", "/no/such/folder", "nowhere", "a/b/c", ""])
 def test_a_source_that_does_not_exist_is_refused_with_the_forms_there_are(source):
-    with pytest.raises(SourceError, match="does not exist: expected 'sample', a folder of source files"):
+    with pytest.raises(
+        SourceError, match="does not exist: expected 'sample', a folder of source files"
+    ):
         read_all(source)
 
 
@@ -915,7 +1115,11 @@ def test_ids_count_through_test_and_then_validation(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"other/one\nowner/second\n\n", b'{"repository": "owner/second", "x": 1}\n{"repository": "a"}']
+    "content",
+    [
+        b"other/one\nowner/second\n\n",
+        b'{"repository": "owner/second", "x": 1}\n{"repository": "a"}',
+    ],
 )
 def test_functions_of_excluded_repositories_are_left_out_before_ids_are_given(tmp_path, content):
     rows = [row("first"), row("second", repo="owner/second"), row("third")]
@@ -961,4 +1165,10 @@ def test_published_functions_name_no_repository_so_none_can_be_excluded(tmp_path
 
 def test_an_id_that_occurs_twice_is_refused(tmp_path):
     with pytest.raises(SourceError, match="id 8679 occurs twice"):
-        list(corpus.read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, PYTHON)}), "python", Skips()))
+        list(
+            corpus.read(
+                write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, PYTHON)}),
+                "python",
+                Skips(),
+            )
+        )

@@ -17,7 +17,14 @@ from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
-from probing.report.dataset import BINS_NAMED, FILES, DatasetStatistics, collect, offsets_figure, save
+from probing.report.dataset import (
+    BINS_NAMED,
+    FILES,
+    DatasetStatistics,
+    collect,
+    offsets_figure,
+    save,
+)
 
 
 def dataset_of(*functions):
@@ -33,34 +40,87 @@ def dataset_of(*functions):
         for number, (code, tokens, edges) in enumerate(functions)
     ]
     columns = ("id", "code", "token_start", "token_end", "relations")
-    return datasets.Dataset.from_list(rows, datasets.Features({name: FEATURES[name] for name in columns}))
+    return datasets.Dataset.from_list(
+        rows, datasets.Features({name: FEATURES[name] for name in columns})
+    )
 
 
 def test_a_dataset_counted_by_hand():
     found = statistics(
         dataset_of(
-            ("naïve😀", 6, [("If:if->test", 0, 1, 1), ("If:if->test", 2, 4, 5), ("If:if->body", 0, 5, 5)]),
+            (
+                "naïve😀",
+                6,
+                [("If:if->test", 0, 1, 1), ("If:if->test", 2, 4, 5), ("If:if->body", 0, 5, 5)],
+            ),
             ("bb", 10, [("If:if->test", 1, 9, 9), ("If:if->test", 0, 2, 5)]),
             ("does not parse", 3, []),
             ("nor do its tokens", 0, []),
         )
     )
     assert (found.functions, found.without_relations, found.without_tokens) == (4, 2, 1)
-    assert found.tokens._asdict() == {"mean": 4.75, "min": 0, "q1": 2.25, "median": 4.5, "q3": 7, "max": 10}
-    assert found.characters._asdict() == {"mean": 9.75, "min": 2, "q1": 5, "median": 10, "q3": 14.75, "max": 17}
-    assert found.edges._asdict() == {"mean": 1.25, "min": 0, "q1": 0, "median": 1, "q3": 2.25, "max": 3}
-    assert found.dependent._asdict() == {"mean": 1.8, "min": 1, "q1": 1, "median": 1, "q3": 2, "max": 4}
+    assert found.tokens._asdict() == {
+        "mean": 4.75,
+        "min": 0,
+        "q1": 2.25,
+        "median": 4.5,
+        "q3": 7,
+        "max": 10,
+    }
+    assert found.characters._asdict() == {
+        "mean": 9.75,
+        "min": 2,
+        "q1": 5,
+        "median": 10,
+        "q3": 14.75,
+        "max": 17,
+    }
+    assert found.edges._asdict() == {
+        "mean": 1.25,
+        "min": 0,
+        "q1": 0,
+        "median": 1,
+        "q3": 2.25,
+        "max": 3,
+    }
+    assert found.dependent._asdict() == {
+        "mean": 1.8,
+        "min": 1,
+        "q1": 1,
+        "median": 1,
+        "q3": 2,
+        "max": 4,
+    }
     assert list(found.relations) == ["If:if->body", "If:if->test"]
     test = found.relations["If:if->test"]
     assert (test.edges, test.functions, test.mode, test.mode_share) == (4, 2, 2, 50)
     assert test.offsets == {1: 1, 2: 2, 8: 1}
-    assert test.offset._asdict() == {"mean": 3.25, "min": 1, "q1": 1.75, "median": 2, "q3": 3.5, "max": 8}
-    assert test.dependent._asdict() == {"mean": 2, "min": 1, "q1": 1, "median": 1.5, "q3": 2.5, "max": 4}
+    assert test.offset._asdict() == {
+        "mean": 3.25,
+        "min": 1,
+        "q1": 1.75,
+        "median": 2,
+        "q3": 3.5,
+        "max": 8,
+    }
+    assert test.dependent._asdict() == {
+        "mean": 2,
+        "min": 1,
+        "q1": 1,
+        "median": 1.5,
+        "q3": 2.5,
+        "max": 4,
+    }
 
 
 def test_nothing_and_no_edges():
     found = statistics(dataset_of(("a", 1, [])))
-    assert (found.functions, found.without_relations, found.relations, found.dependent) == (1, 1, {}, None)
+    assert (found.functions, found.without_relations, found.relations, found.dependent) == (
+        1,
+        1,
+        {},
+        None,
+    )
     assert found.tokens.max == 1
     found = statistics(dataset_of(("a", 1, [])).select([]))
     assert (found.functions, found.tokens, found.edges) == (0, None, None)
@@ -99,7 +159,9 @@ def test_a_plain_loop_counts_the_same(dataset_folder, config):
         assert ours.dependent.mean == pytest.approx(plain.mean(lengths[name]))
         if len(values) > 1:
             quartiles = plain.quantiles(values, n=4, method="inclusive")
-            assert (ours.offset.q1, ours.offset.median, ours.offset.q3) == pytest.approx(tuple(quartiles))
+            assert (ours.offset.q1, ours.offset.median, ours.offset.q3) == pytest.approx(
+                tuple(quartiles)
+            )
     tokens = [len(row["token_start"]) for row in rows]
     assert found.tokens.mean == pytest.approx(plain.mean(tokens))
     assert found.characters.max == max(len(row["code"]) for row in rows)
@@ -112,12 +174,16 @@ def test_most_frequent_offsets_are_the_best_offset_baselines(shared, tmp_path):
     build(str(shared / "data/codesearchnet"), ["python"], tmp_path / "slice")
     rows = datasets.load_dataset(str(tmp_path / "slice"), "python", split="test")
     wanted = set(reference["urls"])
-    found = statistics(rows.select([index for index, url in enumerate(rows["url"]) if url in wanted]))
+    found = statistics(
+        rows.select([index for index, url in enumerate(rows["url"]) if url in wanted])
+    )
     assert set(found.relations) == set(reference["first/offset"])
     for name, entry in reference["first/offset"].items():
         ours = found.relations[name]
         assert ours.mode_share == pytest.approx(100 * entry["score"][0], abs=0.001), name
-        ties = [offset for offset, edges in ours.offsets.items() if edges == max(ours.offsets.values())]
+        ties = [
+            offset for offset, edges in ours.offsets.items() if edges == max(ours.offsets.values())
+        ]
         assert entry["picked"][0] in ties
         assert ours.mode == min(ties)
 
@@ -148,8 +214,25 @@ def test_figure_shows_every_edge():
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, edges)))}).axes
     texts = {(int(text.get_position()[0]), text.get_text()) for text in axes[1].texts}
     assert texts == {(0, "20"), (1, "40"), (4, "40")}
-    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-9", "10-19"]
-    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0]  # a mean of 4.4
+    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5-9",
+        "10-19",
+    ]
+    assert [bar.get_height() for bar in axes[0].patches] == [
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]  # a mean of 4.4
     backwards = [("If:if->test", 5, 1, 1), ("If:if->test", 5, 6, 6)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, backwards)))}).axes
     assert [label.get_text() for label in axes[1].get_xticklabels()] == [
@@ -168,7 +251,9 @@ def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():
         "not in the mean: 1 of 1 at 10 or more",
     ]
     ticks = [label.get_text() for label in above.get_xticklabels()]
-    inside, outside = (dict(zip(ticks, [bar.get_height() for bar in bars])) for bars in above.containers)
+    inside, outside = (
+        dict(zip(ticks, [bar.get_height() for bar in bars])) for bars in above.containers
+    )
     assert {name: height for name, height in inside.items() if height} == {"5-9": 1, "10-19": 1}
     assert {name: height for name, height in outside.items() if height} == {"10-19": 1}
     for axes in (above, below):
@@ -201,7 +286,9 @@ def test_command(dataset_folder, tmp_path):
     assert content["java"]["paper"]["edges"] == paper.edges("java")
     with open(output / "relations.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {(row["config"], row["relation"]): int(row["edges"]) for row in rows if row["edges"] != "0"} == {
+    assert {
+        (row["config"], row["relation"]): int(row["edges"]) for row in rows if row["edges"] != "0"
+    } == {
         (config, name): found["edges"]
         for config, of_config in content.items()
         for name, found in of_config["relations"].items()
@@ -231,11 +318,20 @@ def test_files_of_others_are_not_replaced(tmp_path):
     found = statistics(dataset_of(("a", 4, [("If:if->test", 0, 1, 1)])))
     collected = DatasetStatistics({"python": "mine"}, ["test"], {"python": found}, {"python": None})
     (tmp_path / "notes.txt").write_text("mine")
-    for name, content in (("relations.csv", "a,b"), ("statistics.json", '{"splits": []}'), ("statistics.json", "[")):
+    for name, content in (
+        ("relations.csv", "a,b"),
+        ("statistics.json", '{"splits": []}'),
+        ("statistics.json", "["),
+    ):
         (tmp_path / name).write_text(content)
-        with pytest.raises(LedgerError, match=f"{name} was not made by `codesyntax stats`, which would replace it"):
+        with pytest.raises(
+            LedgerError, match=f"{name} was not made by `codesyntax stats`, which would replace it"
+        ):
             save(collected, tmp_path)
-        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"notes.txt": "mine", name: content}
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+            "notes.txt": "mine",
+            name: content,
+        }
         (tmp_path / name).unlink()
     (tmp_path / "statistics.json").write_text('{"made_by": "codesyntax stats"}')
     assert sorted(path.name for path in save(collected, tmp_path)) == sorted(FILES)

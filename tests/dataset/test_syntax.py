@@ -13,7 +13,9 @@ from codesyntax_dataset.languages.grammar import node_types, parse
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
-every_language = pytest.mark.parametrize("language", [name for name, record in LANGUAGES.items() if record.grammar])
+every_language = pytest.mark.parametrize(
+    "language", [name for name, record in LANGUAGES.items() if record.grammar]
+)
 
 
 def types_in(tree) -> set[str]:
@@ -32,7 +34,9 @@ def test_a_relation_has_at_most_one_node_type_of_the_grammar_and_one_of_the_pape
     assert set(record.syntax) <= set(node_types(language))
     assert [] not in record.syntax.values()
     published = {relation.name for relation in published_relations(language)}
-    named = Counter(name for relations in record.syntax.values() for name in relations if name in published)
+    named = Counter(
+        name for relations in record.syntax.values() for name in relations if name in published
+    )
     assert set(named.values()) == {1}
     if record.first_validation_id is not None:  # a language of the paper
         assert set(named) == published - {"children:parent->child"}
@@ -51,4 +55,6 @@ def test_where_a_relation_is_labelled_there_is_a_node(language):
                 edges[node_type] += 1
                 both[node_type] += node_type in types
     assert set(edges) == set(LANGUAGES[language].syntax)
-    assert {name: (both[name], count) for name, count in edges.items() if both[name] < 0.9 * count} == {}
+    assert {
+        name: (both[name], count) for name, count in edges.items() if both[name] < 0.9 * count
+    } == {}

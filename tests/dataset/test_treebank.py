@@ -36,7 +36,10 @@ PLAIN = "The 2-det\ndogs 3-nsubj\nbark 0-root\n. 3-punct\n\nYes 0-root\n"
 
 def words(*rows):
     """A sentence of (form, head, relation) rows in CoNLL-U."""
-    return "".join(f"{i}\t{form}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n" for i, (form, head, name) in enumerate(rows, 1))
+    return "".join(
+        f"{i}\t{form}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n"
+        for i, (form, head, name) in enumerate(rows, 1)
+    )
 
 
 GOOD = words(("Dogs", 2, "nsubj"), ("bark", 0, "root"))
@@ -53,7 +56,11 @@ def test_words_ids_and_edges(tmp_path):
     first, second = read(file_of(tmp_path, GERMAN), "german", Skips())
     assert first.code == "In dem Haus bellt 's ." and second.code == "Ja !"
     tokens, edges = check(first.annotation, first.code)
-    assert [token.text for token in tokens] == [first.code[start:end] for _, start, end in tokens] == first.code.split()
+    assert (
+        [token.text for token in tokens]
+        == [first.code[start:end] for _, start, end in tokens]
+        == first.code.split()
+    )
     assert edges == [
         Edge("case", 2, 0, 0),
         Edge("det", 2, 1, 1),
@@ -69,16 +76,24 @@ def test_words_ids_and_edges(tmp_path):
 
 def test_spaces_as_in_the_text(tmp_path):
     """Words of a range have no space between them if together they spell it, such as bellt's, but not `Im`."""
-    texts = [sentence.code for sentence in read(file_of(tmp_path, GERMAN), "german_space_after", Skips())]
+    texts = [
+        sentence.code for sentence in read(file_of(tmp_path, GERMAN), "german_space_after", Skips())
+    ]
     assert texts == ["In dem Haus bellt's.", "Ja!"]
 
 
 def test_plain_text(tmp_path):
     first, second = read(file_of(tmp_path, PLAIN, "wsj.txt"), "english", Skips())
     assert first.code == "The dogs bark ." and second.code == "Yes"
-    assert first.annotation.edges == [Edge("det", 1, 0, 0), Edge("nsubj", 2, 1, 1), Edge("punct", 2, 3, 3)]
+    assert first.annotation.edges == [
+        Edge("det", 1, 0, 0),
+        Edge("nsubj", 2, 1, 1),
+        Edge("punct", 2, 3, 3),
+    ]
     assert (first.repo, first.func_name, second.url) == ("wsj", "1", "wsj.txt#L6-L6")
-    with pytest.raises(SourceError, match=r"wsj.txt does not say where words are joined, expected CoNLL-U"):
+    with pytest.raises(
+        SourceError, match=r"wsj.txt does not say where words are joined, expected CoNLL-U"
+    ):
         list(read(str(tmp_path / "wsj.txt"), "english_space_after", Skips()))
 
 
@@ -95,13 +110,16 @@ def test_a_folder_has_partitions_and_languages(tmp_path):
     file_of(tmp_path, PLAIN, "README.txt")
 
     def found(config):
-        return [(one.code.split()[0], one.partition) for one in read(str(tmp_path), config, Skips())]
+        return [
+            (one.code.split()[0], one.partition) for one in read(str(tmp_path), config, Skips())
+        ]
 
     dev = [("The", "validation"), ("Yes", "validation"), ("en_own-ud-dev", "validation")]
     assert found("english") == [("en_own-ud-test", "test"), *dev]
     assert found("ud") == [("en_own-ud-test", "test"), ("fr_own-ud-test", "test"), *dev]
     with pytest.raises(
-        SourceError, match="is not a treebank in German: expected a CoNLL-U file .de_name-ud-test.conllu"
+        SourceError,
+        match="is not a treebank in German: expected a CoNLL-U file .de_name-ud-test.conllu",
     ):
         list(read(str(tmp_path / "en_own-ud-test.conllu"), "german", Skips()))
 
@@ -132,23 +150,35 @@ def test_a_malformed_sentence_is_left_out_and_counted(tmp_path, reason):
 
 
 @pytest.mark.parametrize(
-    "line", ["dogs", "2-nsubj", "dogs two-nsubj", "dogs 2", "dogs -1-nsubj", f"dogs{' ' * 900_000}!"]
+    "line",
+    ["dogs", "2-nsubj", "dogs two-nsubj", "dogs 2", "dogs -1-nsubj", f"dogs{' ' * 900_000}!"],
 )
 def test_a_malformed_line_of_plain_text(tmp_path, line):
     skips = Skips()
-    assert len(list(read(file_of(tmp_path, f"{line}\n\nYes 0-root\n", "wsj.txt"), "english", skips))) == 1
+    assert (
+        len(list(read(file_of(tmp_path, f"{line}\n\nYes 0-root\n", "wsj.txt"), "english", skips)))
+        == 1
+    )
     assert sum(skips.counts.values()) == 1
 
 
 def test_a_file_without_any_sentence_is_refused(tmp_path):
     file = file_of(tmp_path, "Dogs bark.\nCats do not.\n")
-    with pytest.raises(SourceError, match=r"no german sentences .*without ten columns: 1, first .*conllu, line 1"):
+    with pytest.raises(
+        SourceError, match=r"no german sentences .*without ten columns: 1, first .*conllu, line 1"
+    ):
         list(corpus.read(file, "german", Skips()))
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     with pytest.raises(SourceError, match=r"de_own-ud-test.conllu, line 2: byte 0xe9 is not UTF-8"):
-        list(read(file_of(tmp_path, GOOD.replace("bark", "bellé").encode("latin-1")), "german", Skips()))
+        list(
+            read(
+                file_of(tmp_path, GOOD.replace("bark", "bellé").encode("latin-1")),
+                "german",
+                Skips(),
+            )
+        )
 
 
 def mutated(text, rng):
@@ -164,9 +194,13 @@ def mutated(text, rng):
                     (b"\t", b"\n", b"\r", b"\r\n", b"  ", b"-", b".", b"#", b"=", b"|", b":", b"_")
                 )
             case 2:
-                data[at:at] = rng.choice((b"\xff", b"\xed\xa0\x80", b"\0", "\u2028".encode(), "\x85".encode(), b"\x1c"))
+                data[at:at] = rng.choice(
+                    (b"\xff", b"\xed\xa0\x80", b"\0", "\u2028".encode(), "\x85".encode(), b"\x1c")
+                )
             case 3:
-                data[at:at] = rng.choice((b"0", b"-1", b"9" * 5000, "²".encode(), b"1-1", b"7.1", b"1e3", b"root"))
+                data[at:at] = rng.choice(
+                    (b"0", b"-1", b"9" * 5000, "²".encode(), b"1-1", b"7.1", b"1e3", b"root")
+                )
             case 4:
                 data[at:at] = data[: rng.randrange(200)]
             case 5:
@@ -195,7 +229,9 @@ def test_mutated_files_raise_no_foreign_error(tmp_path):
 
 def test_the_dataset_of_a_treebank(tmp_path):
     """Its card names the language, the treebank and the sentences left out; a config of code has none there."""
-    file = file_of(tmp_path, f"{GERMAN}{MALFORMED['has heads that run in a circle']}", "gsw_own-ud-test.conllu")
+    file = file_of(
+        tmp_path, f"{GERMAN}{MALFORMED['has heads that run in a circle']}", "gsw_own-ud-test.conllu"
+    )
     report = build(file, ["ud", "ud_space_after"], tmp_path / "data")
     assert f"ud {LABELS}." in report.text() and "test 2 sentences, 6 edges" in report.text()
     card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")
@@ -208,7 +244,8 @@ def test_the_dataset_of_a_treebank(tmp_path):
         assert line in card
     assert check_folder(tmp_path / "data").configs["ud"].treebanks == ["gsw_own"]
     with pytest.raises(
-        DatasetError, match="holds ud from treebank, `gsw_own-ud-test.conllu`, and sample does not give"
+        DatasetError,
+        match="holds ud from treebank, `gsw_own-ud-test.conllu`, and sample does not give",
     ):
         build("sample", ["english"], tmp_path / "data")
     with pytest.raises(SourceError, match="none of the known forms"):

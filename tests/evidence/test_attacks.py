@@ -36,7 +36,9 @@ def test_the_table_is_whole():
         names = Counter(attack.name for attack in attacks)
         assert max(names.values()) == 1
     for attack in ATTACKS:
-        assert attack.gains and (attack.stopped_by or attack.name == "it says that it is verified"), attack.name
+        assert attack.gains and (
+            attack.stopped_by or attack.name == "it says that it is verified"
+        ), attack.name
 
 
 def test_what_is_made_elsewhere_has_a_test():
@@ -120,7 +122,8 @@ def test_texts_that_are_claimed_to_be_likelier(attack, models, pairs, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
-    ("dtype", "batch_tokens"), [("float32", 1), ("float32", 2000), ("bfloat16", 1), ("bfloat16", 200)]
+    ("dtype", "batch_tokens"),
+    [("float32", 1), ("float32", 2000), ("bfloat16", 1), ("bfloat16", 200)],
 )
 def test_honest_pairs_of_other_batches(dtype, batch_tokens, models, pairs, tmp_path):
     result = prefer(models / "tiny", pairs, dtype=dtype, batch_tokens=batch_tokens)
@@ -134,9 +137,13 @@ def test_nodes_that_are_claimed_to_be_foreseen(models, tmp_path):
     """In bfloat16, whose tolerance is measured."""
     empty = {"token_start": [], "token_end": [], "relations": []}
     codes = [f"def f{number}(a, b):\n    if a:\n        return b\n" for number in range(12)]
-    data = datasets.Dataset.from_list([{"id": number, "code": code, **empty} for number, code in enumerate(codes)])
+    data = datasets.Dataset.from_list(
+        [{"id": number, "code": code, **empty} for number, code in enumerate(codes)]
+    )
     where = {"model": str(models / "tiny"), "data": data}
-    result = surprise(models / "tiny", data, dtype="bfloat16", node_types=["parameters", "return_statement"])
+    result = surprise(
+        models / "tiny", data, dtype="bfloat16", node_types=["parameters", "return_statement"]
+    )
     assert verdicts(result, tmp_path / "honest", where)[0] == {ACCEPTED}
     verdict, finding = verdicts(result, tmp_path / "forged", where, ledgers.SURPRISING)
     assert verdict == {REJECTED} and re.search(ledgers.SURPRISING.stopped_by, finding)

@@ -53,7 +53,9 @@ def dataset_of(*functions):
                 "code": " ".join(words),
                 "token_start": [int(end) - len(word) for word, end in zip(words, ends)],
                 "token_end": ends.tolist(),
-                "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges],
+                "relations": [
+                    dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges
+                ],
             }
         )
     return datasets.Dataset.from_list(rows)
@@ -67,7 +69,9 @@ def predicted(words, reading, predictor, direction):
     if isinstance(predictor, int):
         place = reading + predictor
         return place if 0 <= place < len(words) else None
-    places = range(reading + 1, len(words)) if direction == HEAD_FIRST else range(reading - 1, -1, -1)
+    places = (
+        range(reading + 1, len(words)) if direction == HEAD_FIRST else range(reading - 1, -1, -1)
+    )
     return next((place for place in places if words[place] == predictor), None)
 
 
@@ -83,7 +87,10 @@ def plain_greedy(functions, relation, predictors, rule, direction):
     left = [(words, edge) for words, edges in functions for edge in edges if edge[0] == relation]
     picked = []
     while len(picked) < 20:
-        gains = [sum(hits(*item, predictor, rule, direction) for item in left) for predictor in predictors]
+        gains = [
+            sum(hits(*item, predictor, rule, direction) for item in left)
+            for predictor in predictors
+        ]
         if max(gains) == 0:
             return picked
         picked.append(predictors[gains.index(max(gains))])
@@ -93,14 +100,22 @@ def plain_greedy(functions, relation, predictors, rule, direction):
 
 @st.composite
 def functions(draw):
-    words = draw(st.lists(st.sampled_from(["if", "else", "not", "x", "y"]), min_size=2, max_size=14))
+    words = draw(
+        st.lists(st.sampled_from(["if", "else", "not", "x", "y"]), min_size=2, max_size=14)
+    )
     token = st.integers(0, len(words) - 1)
-    edges = draw(st.lists(st.tuples(st.sampled_from("ab"), token, token, token), min_size=1, max_size=8))
+    edges = draw(
+        st.lists(st.tuples(st.sampled_from("ab"), token, token, token), min_size=1, max_size=8)
+    )
     return words, [(relation, head, min(pair), max(pair)) for relation, head, *pair in edges]
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(functions(), min_size=1, max_size=4), st.sampled_from(DIRECTIONS), st.sampled_from([(), ("x",)]))
+@given(
+    st.lists(functions(), min_size=1, max_size=4),
+    st.sampled_from(DIRECTIONS),
+    st.sampled_from([(), ("x",)]),
+)
 def test_baselines_do_what_the_definition_says(functions, direction, further_keywords):
     edges = read_edges(dataset_of(*functions), "python", "test", None, further_keywords)
     picks = pick(edges, direction)
@@ -118,8 +133,12 @@ def test_baselines_do_what_the_definition_says(functions, direction, further_key
                 assert picks.names(kind, rule, relation) == expected
                 for row, (words, edge) in enumerate(flat):
                     if edge[0] == relation:
-                        hit_by = [hits(words, edge, predictor, rule, direction) for predictor in expected]
-                        assert ranks[number, row, 0, place] == (hit_by.index(True) if any(hit_by) else 255)
+                        hit_by = [
+                            hits(words, edge, predictor, rule, direction) for predictor in expected
+                        ]
+                        assert ranks[number, row, 0, place] == (
+                            hit_by.index(True) if any(hit_by) else 255
+                        )
 
 
 def test_an_example_by_hand():
@@ -141,7 +160,9 @@ def test_as_many_keywords_as_eight_bits_tell_apart():
     """By hand: `x` is the head of an early one and of the last; in the other direction the last one is a head."""
     own = LANGUAGES["python"].keywords
     further = tuple(f"w{number}" for number in range(128 - len(own)))
-    dataset = dataset_of((["x", "if", "y", further[-1], "z"], [("r", 0, 1, 1), ("s", 0, 3, 3), ("t", 3, 4, 4)]))
+    dataset = dataset_of(
+        (["x", "if", "y", further[-1], "z"], [("r", 0, 1, 1), ("s", 0, 3, 3), ("t", 3, 4, 4)])
+    )
     of_function = read_edges(dataset, "python", "test", None, further)
     assert of_function.keyword.tolist() == [-1, own.index("if"), -1, 127, -1]
     picks = pick(of_function)
@@ -177,14 +198,18 @@ def test_the_furthest_offset():
 @pytest.mark.parametrize("language", ["python", "java"])
 def test_offsets_score_the_same_in_both_directions(dataset_folder, language):
     edges = read_edges(dataset_folder, language, "test")
-    one, other = (only(ledger(edges, pick(edges, direction)), "offset").ranks for direction in DIRECTIONS)
+    one, other = (
+        only(ledger(edges, pick(edges, direction)), "offset").ranks for direction in DIRECTIONS
+    )
     assert np.array_equal(one, other)
     assert (one != 255).any()
 
 
 def reference(shared, dataset, language):
     """The published procedure's numbers, and the edges of the functions that they are of."""
-    numbers = json.loads((shared / "data" / "baselines" / f"{language}.json").read_text(encoding="utf-8"))
+    numbers = json.loads(
+        (shared / "data" / "baselines" / f"{language}.json").read_text(encoding="utf-8")
+    )
     urls = set(numbers["urls"])
     functions = np.array([index for index, url in enumerate(dataset["url"]) if url in urls])
     return numbers, read_edges(dataset, language, "test", functions)
@@ -205,7 +230,9 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
 
     The published procedure leaves ties to the order of a search; each of its choices must be one of the equally best.
     """
-    expected, edges = reference(shared, datasets.load_dataset(str(slices), language, split="test"), language)
+    expected, edges = reference(
+        shared, datasets.load_dataset(str(slices), language, split="test"), language
+    )
     assert list(LANGUAGES[language].keywords) == expected["keywords"]
     picks = pick(edges)
     counts = ledger(edges, picks).counts()
@@ -215,24 +242,40 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
         for rule in RULES:
             for relation, scores in expected[f"{rule}/{kind}"].items():
                 theirs = np.array(scores["score"]) * 100
-                ours = counts.hits(relation, rule)[0, KINDS.index(kind), :20] / counts.edges(relation) * 100
+                ours = (
+                    counts.hits(relation, rule)[0, KINDS.index(kind), :20]
+                    / counts.edges(relation)
+                    * 100
+                )
                 wrong = np.flatnonzero(np.abs(ours - theirs) > 0.05)
                 if len(wrong):
                     tied = picks.ties[kind, rule, relation]
-                    assert rule == "any" and min(tied) <= wrong[0] + 1, f"{kind} {rule} {relation}: {tied}, {wrong + 1}"
+                    assert rule == "any" and min(tied) <= wrong[0] + 1, (
+                        f"{kind} {rule} {relation}: {tied}, {wrong + 1}"
+                    )
                     differing.append((kind, rule, relation))
     listed = {
-        "python": ["Assign:target->value", "If:body->orelse", "If:test->orelse", "While:while->body"],
+        "python": [
+            "Assign:target->value",
+            "If:body->orelse",
+            "If:test->orelse",
+            "While:while->body",
+        ],
         "java": ["If:test->body", "If:test->orelse", "Try:body->handler"],
     }
     assert differing == [("offset", "any", relation) for relation in listed[language]]
     # their choices, by our hits: the same scores, and none that another would have beaten
     for relation in listed[language]:
         number = edges.relations.index(relation)
-        first, last = ((column - edges.head)[edges.relation == number] for column in (edges.first, edges.last))
+        first, last = (
+            (column - edges.head)[edges.relation == number] for column in (edges.first, edges.last)
+        )
         left, published = np.ones(len(first), bool), expected["any/offset"][relation]
         for choice, theirs in zip(published["picked"], published["score"]):
-            gain = [int((left & (first <= offset) & (offset <= last)).sum()) for offset in range(1, FURTHEST + 1)]
+            gain = [
+                int((left & (first <= offset) & (offset <= last)).sum())
+                for offset in range(1, FURTHEST + 1)
+            ]
             assert gain[choice - 1] == max(gain)
             left &= ~((first <= choice) & (choice <= last))
             assert 1 - left.mean() == pytest.approx(theirs, abs=1e-9)
@@ -240,7 +283,9 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
 
 def test_the_paper_and_its_best_offsets(shared, slices):
     """shared/docs/published-evaluation.md: on this slice 71.3 at 2, 92.1 at 2, 98.6 at 1 and 79.9 at 3."""
-    _, edges = reference(shared, datasets.load_dataset(str(slices), "python", split="test"), "python")
+    _, edges = reference(
+        shared, datasets.load_dataset(str(slices), "python", split="test"), "python"
+    )
     picks = pick(edges)
     relations = score(only(ledger(edges, picks), "offset").counts(), [1], "first")["relations"]
     for relation, offset, best in [
@@ -256,7 +301,9 @@ def test_the_paper_and_its_best_offsets(shared, slices):
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
     result = baseline(dataset_folder, "java")
     for protocol, of_kinds in result.hits.items():
-        offset, keyword, combined = (of_kinds[kind].total for kind in ("offset", "keyword", "combined"))
+        offset, keyword, combined = (
+            of_kinds[kind].total for kind in ("offset", "keyword", "combined")
+        )
         if protocol == "published":
             assert np.array_equal(combined, np.maximum(offset, keyword))
         assert (combined >= np.minimum(offset, keyword)).all()
@@ -272,11 +319,15 @@ def test_held_out_predictors_come_from_validation_alone():
     assert result.picks["held-out"].names("offset", "first", "r")[:3] == [2, 1, 3]
     held, same = (result.hits[protocol]["offset"] for protocol in ("held-out", "published"))
     assert held.relations == ["r"] and held.unchosen == {"s": 1}
-    assert held.total[:20, 0].tolist() == [1] + [3] * 19  # then come 1 and 3, which are as near to 2
+    assert (
+        held.total[:20, 0].tolist() == [1] + [3] * 19
+    )  # then come 1 and 3, which are as near to 2
     assert same.total[:2, same.relations.index("r")].tolist() == [2, 3]
     # of published, r alone stands beside held-out: 2 of 3; with s, 1 of 1, the mean is another
     assert result.same_relations["offset"]["first"]["1"][0] == pytest.approx(200 / 3)
-    assert result.summaries["published"]["offset"]["scores"]["first"]["1"][0] == pytest.approx(250 / 3)
+    assert result.summaries["published"]["offset"]["scores"]["first"]["1"][0] == pytest.approx(
+        250 / 3
+    )
 
 
 def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
@@ -285,14 +336,20 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     edges = [("r", 0, 1, 1), ("r", 0, 7, 7), ("r", 1, 8, 8), ("s", 3, 0, 1)]
     of_function = read_edges(dataset_of((words, edges)), "python", "test")
     picks = pick(of_function)
-    assert picks.names("offset", "first", "r") == [7, 1] and picks.names("keyword", "first", "r") == ["else"]
+    assert picks.names("offset", "first", "r") == [7, 1] and picks.names(
+        "keyword", "first", "r"
+    ) == ["else"]
     filled = picks.filled(of_function)
     nearest = [7, 1, 2, 6, 8, 3, 5, 9, 4, 10, *range(11, 21)]
     assert filled.names("offset", "first", "r") == nearest
-    assert filled.names("offset", "first", "s") == list(range(1, 21))  # no offset hits what is before the head
+    assert filled.names("offset", "first", "s") == list(
+        range(1, 21)
+    )  # no offset hits what is before the head
     keywords = filled.names("keyword", "first", "r")
     assert keywords[:5] == ["else", "in", "if", "False", "None"] and len(set(keywords)) == 20
-    without = picks.filled(of_function, useless={"r": [2, 6]})  # which only the rule first cannot use
+    without = picks.filled(
+        of_function, useless={"r": [2, 6]}
+    )  # which only the rule first cannot use
     assert without.names("offset", "first", "r") == [7, 1, 8, 3, 5, 9, 4, 10, *range(11, 23)]
     assert without.names("offset", "last", "r") == nearest
     backwards = pick(of_function, DEPENDENT_FIRST).filled(of_function)
@@ -304,13 +361,17 @@ def test_an_empty_list_is_filled_from_the_nearest_offset_on():
     """No offset leads from a token to itself; in natural language they lead to both sides. Keywords come by frequency."""
     dataset = dataset_of(("a b if False False".split(), [("r", 1, 1, 1)]))
     code, text = (read_edges(dataset, config, "test") for config in ("python", "english"))
-    assert pick(text).names("offset", "first", "r") == pick(code).names("keyword", "first", "r") == []
+    assert (
+        pick(text).names("offset", "first", "r") == pick(code).names("keyword", "first", "r") == []
+    )
     both_sides = [sign * i for i in range(1, 11) for sign in (1, -1)]
     assert pick(text).filled(text).names("offset", "first", "r") == both_sides
     assert pick(code).filled(code).names("keyword", "first", "r")[:3] == ["False", "if", "None"]
 
 
-@pytest.fixture(scope="module", params=["sample python", "sample java", "slices python", "slices java"])
+@pytest.fixture(
+    scope="module", params=["sample python", "sample java", "slices python", "slices java"]
+)
 def both_splits(request):
     """Edges of validation and of test, and the baselines."""
     data, config = request.param.split()
@@ -332,7 +393,11 @@ def test_more_guesses_find_no_less(both_splits):
     held = result.hits["held-out"]["offset"]
     names = np.array(test.relations)[test.relation]
     first, last = test.first - test.head, test.last - test.head
-    near_by_rule = (first >= 1) & (first <= 20), (last >= 1) & (first <= 20), (last >= 1) & (last <= 20)
+    near_by_rule = (
+        (first >= 1) & (first <= 20),
+        (last >= 1) & (first <= 20),
+        (last >= 1) & (last <= 20),
+    )
     for rule, near in zip(RULES, near_by_rule):
         next_tokens = np.mean([100 * near[names == name].mean() for name in held.hits.counted])
         assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
@@ -346,7 +411,9 @@ def test_of_two_that_find_as_much_the_offset_is_chosen():
 def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     """On validation, offsets reach what `else` finds at k = 2 at last; on test they do not."""
     words = "if x else y y y".split()
-    validation = dataset_of((words, [("r", 0, 2, 2)]), ("if x y else y y".split(), [("r", 0, 3, 3)]))
+    validation = dataset_of(
+        (words, [("r", 0, 2, 2)]), ("if x y else y y".split(), [("r", 0, 3, 3)])
+    )
     test = dataset_of(("if x x x x x x x x x else y".split(), [("r", 0, 10, 10)]))
     result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
     assert result.picks["held-out"].names("offset", "first", "r")[:2] == [2, 3]
@@ -357,14 +424,20 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
 
 def noise_nearby(edges, rng, heads=6):
     """The ledger of heads that attend to the 20 tokens behind the one that reads, in random order."""
-    order = rng.permuted(np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1)  # (E, heads, 20)
+    order = rng.permuted(
+        np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1
+    )  # (E, heads, 20)
     first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
     spans = (first, first), (first, last), (last, last)
     near = np.arange(20)
-    ranks = [np.where((begin <= near) & (near <= end), order, 255).min(axis=-1) for begin, end in spans]
+    ranks = [
+        np.where((begin <= near) & (near <= end), order, 255).min(axis=-1) for begin, end in spans
+    ]
     names = ("function", "relation", "head", "first", "last", "tokens")
     columns = {name: getattr(edges, name) for name in names}
-    return RankLedger(relations=edges.relations, ranks=np.array(ranks)[:, :, None], settings={}, **columns)
+    return RankLedger(
+        relations=edges.relations, ranks=np.array(ranks)[:, :, None], settings={}, **columns
+    )
 
 
 @pytest.mark.parametrize("both_splits", ["sample python", "sample java"], indirect=True)
@@ -375,7 +448,9 @@ def test_noise_is_not_better_than_the_baseline(both_splits):
     alarms = []
     for seed in range(5):
         model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
-        model, baselines = (chosen.at(TABLE_MEASURES) for chosen in (model, result.hits["held-out"]["combined"]))
+        model, baselines = (
+            chosen.at(TABLE_MEASURES) for chosen in (model, result.hits["held-out"]["combined"])
+        )
         with patch.multiple(intervals, PERMUTATIONS=199, _SEED=seed):
             found = compare(model, baselines).mean
         alarms.append(found.significant & (found.value > 0))
@@ -404,12 +479,17 @@ def test_the_command_prints_a_table_or_json_and_saves_the_same(dataset_folder, t
     printed = CliRunner().invoke(main, arguments, catch_exceptions=False)
     for words in ("If:if->test", "published", "held-out", "combined", "95 % intervals"):
         assert words in printed.stdout
-    told = CliRunner().invoke(main, [*arguments, "--json", "--output", str(tmp_path)], catch_exceptions=False)
+    told = CliRunner().invoke(
+        main, [*arguments, "--json", "--output", str(tmp_path)], catch_exceptions=False
+    )
     (saved,) = tmp_path.iterdir()
     assert saved.read_text(encoding="utf-8") == told.stdout
     result = json.loads(told.stdout)
     settings = json.dumps(result["settings"], sort_keys=True)
-    assert saved.name == f"baselines.java.test.{hashlib.sha256(settings.encode()).hexdigest()[:8]}.json"
+    assert (
+        saved.name
+        == f"baselines.java.test.{hashlib.sha256(settings.encode()).hexdigest()[:8]}.json"
+    )
     for protocol in ("published", "held-out"):
         found = result["protocols"][protocol]["combined"]["scores"]["first"]["1"]
         assert found[1] <= found[0] <= found[2]
@@ -421,7 +501,11 @@ def test_bad_input_is_refused(dataset_folder):
         ((dataset_folder, "python", "tset"), UnknownName, "test"),
         ((dataset_folder, "python", "validation"), DatasetError, "score another split"),
         ((dataset_folder, "python", "test", "backwards"), UnknownName, "dependent-to-head"),
-        (("no/such", "python", "test", "backwards"), UnknownName, "dependent-to-head"),  # before it is looked for
+        (
+            ("no/such", "python", "test", "backwards"),
+            UnknownName,
+            "dependent-to-head",
+        ),  # before it is looked for
         ((dataset_of((["a"], [])), "python"), DatasetError, "DatasetDict"),
     ]:
         with pytest.raises(error, match=words):
@@ -447,13 +531,20 @@ def test_random_attention_scores_what_combinatorics_says(dataset_folder, directi
         if len(of) < 50:
             continue
         for k in (1, 3, 10, 20):
-            single = np.mean([0 if edges.first[e] == edges.head[e] else min(1, k / others[e]) for e in of])
+            single = np.mean(
+                [0 if edges.first[e] == edges.head[e] else min(1, k / others[e]) for e in of]
+            )
             if direction == HEAD_FIRST:
-                anyone = [1 - math.comb(int(others[e] - inside[e]), k) / math.comb(int(others[e]), k) for e in of]
+                anyone = [
+                    1 - math.comb(int(others[e] - inside[e]), k) / math.comb(int(others[e]), k)
+                    for e in of
+                ]
             else:
                 anyone = [1 - (1 - min(1, k / others[e])) ** inside[e] for e in of]
             for rule, expected in ((0, single), (1, np.mean(anyone))):
-                low, high = (bound[20 * rule + k - 1, number] for bound in (estimated.low, estimated.high))
+                low, high = (
+                    bound[20 * rule + k - 1, number] for bound in (estimated.low, estimated.high)
+                )
                 covered, total = covered + (low <= 100 * expected <= high), total + 1
     assert total > 50
     assert covered / total > 0.85  # of 95 % intervals; those of a relation are of the same draws
@@ -467,7 +558,9 @@ def test_redrawn_dependents_are_other_tokens_behind_the_head(dataset_folder):
         for gold, edge in zip(row["relations"], after, strict=True):
             assert (edge["relation"], edge["head"]) == (gold["relation"], gold["head"])
             assert edge["last"] - edge["first"] == gold["last"] - gold["first"]
-            assert edge["first"] != gold["first"] and 0 <= edge["first"] <= edge["last"] < len(row["tokens"])
+            assert edge["first"] != gold["first"] and 0 <= edge["first"] <= edge["last"] < len(
+                row["tokens"]
+            )
             apart += edge["first"] > gold["last"] or edge["last"] < gold["first"]
             behind += edge["first"] > edge["head"]
             total += 1
@@ -479,7 +572,11 @@ def test_redrawn_dependents_are_other_tokens_behind_the_head(dataset_folder):
 def test_places_of_a_redrawn_dependent_by_hand():
     """Of ten tokens and a line break, behind head 2: 2 tokens at 5 may go to 3, 7 and 8; 4 at 6 only where they overlap."""
     edges = [("a", 2, 5, 6), ("b", 2, 6, 9), ("c", 2, 3, 9), ("d", 2, 3, 10)]
-    columns = {"code": "abcdefghij\n", "token_start": list(range(11)), "token_end": list(range(1, 12))}
+    columns = {
+        "code": "abcdefghij\n",
+        "token_start": list(range(11)),
+        "token_end": list(range(1, 12)),
+    }
     relations = [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges]
     rows = datasets.Dataset.from_list([{"relations": relations, **columns}] * 300)
     places = {}
@@ -506,9 +603,13 @@ def test_random_weights_are_another_model_of_the_same_shape(tiny_model):
     assert torch.equal(torch.random.get_rng_state(), before)
     name = "encoder.layer.1.attention.self.query.weight"
     weights = {each: each.state_dict()[name] for each in (model, one, same, other, first)}
-    assert not torch.equal(weights[model], weights[one]) and not torch.equal(weights[one], weights[other])
+    assert not torch.equal(weights[model], weights[one]) and not torch.equal(
+        weights[one], weights[other]
+    )
     assert torch.equal(weights[one], weights[same])
-    assert torch.equal(weights[first], weights[model])  # which the fixture built with the seed 0, as transformers does
+    assert torch.equal(
+        weights[first], weights[model]
+    )  # which the fixture built with the seed 0, as transformers does
     assert {key: value.shape for key, value in one.state_dict().items()} == {
         key: value.shape for key, value in model.state_dict().items()
     }

@@ -28,7 +28,9 @@ def edges(dataset_folder):
 
 def planted(edges, rank):
     """The ledger of one head with the rank of each edge, the same by all rules."""
-    ranks = np.broadcast_to(rank.astype(np.uint8)[None, :, None, None], (len(RULES), len(edges), 1, 1))
+    ranks = np.broadcast_to(
+        rank.astype(np.uint8)[None, :, None, None], (len(RULES), len(edges), 1, 1)
+    )
     return RankLedger.of(edges, ranks.copy(), {})
 
 
@@ -41,24 +43,35 @@ def of_splits(edges, rank_of):
 def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
     offsets = best_offsets(edges["validation"], avoided)
-    copies = beyond(*of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0)), avoided)
+    copies = beyond(
+        *of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0)), avoided
+    )
     assert copies.mean.value[:20].tolist() == [0] * 20
     knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
     assert np.array(knows.mean[:3])[:, :20].tolist() == [[100] * 20] * 3
-    assert set(copies.easy) >= {"Call:func->args"} and all(score[0] == 100 for score in copies.easy.values())
+    assert set(copies.easy) >= {"Call:func->args"} and all(
+        score[0] == 100 for score in copies.easy.values()
+    )
     assert copies.in_mean == knows.in_mean and copies.share == knows.share
     drawn = [
         beyond(
-            *(random_attention(edges[split], HEAD_TO_DEPENDENT, 1, 2 * seed + n) for n, split in enumerate(edges)),
+            *(
+                random_attention(edges[split], HEAD_TO_DEPENDENT, 1, 2 * seed + n)
+                for n, split in enumerate(edges)
+            ),
             avoided,
         )
         for seed in range(40)
     ]
     others = rivals(edges["validation"], edges["test"], avoided)
-    assert others.of("offset", copies).relations == copies.chosen.relations  # without those of few edges
+    assert (
+        others.of("offset", copies).relations == copies.chosen.relations
+    )  # without those of few edges
     assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
     shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
-    assert (shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]).all()  # among all tokens it is harder
+    assert (
+        shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]
+    ).all()  # among all tokens it is harder
 
 
 def test_strata_by_hand():
@@ -77,7 +90,10 @@ def test_strata_by_hand():
     ranks[0, [0, 3, 7], 1, 0] = 0  # of the head that the first relation chose
     ranks[0, [2, 4], 0, 1] = 0, 1
     ranks[1:, :, :] = 0  # other rules
-    choice = {names[0]: np.array([[(1, 0), (0, 0)]]), names[1]: np.array([[(0, 1), (0, 0)]])}  # by the first rule
+    choice = {
+        names[0]: np.array([[(1, 0), (0, 0)]]),
+        names[1]: np.array([[(0, 1), (0, 0)]]),
+    }  # by the first rule
     offsets = {names[0]: [1], names[1]: [-5], names[2]: [1]}
     assert strata(RankLedger.of(table, ranks, {}), choice, offsets) == [
         ("distance", "1", 2, 100.0, 100.0),
@@ -115,7 +131,9 @@ def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edg
                 else:
                     hits.append(any(one in row for one, row in zip(distances, guessed)))
             error = 4 * np.sqrt(0.25 / len(hits))
-            assert np.mean(hits) == pytest.approx(found[name][MEASURES.index((rule, k))] / 100, abs=error)
+            assert np.mean(hits) == pytest.approx(
+                found[name][MEASURES.index((rule, k))] / 100, abs=error
+            )
 
 
 def only_hard(some, offsets):
@@ -164,7 +182,9 @@ def test_best_offsets_are_those_of_the_offset_baseline(edges):
 
 def test_of_equal_offsets_the_nearer_and_of_these_the_one_forward():
     head = np.array([5, 5, 5, 5, 5], np.int32)
-    table = EdgeTable(["r"], *(np.zeros(5, np.int32),) * 2, head, head + [-2, 2, 9, 1, 1], head, head)
+    table = EdgeTable(
+        ["r"], *(np.zeros(5, np.int32),) * 2, head, head + [-2, 2, 9, 1, 1], head, head
+    )
     assert best_offsets(table, 4) == {"r": [1, 2, -2, 9]}
 
 
@@ -198,9 +218,15 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
     """r, s, t and u have 6, 6, 5 and 6 hard edges at distance 5 in each of 5, 6, 6 and 1 functions. All edges are found
     but those of s."""
     functions, each = {"r": 6, "s": 6, "t": 5, "u": 6}, {"r": 5, "s": 4, "t": 9, "u": 1}
-    relation = np.repeat(np.arange(4), [functions[name] * (2 * each[name] + 1) for name in "rstu"]).astype(np.int32)
-    function = np.concatenate([np.repeat(np.arange(functions[name]), 2 * each[name] + 1) for name in "rstu"])
-    distance = np.concatenate([np.tile([1] * (each[name] + 1) + [5] * each[name], functions[name]) for name in "rstu"])
+    relation = np.repeat(
+        np.arange(4), [functions[name] * (2 * each[name] + 1) for name in "rstu"]
+    ).astype(np.int32)
+    function = np.concatenate(
+        [np.repeat(np.arange(functions[name]), 2 * each[name] + 1) for name in "rstu"]
+    )
+    distance = np.concatenate(
+        [np.tile([1] * (each[name] + 1) + [5] * each[name], functions[name]) for name in "rstu"]
+    )
     function, distance = function.astype(np.int32), distance.astype(np.int32)
     head = np.zeros(len(relation), np.int32)
     table = EdgeTable(["r", "s", "t", "u"], function, relation, head, distance, distance, head + 9)

@@ -55,7 +55,10 @@ def test_differences_on_one_side_are_found_from_some_functions_on(functions, fou
 def test_one_side_among_honest_differences_is_found_half_the_time_where_it_is_as_large():
     """Of 200 functions with normal differences: a shift by a third of a standard deviation, whose sum is 4.7 of them."""
     rng = np.random.default_rng(0)
-    found = [biased({"forged": rng.normal(1 / 3, 1, 200), **dict.fromkeys("abc", np.ones(1))}) for _ in range(200)]
+    found = [
+        biased({"forged": rng.normal(1 / 3, 1, 200), **dict.fromkeys("abc", np.ones(1))})
+        for _ in range(200)
+    ]
     assert 0.4 < np.mean([bias is not None for bias in found]) < 0.95
 
 
@@ -74,7 +77,9 @@ class Compared(Verifier):
     """Ten functions, each of which may have raised a mean by a tenth of a point, and what is found of them again."""
 
     def __init__(self, gained: float):
-        self.experiment = SimpleNamespace(functions=[SimpleNamespace(index=number) for number in range(10)])
+        self.experiment = SimpleNamespace(
+            functions=[SimpleNamespace(index=number) for number in range(10)]
+        )
         self.points = np.full(10, gained)
 
     def influence(self) -> Influence:

@@ -24,7 +24,15 @@ def results(tiny_model, dataset_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     for split in ("test", "validation"):
         probe(str(tiny_model), dataset_folder, "python", split, limit=25, output=folder / "one")
-        probe(str(tiny_model), dataset_folder, "python", split, limit=25, max_length=150, output=folder / "other")
+        probe(
+            str(tiny_model),
+            dataset_folder,
+            "python",
+            split,
+            limit=25,
+            max_length=150,
+            output=folder / "other",
+        )
         probe(
             str(tiny_model),
             dataset_folder,
@@ -60,7 +68,9 @@ def test_scores_and_differences_are_those_of_plain_loops(results):
     common = {split: list(functions_of(results / "one", split)) for split in ("test", "validation")}
     scores = []
     for side in ("one", "random"):
-        chosen_on, scored = (hits(results / side, split, common[split]) for split in ("validation", "test"))
+        chosen_on, scored = (
+            hits(results / side, split, common[split]) for split in ("validation", "test")
+        )
         found = {}
         for name in set(chosen_on) & set(scored):
             totals = chosen_on[name].sum(axis=0)
@@ -74,7 +84,9 @@ def test_scores_and_differences_are_those_of_plain_loops(results):
         assert compared.means[side] == pytest.approx(mean)
     difference = compared.difference
     assert difference.mean.value[0] == pytest.approx(compared.means[0] - compared.means[1])
-    assert difference.by_relation.value[0] == pytest.approx(compared.relations[0] - compared.relations[1])
+    assert difference.by_relation.value[0] == pytest.approx(
+        compared.relations[0] - compared.relations[1]
+    )
     assert compared.functions == len(common["test"])
     (reversed_,) = compare(results / "random", results / "one")
     assert reversed_.difference.mean.value == pytest.approx(-difference.mean.value)
@@ -105,7 +117,12 @@ def test_in_the_terminal_and_what_is_refused(results):
 @pytest.mark.parametrize(
     ("side", "named"),
     [("tiny at step 128", True), ("run/tiny/step-000128", True), ("tiny/checkpoint-128", True)]
-    + [("tiny", True), ("tiny/step-000256", False), ("other/step-000128", False), ("tiny at step 256", False)],
+    + [
+        ("tiny", True),
+        ("tiny/step-000256", False),
+        ("other/step-000128", False),
+        ("tiny at step 256", False),
+    ],
 )
 def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
     probed = SimpleNamespace(

@@ -38,15 +38,25 @@ class Planted:
         for split in ("validation", "test"):
             edges = read_edges(data, config, split, kept)
             rank = np.where(finds(edges.function), 0, 9).astype(np.uint8)
-            ranks = np.broadcast_to(rank[None, :, None, None], (len(RULES), len(edges), 1, 1)).copy()
+            ranks = np.broadcast_to(
+                rank[None, :, None, None], (len(RULES), len(edges), 1, 1)
+            ).copy()
             settings = SimpleNamespace(config=config, split="test", direction=HEAD_TO_DEPENDENT)
-            setattr(self, split, SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings))
+            setattr(
+                self,
+                split,
+                SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings),
+            )
 
     def only(self, test, validation):
         fewer = copy.copy(self)
         for split, functions in (("test", test), ("validation", validation)):
             side = getattr(self, split)
-            setattr(fewer, split, SimpleNamespace(ledger=side.ledger.only(functions), settings=side.settings))
+            setattr(
+                fewer,
+                split,
+                SimpleNamespace(ledger=side.ledger.only(functions), settings=side.settings),
+            )
         return fewer
 
 
@@ -56,7 +66,9 @@ def by_offset(data, config, functions):
     for split, places in functions.items():
         edges = read_edges(data, config, split, places)
         for relation, head, first in zip(edges.relation, edges.head, edges.first):
-            distances[split].setdefault(edges.relations[relation], Counter())[int(first - head)] += 1
+            distances[split].setdefault(edges.relations[relation], Counter())[
+                int(first - head)
+            ] += 1
     scores = []
     for name, of_test in distances["test"].items():
         if name not in NOT_IN_MEAN and (chosen_on := distances["validation"].get(name)):
@@ -66,14 +78,25 @@ def by_offset(data, config, functions):
 
 
 def functions_of(data, config):
-    return {split: np.unique(read_edges(data, config, split).function) for split in ("test", "validation")}
+    return {
+        split: np.unique(read_edges(data, config, split).function)
+        for split in ("test", "validation")
+    }
 
 
 def test_planted_heads_and_counted_offsets(data):
     before = Planted(data, "python")
-    functions = {split: places[places > 0] for split, places in functions_of(data, "python_distance").items()}
-    without_first = np.arange(1, 1000)  # as where the edit finds nothing to change in the first function
-    found = changes(before, Planted(data, "python_distance", lambda places: places % 2 == 0, without_first), data)
+    functions = {
+        split: places[places > 0] for split, places in functions_of(data, "python_distance").items()
+    }
+    without_first = np.arange(
+        1, 1000
+    )  # as where the edit finds nothing to change in the first function
+    found = changes(
+        before,
+        Planted(data, "python_distance", lambda places: places % 2 == 0, without_first),
+        data,
+    )
     everything = functions_of(data, "python")
     assert found.functions == len(functions["test"]) < len(everything["test"])
     assert found.lost == len(everything["test"]) - len(functions["test"])
@@ -87,7 +110,9 @@ def test_planted_heads_and_counted_offsets(data):
         100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
         for name in heads.difference.relations
     ]
-    in_mean = [share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN]
+    in_mean = [
+        share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN
+    ]
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
     assert heads.relations[0].tolist() == pytest.approx(shares)
     difference, low, high, *_ = heads.difference.mean.at(0)
@@ -108,10 +133,14 @@ def test_baselines_do_not_change_by_other_words(data):
 
 
 def test_functions_that_are_others_do_not_compare(data, tmp_path):
-    with pytest.raises(LedgerError, match=r"python\.json and python_distance\.json do not have the same edges"):
+    with pytest.raises(
+        LedgerError, match=r"python\.json and python_distance\.json do not have the same edges"
+    ):
         other = Planted(data, "python_distance")
         shifted = other.test.ledger
-        other.test.ledger = RankLedger.of(shifted.take(np.arange(len(shifted)) != 3), shifted.ranks[:, 1:], {})
+        other.test.ledger = RankLedger.of(
+            shifted.take(np.arange(len(shifted)) != 3), shifted.ranks[:, 1:], {}
+        )
         changes(Planted(data, "python"), other, data)
     nothing = Planted(data, "python_distance")
     nothing.test.ledger = nothing.test.ledger.only(np.array([], int))
@@ -123,10 +152,16 @@ def findings(config, *models):
     settings = {"model": "m", "revision": "r", "data": "sample@1", "labels": "l", "split": "test"}
     settings |= {"direction": HEAD_TO_DEPENDENT, "config": config}
     subjects = [
-        SimpleNamespace(name=name, settings=Settings.model_construct(**{**settings, "model": name}), config=config)
+        SimpleNamespace(
+            name=name,
+            settings=Settings.model_construct(**{**settings, "model": name}),
+            config=config,
+        )
         for name in models
     ]
-    return SimpleNamespace(name=config, title=config, config=config, language=language_of(config), models=subjects)
+    return SimpleNamespace(
+        name=config, title=config, config=config, language=language_of(config), models=subjects
+    )
 
 
 def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
@@ -136,11 +171,15 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
         lambda subject: Planted(
             data,
             subject.config,
-            (lambda places: places % 2 == 0) if subject.config == "python_distance" else (lambda places: places >= 0),
+            (lambda places: places % 2 == 0)
+            if subject.config == "python_distance"
+            else (lambda places: places >= 0),
         ),
     )
     configs = ("python", "python_rename_letters", "python_distance", "java")
-    everything = [findings(config, "one", *(["two"] if config == "python" else [])) for config in configs]
+    everything = [
+        findings(config, "one", *(["two"] if config == "python" else [])) for config in configs
+    ]
     edited = module.read_edited(everything, data)
     assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
         "python": [("rename-letters", "one"), ("distance", "one")]
@@ -151,5 +190,7 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
     assert [row[-1] for row in table.rows[::3]] == ["not significant", "lower"]
     assert [row[:2] for row in table.rows] == [
-        [edit, name] for edit in ("rename-letters", "distance") for name in ("one", "best offset", "best baseline")
+        [edit, name]
+        for edit in ("rename-letters", "distance")
+        for name in ("one", "best offset", "best baseline")
     ]

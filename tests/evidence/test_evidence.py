@@ -37,10 +37,15 @@ def evidence(results, dataset_folder):
 def test_every_result_finds_its_counterpart(results):
     model, control = sorted(find([results]), key=lambda probed: probed.test.settings.control or "")
     for probed, name in ((model, None), (control, "redrawn-dependents")):
-        assert (probed.test.settings.split, probed.validation.settings.split) == ("test", "validation")
+        assert (probed.test.settings.split, probed.validation.settings.split) == (
+            "test",
+            "validation",
+        )
         assert probed.test.settings.control == probed.validation.settings.control == name
     (file,) = list(results.glob("tiny.python.test.*.json"))
-    assert [one.test.signature for one in find([file])] == [model.test.signature]  # the other one lies beside it
+    assert [one.test.signature for one in find([file])] == [
+        model.test.signature
+    ]  # the other one lies beside it
 
 
 @pytest.mark.slow
@@ -57,14 +62,19 @@ def test_scores_agree_with_what_they_are_made_of(evidence, dataset_folder):
     expected = baseline(dataset_folder, "python").summaries
     for protocol in PUBLISHED_FIRST:
         for kind in ("offset", "keyword", "combined"):
-            assert entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
+            assert (
+                entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
+            )
         mean = entry["protocols"][protocol]["scores"]["any"]["3"][0]
         best = entry["baselines"][protocol]["combined"]["scores"]["any"]["3"][0]
         difference, low, high = entry["differences"][protocol]["any"]["3"]["difference"]
         assert difference == pytest.approx(mean - best)
         assert low <= difference <= high
     made = model.submission()
-    assert (made.functions, made.tables["published"].n.sum()) == (result.functions, len(result.ledger))
+    assert (made.functions, made.tables["published"].n.sum()) == (
+        result.functions,
+        len(result.ledger),
+    )
 
 
 @pytest.mark.slow
@@ -78,10 +88,14 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
 
 
 @pytest.mark.slow
-def test_models_are_compared_on_the_functions_that_both_could_read(tiny_model, dataset_folder, tmp_path):
+def test_models_are_compared_on_the_functions_that_both_could_read(
+    tiny_model, dataset_folder, tmp_path
+):
     for length in (511, 60):
         for split in ("test", "validation"):
-            probe(str(tiny_model), dataset_folder, "python", split, max_length=length, output=tmp_path)
+            probe(
+                str(tiny_model), dataset_folder, "python", split, max_length=length, output=tmp_path
+            )
     one, other = find([tmp_path])
     kept = min(one.test.functions, other.test.functions)
     assert kept < max(one.test.functions, other.test.functions)

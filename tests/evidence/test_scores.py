@@ -42,7 +42,11 @@ def test_the_guide_says_what_columns_mean(frame):
 
 
 def test_a_row_is_one_number(frame):
-    key = [name for name in COLUMNS if name not in ("value", "low", "high", "p", "n", "functions", "items", "chosen")]
+    key = [
+        name
+        for name in COLUMNS
+        if name not in ("value", "low", "high", "p", "n", "functions", "items", "chosen")
+    ]
     assert not frame.duplicated(key).any()
     assert frame["value"].notna().all() and set(frame["instrument"]) == {"attention"}
     assert frame[frame["against"] == ""]["p"].isna().all()
@@ -54,14 +58,19 @@ def test_attention_is_what_plain_sums_over_ranks_give(frame, evidence):
     checked = 0
     for rule, number, k in (("first", 0, 1), ("any", 1, 3)):
         ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
-        ranks = [np.concatenate([part for _, part in ledger.parts()], axis=1)[number] for ledger in ledgers]
+        ranks = [
+            np.concatenate([part for _, part in ledger.parts()], axis=1)[number]
+            for ledger in ledgers
+        ]
         cells = only(frame, protocol="held-out", system="model", against="", rule=rule, k=k)
         cells = cells.set_index("group")
         for name in ledgers[1].relations:
             if name not in cells.index:
                 continue
             of_name = [ledger.relation == ledger.relations.index(name) for ledger in ledgers]
-            found = [(part[edges] < k).reshape(edges.sum(), -1) for part, edges in zip(ranks, of_name)]
+            found = [
+                (part[edges] < k).reshape(edges.sum(), -1) for part, edges in zip(ranks, of_name)
+            ]
             head = found[0].sum(axis=0).argmax()
             assert cells.loc[name, "value"] == pytest.approx(100 * found[1][:, head].mean())
             assert cells.loc[name, "items"] == of_name[1].sum()
@@ -71,7 +80,10 @@ def test_attention_is_what_plain_sums_over_ranks_give(frame, evidence):
 
 def test_the_mean_and_its_difference_are_over_relations(frame):
     cells = only(frame, protocol="published", rule="first", k=1)
-    model, best = (only(cells, system=name, against="").set_index("group")["value"] for name in ("model", "combined"))
+    model, best = (
+        only(cells, system=name, against="").set_index("group")["value"]
+        for name in ("model", "combined")
+    )
     difference = only(cells, system="model", against="combined").set_index("group")
     assert difference.loc["mean", "value"] == pytest.approx(model["mean"] - best["mean"])
     for name in difference.index:
@@ -88,10 +100,16 @@ def test_masking_is_the_mean_over_functions():
         functions = np.unique(of_type["function"])
         plain = {
             "T1": np.mean(
-                [of_type[(of_type["function"] == one) & (of_type["copy"] == 0)]["jaccard"] for one in functions]
+                [
+                    of_type[(of_type["function"] == one) & (of_type["copy"] == 0)]["jaccard"]
+                    for one in functions
+                ]
             ),
             "T0": np.mean(
-                [of_type[(of_type["function"] == one) & (of_type["copy"] > 0)]["jaccard"].mean() for one in functions]
+                [
+                    of_type[(of_type["function"] == one) & (of_type["copy"] > 0)]["jaccard"].mean()
+                    for one in functions
+                ]
             ),
         }
         cells = only(frame, group=name, measure="jaccard")
@@ -101,8 +119,14 @@ def test_masking_is_the_mean_over_functions():
         (effect,) = only(cells, system="T1", against="T0").itertuples()
         assert effect.value == pytest.approx(plain["T1"] - plain["T0"])
         (gain,) = only(cells, system="T1", against="T1 filled").itertuples()
-        best = max(of_type[of_type["copy"] == 0][f"{filler}_jaccard"].mean() for filler in ("letter", "deleted"))
-        assert gain.value == pytest.approx(plain["T1"] - best) and gain.chosen in ("letter", "deleted")
+        best = max(
+            of_type[of_type["copy"] == 0][f"{filler}_jaccard"].mean()
+            for filler in ("letter", "deleted")
+        )
+        assert gain.value == pytest.approx(plain["T1"] - best) and gain.chosen in (
+            "letter",
+            "deleted",
+        )
 
 
 def test_score_writes_it(tmp_path):

@@ -49,7 +49,9 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
     file = tmp_path / "one.hits.parquet"
     file.write_bytes(data)
     read = submission.load(file)
-    assert read.said() == {name: of for name, of in honest.items() if name not in ("tables", "measures")}
+    assert read.said() == {
+        name: of for name, of in honest.items() if name not in ("tables", "measures")
+    }
     made = evidence.submission()
     assert made.to_bytes() == evidence.submission().to_bytes()
     again = submission.load(made.to_bytes())
@@ -57,7 +59,10 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
     assert made.signature == evidence.probed.test.signature
     assert len(made.to_bytes()) < 24_000  # of 40 functions
     verified = submission.Verified(functions=70, of=70)
-    assert made.claiming(verified).verified == verified and made.claiming(verified).difference(made) is None
+    assert (
+        made.claiming(verified).verified == verified
+        and made.claiming(verified).difference(made) is None
+    )
 
 
 def test_numbers_are_those_of_the_report(evidence):
@@ -65,8 +70,14 @@ def test_numbers_are_those_of_the_report(evidence):
     other = other_model(evidence, "user/base", 0.5)
     made, expected_of = other.submission(), other.scores
     found = [made.scores("model"), made.scores("model", "combined")]
-    means = {name: (expected_of["protocols"][name]["scores"], expected_of["differences"][name]) for name in PROTOCOLS}
-    means[SAME_RELATIONS] = expected_of["same_relations"]["scores"], expected_of["same_relations"]["differences"]
+    means = {
+        name: (expected_of["protocols"][name]["scores"], expected_of["differences"][name])
+        for name in PROTOCOLS
+    }
+    means[SAME_RELATIONS] = (
+        expected_of["same_relations"]["scores"],
+        expected_of["same_relations"]["differences"],
+    )
     for mean, rule, k in found[0]:
         if mean == BEYOND_OFFSET:
             at = MEASURES.index((rule, int(k)))
@@ -75,7 +86,11 @@ def test_numbers_are_those_of_the_report(evidence):
             *difference, p, _ = other.beyond_compared[1].mean.at(at)
         else:
             of_mean, tested = means[mean]
-            expected, difference, p = of_mean[rule][k], tested[rule][k].difference, tested[rule][k].p
+            expected, difference, p = (
+                of_mean[rule][k],
+                tested[rule][k].difference,
+                tested[rule][k].p,
+            )
         score, gained = (of[mean, rule, k] for of in found)
         assert (*score[:3], *gained[:4]) == pytest.approx((*expected, *difference, p), abs=1e-9)
     for kind in BASELINES:
@@ -89,11 +104,15 @@ def test_numbers_are_those_of_the_report(evidence):
         for measure, (rule, k) in enumerate(hits.measures):
             for column, name in enumerate(hits.names):
                 cell = relations[name][rule][str(k)]
-                assert hits.scores("model")[measure, column] == pytest.approx(cell["score"][0], abs=1e-9)
+                assert hits.scores("model")[measure, column] == pytest.approx(
+                    cell["score"][0], abs=1e-9
+                )
                 assert made.head(protocol, column, measure) == f"{cell['layer']}-{cell['head']}"
 
 
-@pytest.mark.parametrize("at", [(), ("settings",), ("run",), ("chosen_on",), ("ledgers",), ("chosen", "published")])
+@pytest.mark.parametrize(
+    "at", [(), ("settings",), ("run",), ("chosen_on",), ("ledgers",), ("chosen", "published")]
+)
 @pytest.mark.parametrize("field", ["signature", "scores", "tables"])
 def test_a_number_that_is_derived_is_an_unknown_field(at, field, honest):
     """Nothing that follows from hits can be said."""
@@ -152,10 +171,28 @@ def no_such_baseline(entry, table, system, measure):
 GUARDS = [
     (more_than_edges, TABLES, SYSTEMS, MEASURED, "more hits in a function than it has edges"),
     (below_nothing, TABLES, SYSTEMS, MEASURED, "or fewer than none"),
-    (fewer_with_more_guesses, TABLES, SYSTEMS[1:], (1, 2, 3, 5, 6, 7, 9, 10, 11), "than with one guess fewer"),
-    (other_edges, TABLES[1:], ("",), (0,), "has other edges of .* than published|more hard edges in a function"),
+    (
+        fewer_with_more_guesses,
+        TABLES,
+        SYSTEMS[1:],
+        (1, 2, 3, 5, 6, 7, 9, 10, 11),
+        "than with one guess fewer",
+    ),
+    (
+        other_edges,
+        TABLES[1:],
+        ("",),
+        (0,),
+        "has other edges of .* than published|more hard edges in a function",
+    ),
     (no_such_head, TABLES, ("",), MEASURED, "heads has .*, expected a whole number from 0 to 5"),
-    (no_such_baseline, TABLES, ("",), MEASURED, "better has 2, expected a whole number from 0 to 1"),
+    (
+        no_such_baseline,
+        TABLES,
+        ("",),
+        MEASURED,
+        "better has 2, expected a whole number from 0 to 1",
+    ),
 ]
 """What is changed, in which tables, systems and measures, and the reason it is refused for."""
 
@@ -186,12 +223,25 @@ def test_a_file_of_200_mb_and_a_link_are_not_read(data, tmp_path):
 
 
 def test_an_entry_of_an_earlier_format_says_how_to_make_it_again(tmp_path):
-    with pytest.raises(EntryError, match="make it again from its results with `codesyntax export RESULT"):
+    with pytest.raises(
+        EntryError, match="make it again from its results with `codesyntax export RESULT"
+    ):
         submission.load(tmp_path / "one.json")
 
 
 def test_names_of_models_are_those_of_the_hub(honest):
-    for name in ("a", "user/a.b-c_d", "user/a.", "user./a", "a--b/c", "a/b.git", "a/.b", "a/b-", "a/b/c", "a" * 97):
+    for name in (
+        "a",
+        "user/a.b-c_d",
+        "user/a.",
+        "user./a",
+        "a--b/c",
+        "a/b.git",
+        "a/.b",
+        "a/b-",
+        "a/b/c",
+        "a" * 97,
+    ):
         try:
             validate_repo_id(name)
         except HFValidationError:

@@ -53,7 +53,11 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
     by_type = defaultdict(list)
     for (node_type, _), (first, *others) in sorted(copies.items()):
         if first["jaccard"] != first["jaccard"]:  # it failed, and counts as missed
-            nothing = dict.fromkeys(OUTCOMES, 0.0) | {"log_probability": -20.0, "hits_1": 0, "masked": 0}
+            nothing = dict.fromkeys(OUTCOMES, 0.0) | {
+                "log_probability": -20.0,
+                "hits_1": 0,
+                "masked": 0,
+            }
             first, others = nothing, [nothing] * len(others)
         by_type[list(TYPES)[node_type]].append((first, others))
     made = loaded(honest)
@@ -63,7 +67,9 @@ def test_means_and_counts_are_those_of_the_ledger(result, honest):
         means, unit = [], 1 if outcome == "log_probability" else 100
         for name, of in by_type.items():
             t1 = unit * np.mean([value(first, outcome) for first, _ in of])
-            t0 = unit * np.mean([np.mean([value(one, outcome) for one in others]) for _, others in of])
+            t0 = unit * np.mean(
+                [np.mean([value(one, outcome) for one in others]) for _, others in of]
+            )
             assert len(hits.of(name)) == len(of)
             assert submission_masked.masked(hits, name) == sum(first["masked"] for first, _ in of)
             assert of_types[name][outcome][:2] == pytest.approx((t1, t0), abs=1e-4)
@@ -204,7 +210,8 @@ def test_a_number_below_nothing_is_refused(honest):
             forged = copy.deepcopy(honest)
             forged["tables"]["masking"][arm][column(outcome), PLACE] = -1
             with pytest.raises(
-                EntryError, match="a number is below 0|other sub-tokens are masked|are compared or counted"
+                EntryError,
+                match="a number is below 0|other sub-tokens are masked|are compared or counted",
             ):
                 loaded(forged)
 
@@ -235,7 +242,9 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
     def better(table):
         table["T1"][column("levenshtein"), PLACE] -= 10_000
 
-    scores = [loaded(one).scores("T1")["levenshtein"] for one in (honest, rewritten(honest, better))]
+    scores = [
+        loaded(one).scores("T1")["levenshtein"] for one in (honest, rewritten(honest, better))
+    ]
     assert scores[0] != scores[1]
 
 
@@ -246,7 +255,11 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
         (("version",), 1, "version is 1, expected 2"),
         (("settings", "control"), "x", "'sub-tokens' or 'spans'"),
         (("settings", "node_types"), [], "at least 1 item"),
-        (("settings", "node_types"), ["parameters", "string"], "some of the node types of the settings"),
+        (
+            ("settings", "node_types"),
+            ["parameters", "string"],
+            "some of the node types of the settings",
+        ),
         (("skips",), {}, "the functions are not those of a split of 18|functions of a node type"),
         (("verified",), {"functions": 3, "of": 2}, "verified is 3 of 2"),
         (("skips",), {"<b>": 1}, "plain text"),

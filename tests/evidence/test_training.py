@@ -44,8 +44,15 @@ def decoder():
 def untrained(tokenizer, seed: int = 0, **sizes) -> LlamaForCausalLM:
     """A decoder in training mode, whose dropout draws at each step."""
     torch.manual_seed(seed)
-    least = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = LlamaConfig(vocab_size=len(tokenizer), **least, attention_dropout=0.1, initializer_range=0.3, **sizes)
+    least = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), **least, attention_dropout=0.1, initializer_range=0.3, **sizes
+    )
     return LlamaForCausalLM(config).train()
 
 
@@ -54,19 +61,27 @@ def untrained(tokenizer, seed: int = 0, **sizes) -> LlamaForCausalLM:
 
 @pytest.mark.slow
 def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_folder):
-    model, tokenizer = AutoModel.from_pretrained(tiny_model), AutoTokenizer.from_pretrained(tiny_model)
+    model, tokenizer = (
+        AutoModel.from_pretrained(tiny_model),
+        AutoTokenizer.from_pretrained(tiny_model),
+    )
     numbers = probing.evaluate(model, tokenizer, functions=1000)
     validation, test = (
-        probing.probe((model, tokenizer), dataset_folder, split=of).ledger for of in ("validation", "test")
+        probing.probe((model, tokenizer), dataset_folder, split=of).ledger
+        for of in ("validation", "test")
     )
     scores = []
     for name in set(validation.relations) & set(test.relations) - set(NOT_IN_MEAN):
-        hits = [of.ranks[0, of.relation == of.relations.index(name)] == 0 for of in (validation, test)]
+        hits = [
+            of.ranks[0, of.relation == of.relations.index(name)] == 0 for of in (validation, test)
+        ]
         layer, head = np.unravel_index(hits[0].sum(axis=0).argmax(), hits[0].shape[1:])
         scores.append(100 * hits[1][:, layer, head].mean())
     assert set(numbers) == OF_HEADS
     assert numbers["syntax/held_out"] == pytest.approx(np.mean(scores))
-    rule = probing.baseline(dataset_folder).summaries["held-out"]["combined"]["scores"]["first"]["1"]
+    rule = probing.baseline(dataset_folder).summaries["held-out"]["combined"]["scores"]["first"][
+        "1"
+    ]
     assert numbers["syntax/best_rule"] == pytest.approx(rule[0])
 
 
@@ -87,7 +102,9 @@ def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     loaded = load_restoring("tiny-code-mlm")
     numbers = probing.evaluate(loaded.model.to(dtype), loaded.tokenizer, functions=8)
     assert set(numbers) - OF_HEADS == {"syntax/restored"}
-    assert numbers["syntax/restored"] == pytest.approx(21, abs=9)  # of the two functions; untrained it is 0
+    assert numbers["syntax/restored"] == pytest.approx(
+        21, abs=9
+    )  # of the two functions; untrained it is 0
     assert loaded.model.dtype == dtype
 
 
@@ -116,7 +133,11 @@ def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
             [part.training for part in model.modules()],
             (model.config._attn_implementation, sorted(vars(model))),
             (torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()),  # noqa: NPY002
-            (torch.is_grad_enabled(), torch.get_num_threads(), torch.get_float32_matmul_precision()),
+            (
+                torch.is_grad_enabled(),
+                torch.get_num_threads(),
+                torch.get_float32_matmul_precision(),
+            ),
         ]
 
     before = everything()
@@ -154,8 +175,15 @@ def test_mixed_precision_is_that_of_training_alone(decoder):
 def trained(tokenizer, folder, every=None, steps: int = 4, **options):
     """A Trainer that has trained, with the callback if `every` says when."""
     rows = np.random.default_rng(0).integers(5, len(tokenizer), (32, 16))
-    arguments = {"max_steps": steps, "logging_steps": 1, "per_device_train_batch_size": 2, "report_to": "none"}
-    arguments = TrainingArguments(str(folder), **{**arguments, "use_cpu": True, "disable_tqdm": True, **options})
+    arguments = {
+        "max_steps": steps,
+        "logging_steps": 1,
+        "per_device_train_batch_size": 2,
+        "report_to": "none",
+    }
+    arguments = TrainingArguments(
+        str(folder), **{**arguments, "use_cpu": True, "disable_tqdm": True, **options}
+    )
     data = [{"input_ids": row, "labels": row} for row in rows.tolist()]
     trainer = Trainer(untrained(tokenizer), arguments, train_dataset=data, eval_dataset=data[:2])
     if every is not None:
@@ -172,8 +200,14 @@ def logged(trainer, name: str = "syntax/held_out") -> list[int]:
 @pytest.mark.parametrize("options", [{}, {"bf16": True}, {"gradient_accumulation_steps": 2}])
 def test_a_training_is_the_same_with_the_callback(decoder, tmp_path, options):
     tokenizer = decoder[1]
-    alone, watched = trained(tokenizer, tmp_path, **options), trained(tokenizer, tmp_path, 2, **options)
-    losses = [[entry["loss"] for entry in of.state.log_history if "loss" in entry] for of in (alone, watched)]
+    alone, watched = (
+        trained(tokenizer, tmp_path, **options),
+        trained(tokenizer, tmp_path, 2, **options),
+    )
+    losses = [
+        [entry["loss"] for entry in of.state.log_history if "loss" in entry]
+        for of in (alone, watched)
+    ]
     assert losses[0] == losses[1] and len(losses[0]) == 4
     for one, other in zip(alone.model.parameters(), watched.model.parameters()):
         assert torch.equal(one, other)
@@ -187,7 +221,9 @@ def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
     assert logged(trainer) == [2, 4] and "syntax/held_out" in str(state["log_history"])
     for step in logged(trainer):
         entry = next(
-            entry for entry in trainer.state.log_history if "syntax/held_out" in entry and entry["step"] == step
+            entry
+            for entry in trainer.state.log_history
+            if "syntax/held_out" in entry and entry["step"] == step
         )
         model = AutoModelForCausalLM.from_pretrained(tmp_path / f"checkpoint-{step}")
         numbers = probing.evaluate(model, decoder[1], functions=3)
@@ -206,7 +242,11 @@ def test_tensorboard_has_the_numbers(decoder, tmp_path, monkeypatch):
     events = accumulator.EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     (name,) = (tag for tag in events.Tags()["scalars"] if tag.endswith("syntax/held_out"))
-    values = [entry["syntax/held_out"] for entry in trainer.state.log_history if "syntax/held_out" in entry]
+    values = [
+        entry["syntax/held_out"]
+        for entry in trainer.state.log_history
+        if "syntax/held_out" in entry
+    ]
     assert [event.step for event in events.Scalars(name)] == [0, 2, 4]
     assert [event.value for event in events.Scalars(name)] == pytest.approx(values)
 
@@ -218,14 +258,22 @@ def test_a_failure_is_said_once_and_ends_nothing(decoder, tmp_path, monkeypatch,
     monkeypatch.setattr("probing.evidence.training.evaluate", fail)
     trainer = trained(decoder[1], tmp_path, 1)
     assert trainer.state.global_step == 4 and logged(trainer) == []
-    messages = [record.getMessage() for record in caplog.records if record.name == "probing.evidence.training"]
+    messages = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "probing.evidence.training"
+    ]
     assert messages == ["syntax is not evaluated any more: RuntimeError: out of memory"]
 
 
 def test_what_a_callback_cannot_be(decoder, tmp_path):
-    trainer = Trainer(untrained(decoder[1]), TrainingArguments(str(tmp_path), use_cpu=True, report_to="none"))
+    trainer = Trainer(
+        untrained(decoder[1]), TrainingArguments(str(tmp_path), use_cpu=True, report_to="none")
+    )
     for every in (0, -1, "epoch", 1.5):
-        with pytest.raises(ArgumentError, match="expected a number of steps, 'evaluation' or 'save'"):
+        with pytest.raises(
+            ArgumentError, match="expected a number of steps, 'evaluation' or 'save'"
+        ):
             probing.SyntaxCallback(trainer, decoder[1], every=every)
     with pytest.raises(ArgumentError, match="no tokenizer"):
         probing.SyntaxCallback(trainer)
@@ -250,7 +298,11 @@ losses = [[entry["loss"] for entry in run.state.log_history if "loss" in entry] 
 @pytest.mark.slow
 def test_of_two_processes_one_evaluates(tmp_path):
     script = tmp_path / "two.py"
-    places = {"root": str(ROOT), "tests": str(ROOT / "tests"), "here": str(ROOT / "tests" / "evidence")}
+    places = {
+        "root": str(ROOT),
+        "tests": str(ROOT / "tests"),
+        "here": str(ROOT / "tests" / "evidence"),
+    }
     script.write_text(textwrap.dedent(TWO.format(**places, folder=str(tmp_path))))
     command = [
         sys.executable,
@@ -263,4 +315,7 @@ def test_of_two_processes_one_evaluates(tmp_path):
     ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
-    assert [(tmp_path / rank).read_text() for rank in "01"] == ["True True [0, 2, 4]", "True True []"]
+    assert [(tmp_path / rank).read_text() for rank in "01"] == [
+        "True True [0, 2, 4]",
+        "True True []",
+    ]

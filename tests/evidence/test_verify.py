@@ -25,7 +25,15 @@ from probing.evidence import reruns
 from probing.evidence.gather import Probed, gather
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.reruns import means, on_test, on_validation
-from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected, verify
+from probing.evidence.verify import (
+    ACCEPTED,
+    REJECTED,
+    UNCHECKED,
+    Influence,
+    draw,
+    undetected,
+    verify,
+)
 from probing.instruments.attention import ranking
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
@@ -48,7 +56,9 @@ def probed(tiny_model, dataset_folder, tmp_path):
     """A run of the tiny model, as a sabotage may leave it: the path of the result."""
 
     def run(model=tiny_model, **options):
-        result = probe(str(model), dataset_folder, "python", limit=SOME, output=tmp_path / "results", **options)
+        result = probe(
+            str(model), dataset_folder, "python", limit=SOME, output=tmp_path / "results", **options
+        )
         return result.paths(tmp_path / "results")[0]
 
     return run
@@ -90,13 +100,19 @@ def test_functions_that_were_not_read_raise_no_alarm(tiny_model, dataset_folder,
     """Of both splits some are too long: heads are chosen at worst, and of those that were read some are probed again."""
     paths = []
     for split in ("test", "validation"):
-        result = probe(str(tiny_model), dataset_folder, "python", split, max_length=150, output=tmp_path)
+        result = probe(
+            str(tiny_model), dataset_folder, "python", split, max_length=150, output=tmp_path
+        )
         assert sum(result.skips.values()) > 5
         paths += result.paths(tmp_path)[:1]
     for path in paths:
         found = verify(path, model=str(tiny_model), data=dataset_folder, functions=12)
         assert found.accepted, found.checks
-        assert 0 < found.functions < found.total and len(found.bounds) > 20 and min(found.bounds.values()) >= 0
+        assert (
+            0 < found.functions < found.total
+            and len(found.bounds) > 20
+            and min(found.bounds.values()) >= 0
+        )
 
 
 def heads_swapped(ledger):
@@ -112,19 +128,29 @@ def edges_reordered(ledger):
     order = np.arange(len(ledger))
     starts = np.flatnonzero(np.diff(ledger.function, prepend=-1))
     order[starts], order[starts + 1] = starts + 1, starts
-    columns = {name: getattr(ledger, name)[order] for name in ("relation", "head", "first", "last", "tokens")}
+    columns = {
+        name: getattr(ledger, name)[order]
+        for name in ("relation", "head", "first", "last", "tokens")
+    }
     return dataclasses.replace(ledger, ranks=ledger.ranks[:, order], **columns)
 
 
 def one_function_less(ledger):
     kept = ledger.function != ledger.function[-1]
     names = ("function", "relation", "head", "first", "last", "tokens")
-    return dataclasses.replace(ledger, ranks=ledger.ranks[:, kept], **{n: getattr(ledger, n)[kept] for n in names})
+    return dataclasses.replace(
+        ledger, ranks=ledger.ranks[:, kept], **{n: getattr(ledger, n)[kept] for n in names}
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "check"),
-    [(heads_swapped, "ranks"), (layers_reversed, "ranks"), (edges_reordered, "edges"), (one_function_less, "edges")],
+    [
+        (heads_swapped, "ranks"),
+        (layers_reversed, "ranks"),
+        (edges_reordered, "edges"),
+        (one_function_less, "edges"),
+    ],
 )
 def test_altered_ledgers(change, check, tiny_model, dataset_folder, probed):
     assert check in failed(altered(probed(), change), tiny_model, dataset_folder)
@@ -154,7 +180,9 @@ def test_another_family(tiny_model, dataset_folder, probed):
     path = probed()
     ledger = RankLedger.load(ledger_path(path))
     run = ledger.settings["run"] | {"family": "gpt2"}
-    ProbeResult.from_ledger(dataclasses.replace(ledger, settings=ledger.settings | {"run": run})).save(path.parent)
+    ProbeResult.from_ledger(
+        dataclasses.replace(ledger, settings=ledger.settings | {"run": run})
+    ).save(path.parent)
     assert failed(path, tiny_model, dataset_folder) == ["family"]
 
 
@@ -176,7 +204,9 @@ def ledgers(tiny_model, dataset_folder):
         Probing(Session(tiny_model), read_functions(dataset_folder, "python", split))
         for split in ("test", "validation")
     )
-    found = {split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))}
+    found = {
+        split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))
+    }
     ledgers = [
         RankLedger.of(
             stacked([function.edges for function in task.functions]),
@@ -192,7 +222,9 @@ def ledgers(tiny_model, dataset_folder):
 def both(ledgers, dataset_folder, tiny_model):
     """The same for draws of both splits: their tasks and what probing them again finds."""
     test, found, *_ = ledgers
-    validation = Probing(Session(tiny_model), read_functions(dataset_folder, "python", "validation"))
+    validation = Probing(
+        Session(tiny_model), read_functions(dataset_folder, "python", "validation")
+    )
     return (test, found), (validation, reprobed.bounds(validation))
 
 
@@ -216,7 +248,9 @@ def honest_means(ledgers):
 
 
 @pytest.mark.parametrize("attack", CHOICES, ids=lambda attack: attack.name)
-def test_heads_that_were_elected_and_hard_edges_that_were_not_found(attack, ledgers, both, honest_means):
+def test_heads_that_were_elected_and_hard_edges_that_were_not_found(
+    attack, ledgers, both, honest_means
+):
     """Of three draws none accepts what gains more than half a point of any mean."""
     pair = forged(attack, *ledgers[2:])
     gain = (reprobed.means(*pair) - honest_means).max()
@@ -229,7 +263,10 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     _, _, test, validation = ledgers
     rng, checked = np.random.default_rng(0), 0
     published = means(test, validation)
-    for found in (on_test(test, test, published), on_validation(validation, validation, test, published)):
+    for found in (
+        on_test(test, test, published),
+        on_validation(validation, validation, test, published),
+    ):
         drawn = np.zeros((2000, len(found.places)), bool)
         one = draw(found, 32, np.random.default_rng(1))
         alike = dataclasses.replace(
@@ -319,7 +356,10 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
     rng = np.random.default_rng(0)
     exchanged = np.flatnonzero(rng.random(len(honest)) < 0.05)
     with reprobed.recorded(equal):
-        for claimed, passed in ((honest.ranks[:, rng.permutation(exchanged), 1, 0], True), (0, False)):
+        for claimed, passed in (
+            (honest.ranks[:, rng.permutation(exchanged), 1, 0], True),
+            (0, False),
+        ):
             ledger = dataclasses.replace(honest, ranks=honest.ranks.copy())
             ledger.ranks[:, exchanged, 1, 0] = claimed
             check, _ = reprobed.again(task, ledger, None, seed=0)
@@ -335,7 +375,9 @@ def alignment_shifted(patch):
 
     def shifted(*arguments, **options):
         first, last = real(*arguments, **options)
-        return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
+        return ranking.Alignment(
+            np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last)
+        )
 
     patch.setattr(probing.instruments.attention.probe, "align", shifted)
 
@@ -385,7 +427,9 @@ def half_precision(patch):
     patch.setattr(probing.models.load, "load", halved)
 
 
-@pytest.mark.parametrize("sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision])
+@pytest.mark.parametrize(
+    "sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision]
+)
 def test_sabotaged_runs(sabotage, tiny_model, dataset_folder, probed, monkeypatch):
     with monkeypatch.context() as patch:
         sabotage(patch)
@@ -431,8 +475,18 @@ def test_what_the_self_check_catches(dropped, monkeypatch, tiny_model, tmp_path)
         from transformers import AutoTokenizer, T5Config, T5EncoderModel
 
         torch.manual_seed(0)
-        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 30522}
-        model = (T5EncoderModel(T5Config(**sizes, initializer_factor=1.0)).eval(), AutoTokenizer.from_pretrained(model))
+        sizes = {
+            "d_model": 32,
+            "d_kv": 8,
+            "d_ff": 64,
+            "num_layers": 2,
+            "num_heads": 4,
+            "vocab_size": 30522,
+        }
+        model = (
+            T5EncoderModel(T5Config(**sizes, initializer_factor=1.0)).eval(),
+            AutoTokenizer.from_pretrained(model),
+        )
     assert load(model).path == "captured"
     monkeypatch.setattr(capture, "probabilities", losing)
     encoder = load(model)
@@ -447,16 +501,22 @@ def test_no_result_to_verify(tmp_path):
 
 def answers(*arguments, **options):
     """The command's exit status, and what it prints."""
-    outcome = CliRunner().invoke(main, ["verify", *map(str, arguments)], catch_exceptions=False, **options)
+    outcome = CliRunner().invoke(
+        main, ["verify", *map(str, arguments)], catch_exceptions=False, **options
+    )
     assert outcome.stderr == ""
     return outcome.exit_code, outcome.output
 
 
-def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tmp_path, monkeypatch):
+def test_three_answers_and_three_statuses(
+    tiny_model, dataset_folder, probed, tmp_path, monkeypatch
+):
     """What is not found is no rejection, and of several files the worst answer counts."""
     path = probed()
     there = ("--model", tiny_model, "--data", dataset_folder, "--functions", 4)
-    lying = altered(Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped)
+    lying = altered(
+        Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped
+    )
     status, output = answers(path, *there)
     assert (status, output.splitlines()[-1]) == (0, "accepted")
     monkeypatch.chdir(tmp_path)  # where neither the model nor the dataset can be found by name
@@ -474,7 +534,10 @@ def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tm
     assert answers(path, path, *there)[0] == 0
     assert answers(path, tmp_path / "none.json", *there)[0] == 3
     status, output = answers(lying, tmp_path / "none.json", path, *there)
-    assert (status, [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")]) == (1, [1, 1, 1])
+    assert (
+        status,
+        [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")],
+    ) == (1, [1, 1, 1])
 
 
 def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
@@ -482,7 +545,9 @@ def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
 ):
     """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
     made = probed()
-    path = Path(shutil.copytree(made.parent, tmp_path / "to/another/place"), made.name)  # far from its model
+    path = Path(
+        shutil.copytree(made.parent, tmp_path / "to/another/place"), made.name
+    )  # far from its model
     other = shutil.copytree(tiny_model, tmp_path / "tiny")
     config = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}))
@@ -498,7 +563,9 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
     ledger = RankLedger.load(ledger_path(path))
     made = {**ledger.settings["settings"], **settings}
     made = {name: value for name, value in made.items() if value is not ...}
-    dataclasses.replace(ledger, settings={**ledger.settings, "settings": made}).save(ledger_path(path))
+    dataclasses.replace(ledger, settings={**ledger.settings, "settings": made}).save(
+        ledger_path(path)
+    )
     with pytest.raises(LedgerError, match="not those of `codesyntax probe`"):
         verify(path, model=str(tiny_model), data=dataset_folder)
     assert answers(path, "--model", tiny_model, "--data", dataset_folder)[0] == 3
@@ -506,7 +573,11 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
 
 def test_all_functions(tiny_model, dataset_folder, probed):
     verification = verify(probed(), model=str(tiny_model), data=dataset_folder, everything=True)
-    assert (verification.verdict, verification.functions, verification.total) == (ACCEPTED, SOME, SOME)
+    assert (verification.verdict, verification.functions, verification.total) == (
+        ACCEPTED,
+        SOME,
+        SOME,
+    )
 
 
 def test_what_functions_add_is_the_mean(ledgers, dataset_folder):

@@ -51,7 +51,9 @@ def where(model, dataset_folder):
 def forged(honest, folder, alter):
     """A result whose numbers follow from an altered ledger."""
     result = MaskResult.load(honest)
-    ledger = MaskingLedger(result.ledger.node_types, result.ledger.rows.copy(), result.ledger.settings)
+    ledger = MaskingLedger(
+        result.ledger.node_types, result.ledger.rows.copy(), result.ledger.settings
+    )
     alter(ledger.rows)
     made = MaskResult.from_ledger(ledger)
     made.save(folder)
@@ -65,7 +67,9 @@ def test_an_honest_result_is_accepted(honest, where):
     assert verify(honest, **where, everything=True).functions == verification.total
     everything = [str(path) for path in honest.parent.glob("*.json")]  # examples are no results
     assert len(everything) == 2
-    printed = CliRunner().invoke(main, ["verify", *everything, "--model", where["model"], "--data", where["data"]])
+    printed = CliRunner().invoke(
+        main, ["verify", *everything, "--model", where["model"], "--data", where["data"]]
+    )
     assert (printed.exit_code, printed.stdout.splitlines()[-1]) == (0, ACCEPTED)
 
 
@@ -82,10 +86,15 @@ def another_filler(rows):
     rows["letter_jaccard"][rows["copy"] == 0] *= 0.5
 
 
-ALTERED = [Attack(forge.__name__, 2, "", forge, ledgers.ROWS) for forge in (other_positions, another_filler)]
+ALTERED = [
+    Attack(forge.__name__, 2, "", forge, ledgers.ROWS)
+    for forge in (other_positions, another_filler)
+]
 
 
-@pytest.mark.parametrize("attack", [*ledgers.MASKED, ledgers.LIKELIER, *ALTERED], ids=lambda attack: attack.name)
+@pytest.mark.parametrize(
+    "attack", [*ledgers.MASKED, ledgers.LIKELIER, *ALTERED], ids=lambda attack: attack.name
+)
 def test_forged_rows(attack, rerun):
     check_refused(rerun, attack)
 
@@ -146,7 +155,9 @@ def test_a_result_with_spans_as_controls(against_spans, where, tmp_path):
     assert verify(made.paths(tmp_path)[0], **where, everything=True).verdict == REJECTED
 
 
-def test_a_result_without_its_data_or_with_other_numbers(honest, where, model, dataset_folder, tmp_path):
+def test_a_result_without_its_data_or_with_other_numbers(
+    honest, where, model, dataset_folder, tmp_path
+):
     moved = tmp_path / "elsewhere" / honest.name
     moved.parent.mkdir()
     for path in honest.parent.glob(f"{honest.stem}*"):

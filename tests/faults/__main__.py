@@ -13,7 +13,9 @@ RUNS = ("kills", "corruptions", "reproducibility", "hostile", "fuzz", "mutants")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python tests/faults", description="Run all long runs of tests/faults.")
+    parser = argparse.ArgumentParser(
+        prog="python tests/faults", description="Run all long runs of tests/faults."
+    )
     parser.add_argument("--only", default=",".join(RUNS), help=f"some of {','.join(RUNS)}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--times", type=int, help="instead of what is usual for each")

@@ -63,7 +63,11 @@ def _rows(place: Path) -> object:
 
 def _results(pattern: str) -> Callable[[Path], object]:
     def read(place: Path) -> object:
-        return [_result(path) for path in sorted(place.glob(f"{pattern}.json")) if not path.name.endswith(BESIDE)]
+        return [
+            _result(path)
+            for path in sorted(place.glob(f"{pattern}.json"))
+            if not path.name.endswith(BESIDE)
+        ]
 
     return read
 
@@ -124,7 +128,10 @@ def _model(place: Path) -> object:
     if encoder.revision != _revision():
         raise LeftOut(f"results say that they are of {encoder.revision}")
     ids = [ids for ids, _, _ in encoder.encode(TEXTS)]
-    return [part.tobytes() for part in (*ids, *(maps.numpy() for maps in encoder.maps(encoder.inputs(ids))))]
+    return [
+        part.tobytes()
+        for part in (*ids, *(maps.numpy() for maps in encoder.maps(encoder.inputs(ids))))
+    ]
 
 
 @cache
@@ -134,7 +141,9 @@ def _revision() -> str:
 
 FILES = {
     "datasets": Files("data/**/*.*", _rows),
-    "datasets to be pushed": Files("data/**/*.*", lambda place: check_folder(place / "data").text()),
+    "datasets to be pushed": Files(
+        "data/**/*.*", lambda place: check_folder(place / "data").text()
+    ),
     "results of attention": Files("results/*", _results("results/*")),
     "results of masking and silencing": Files("*ed/*", _results("*ed/*")),
     "ledgers": Files("*/*.ledger.parquet", _scores),
@@ -161,15 +170,27 @@ def furnish(of: World) -> None:
     functions = load_functions(of.place / "data", "python", "test")[0].to_list()
     jsonl = of.place / "sources/gz/python/final/jsonl/test/python_test_0.jsonl.gz"
     jsonl.parent.mkdir(parents=True)
-    said = {"repo": "a/b", "path": "c.py", "func_name": "f", "url": "u", "language": "python", "partition": "test"}
+    said = {
+        "repo": "a/b",
+        "path": "c.py",
+        "func_name": "f",
+        "url": "u",
+        "language": "python",
+        "partition": "test",
+    }
     lines = [json.dumps(said | {"code": row["code"]}) for row in functions]
     jsonl.write_bytes(gzip.compress("\n".join(lines).encode()))
     labelled = [
         {
             "id": row["id"],
             "code": row["code"],
-            "tokens": [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])],
-            "relns": {edge["relation"]: [[edge["head"], edge["first"], edge["last"]]] for edge in row["relations"]},
+            "tokens": [
+                row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])
+            ],
+            "relns": {
+                edge["relation"]: [[edge["head"], edge["first"], edge["last"]]]
+                for edge in row["relations"]
+            },
         }
         for row in functions
     ]
@@ -185,7 +206,9 @@ def corrupt(rng: random.Random, content: bytes, others: list[bytes]) -> tuple[st
         case 0:
             return "truncated", content[:at]
         case 1:
-            return "a bit flipped", content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
+            return "a bit flipped", content[:at] + bytes(
+                [content[at] ^ 1 << rng.randrange(8)]
+            ) + content[at + 1 :]
         case 2:
             for place in rng.choices(range(size), k=length):
                 data[place] ^= 1 << rng.randrange(8)
@@ -195,7 +218,9 @@ def corrupt(rng: random.Random, content: bytes, others: list[bytes]) -> tuple[st
             data[at], data[other] = data[other], data[at]
             return "bytes swapped", bytes(data)
         case 4:
-            return "a block zeroed", content[:at] + bytes(len(content[at : at + length])) + content[at + length :]
+            return "a block zeroed", content[:at] + bytes(len(content[at : at + length])) + content[
+                at + length :
+            ]
         case 5:
             return "rubbish appended", content + rng.randbytes(length)
         case 6:
@@ -217,7 +242,9 @@ def run(seed: int, times: int) -> Row:
     )
 
 
-def trials(of: World, rng: random.Random, times: int, files: Sequence[str] = tuple(FILES)) -> Counter[str]:
+def trials(
+    of: World, rng: random.Random, times: int, files: Sequence[str] = tuple(FILES)
+) -> Counter[str]:
     """Corrupt one file after the other; raises AssertionError for a wrong number."""
     what = Counter[str]()
     furnish(of)
@@ -230,7 +257,10 @@ def trials(of: World, rng: random.Random, times: int, files: Sequence[str] = tup
 def _one(of: World, rng: random.Random, name: str, intact: object) -> str:
     paths = sorted(path for path in of.place.glob(FILES[name].pattern) if path.is_file())
     path = rng.choice(paths)
-    content, others = path.read_bytes(), [other.read_bytes() for other in paths if other.suffix == path.suffix]
+    content, others = (
+        path.read_bytes(),
+        [other.read_bytes() for other in paths if other.suffix == path.suffix],
+    )
     how, corrupted = corrupt(rng, content, others)
     path.write_bytes(corrupted)
     try:

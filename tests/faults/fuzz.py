@@ -118,7 +118,9 @@ def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Out
             became = "foreign exception"
             said = "".join(traceback.format_exception_only(error)).strip()[:300] + _where(error)
         seconds = time.process_time() - began
-        if became not in WRONG and seconds > SECONDS * max(1, min(one.size, LONGEST_FUNCTION) / 50_000):
+        if became not in WRONG and seconds > SECONDS * max(
+            1, min(one.size, LONGEST_FUNCTION) / 50_000
+        ):
             became, said = "too slow", f"{seconds:.1f} s for {one.size:,} characters"
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if peak > base and peak > held + MEGABYTES * 1024 and became not in WRONG:
@@ -145,8 +147,14 @@ def quiet() -> Iterator[None]:
 
 
 def _where(error: BaseException) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/faults/" not in frame.filename]
-    return " at " + ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-3:])
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/faults/" not in frame.filename
+    ]
+    return " at " + ", ".join(
+        f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-3:]
+    )
 
 
 def worker(seed: int, first: int, last: int, progress: str) -> None:
@@ -171,8 +179,15 @@ def outcomes(seed: int, inputs: int) -> Iterator[Outcome]:
         progress = Path(folder, "number")
         while first < inputs:
             progress.write_text(f"{first:12}")
-            command = [sys.executable, __file__, "--work", json.dumps([seed, first, inputs, str(progress)])]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            command = [
+                sys.executable,
+                __file__,
+                "--work",
+                json.dumps([seed, first, inputs, str(progress)]),
+            ]
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
             watch = threading.Thread(target=_end_if_it_hangs, args=(process, progress), daemon=True)
             watch.start()
             seen = first - 1
@@ -182,7 +197,9 @@ def outcomes(seed: int, inputs: int) -> Iterator[Outcome]:
                 yield outcome
             first = seen + 1
             if process.wait():
-                yield Outcome(first, "unknown", "the process ended", 0.0, f"with status {process.returncode}")
+                yield Outcome(
+                    first, "unknown", "the process ended", 0.0, f"with status {process.returncode}"
+                )
                 first += 1
 
 
@@ -215,11 +232,15 @@ def run(seed: int, times: int) -> Row:
     refused = sum(counts["refused"] for counts in tally.values())
     said = ", ".join(f"{what}: {wrong[what]}" for what in WRONG)
     assert not wrong, f"of {total:,} inputs: {said}"
-    return Row("Random inputs, in code and in files of every format", total, f"{refused:,} refused, {said}")
+    return Row(
+        "Random inputs, in code and in files of every format", total, f"{refused:,} refused, {said}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--inputs", type=int, default=TIMES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the number of one input")

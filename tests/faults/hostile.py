@@ -27,9 +27,20 @@ def run(seed: int, times: int) -> Row:
     """There must be `times` of them at least; nothing here is random. Raises AssertionError for one that is effective."""
     tried = 0
     for file, names in TESTS.items():
-        command = [sys.executable, "-m", "pytest", "-n0", str(Path(__file__).with_name(file)), "-k", names]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n0",
+            str(Path(__file__).with_name(file)),
+            "-k",
+            names,
+        ]
         said = subprocess.run(command, capture_output=True, text=True).stdout
-        counts = {kind: int(count) for count, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", said)}
+        counts = {
+            kind: int(count)
+            for count, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", said)
+        }
         assert counts.keys() == {"passed"}, said[-2000:]
         tried += counts["passed"]
     assert tried >= times

@@ -98,7 +98,11 @@ def undisturbed(of: World, command: str) -> Undisturbed:
     assert of.run(command) == 0
     seconds = time.monotonic() - start
     assert of.tree() == after, f"{command} does not repeat: {_difference(of.tree(), after)}"
-    sizes = [len(content) for path, content in after.items() if before.get(path) != content and len(content) > 1]
+    sizes = [
+        len(content)
+        for path, content in after.items()
+        if before.get(path) != content and len(content) > 1
+    ]
     return Undisturbed(before, after, seconds, counted.stat().st_size, sizes)
 
 
@@ -107,7 +111,11 @@ def drawn(rng: random.Random, usual: Undisturbed) -> Kill:
     if what == "byte":
         return Kill(what, rng.randrange(1, rng.choice(usual.sizes)), signal.SIGXFSZ)
     sent = rng.choice([signal.SIGKILL] * 4 + [signal.SIGINT, signal.SIGTERM])
-    return Kill(what, rng.uniform(0, usual.seconds) if what == "time" else rng.randint(1, usual.changes), sent)
+    return Kill(
+        what,
+        rng.uniform(0, usual.seconds) if what == "time" else rng.randint(1, usual.changes),
+        sent,
+    )
 
 
 def survive(of: World, command: str, usual: Undisturbed, kill: Kill, remove_first: bool) -> bool:
@@ -127,13 +135,20 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, remove_firs
         os.kill(pid, kill.signal)
     status, said = ended(pid), of.log.read_text(errors="replace")
     if status == 0:
-        assert _final(of.tree()) == _final(usual.after), f"it ended, but {_difference(of.tree(), usual.after)}"
+        assert _final(of.tree()) == _final(usual.after), (
+            f"it ended, but {_difference(of.tree(), usual.after)}"
+        )
         return False
-    told = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "interrupted")}.get(kill.signal)
-    early = status == -kill.signal or (status, said) == (1, "\nAborted!\n")  # before the command began
-    assert early or (told and status == told[0] and said.rpartition("Error: ")[2].startswith(told[1])), (
-        f"it ended with {status} and said {said[-2000:]}"
+    told = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "interrupted")}.get(
+        kill.signal
     )
+    early = status == -kill.signal or (status, said) == (
+        1,
+        "\nAborted!\n",
+    )  # before the command began
+    assert early or (
+        told and status == told[0] and said.rpartition("Error: ")[2].startswith(told[1])
+    ), f"it ended with {status} and said {said[-2000:]}"
     now = of.tree()
     check_final(now, usual)
     if remove_first:
@@ -148,17 +163,26 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, remove_firs
 
 def _final(tree: Tree) -> Tree:
     """What has a final name: hidden files and folders are for processes."""
-    return {path: content for path, content in tree.items() if not any(part[0] == "." for part in Path(path).parts)}
+    return {
+        path: content
+        for path, content in tree.items()
+        if not any(part[0] == "." for part in Path(path).parts)
+    }
 
 
 def check_final(now: Tree, usual: Undisturbed) -> None:
     now, before, after = map(_final, (now, usual.before, usual.after))
     for path, content in now.items():
-        assert content in (before.get(path), after.get(path)), f"{path} is neither the earlier nor the new one"
+        assert content in (before.get(path), after.get(path)), (
+            f"{path} is neither the earlier nor the new one"
+        )
     lost = (before.keys() & after.keys()) - now.keys()
     assert not lost, f"{sorted(lost)} were there before"
     for whole in WHOLE:
-        parts = [{path: tree[path] for path in tree if path.startswith(f"{whole}/")} for tree in (now, before, after)]
+        parts = [
+            {path: tree[path] for path in tree if path.startswith(f"{whole}/")}
+            for tree in (now, before, after)
+        ]
         assert parts[0] in parts[1:], f"{whole} is neither the earlier nor the new one"
 
 
@@ -175,7 +199,10 @@ def _difference(now: Tree, expected: Tree) -> str:
         "more": now.keys() - expected.keys(),
         "other": {path for path in now.keys() & expected.keys() if now[path] != expected[path]},
     }
-    return ", ".join(f"{name}: {sorted(paths)[:5]}" for name, paths in parts.items() if paths) or "nothing differs"
+    return (
+        ", ".join(f"{name}: {sorted(paths)[:5]}" for name, paths in parts.items() if paths)
+        or "nothing differs"
+    )
 
 
 TIMES = 210
@@ -186,10 +213,16 @@ def run(seed: int, times: int) -> Row:
         usual = {name: undisturbed(of, command) for name, command in COMMANDS.items()}
         struck = trials(of, random.Random(seed), times, usual)
     told = ", ".join(f"{name} {count}" for name, count in sorted(struck.items()))
-    return Row("kills at random moments", times, f"all survived: earlier results intact, then the same bytes ({told})")
+    return Row(
+        "kills at random moments",
+        times,
+        f"all survived: earlier results intact, then the same bytes ({told})",
+    )
 
 
-def trials(of: World, rng: random.Random, times: int, usual: Mapping[str, Undisturbed]) -> Counter[str]:
+def trials(
+    of: World, rng: random.Random, times: int, usual: Mapping[str, Undisturbed]
+) -> Counter[str]:
     """Kill commands, drawn at random, until as many kills have struck; how many of each did."""
     struck = Counter[str]()
     while struck.total() < times:

@@ -57,7 +57,14 @@ ROOMS = "attention cli dataset evidence information likelihood masking metric mo
 
 TIMES = 100
 
-LIBRARIES = ("datasets", "hypothesis", "matplotlib.pyplot", "rich", "torch", "transformers.models.bert.modeling_bert")
+LIBRARIES = (
+    "datasets",
+    "hypothesis",
+    "matplotlib.pyplot",
+    "rich",
+    "torch",
+    "transformers.models.bert.modeling_bert",
+)
 
 QUICK, MOST = 3, 10
 """Seconds of tests that are tried before others, and altogether: a mutant that outlives them lives."""
@@ -74,8 +81,12 @@ class Mutant(NamedTuple):
         return EQUIVALENT.get(self.module, {}).get(self.edit.texts(self.source))
 
     def diff(self) -> str:
-        before, after = (text.splitlines(keepends=True) for text in (self.source, self.edit.apply(self.source)))
-        return "".join(difflib.unified_diff(before, after, f"a/{self.module}", f"b/{self.module}", n=1))
+        before, after = (
+            text.splitlines(keepends=True) for text in (self.source, self.edit.apply(self.source))
+        )
+        return "".join(
+            difflib.unified_diff(before, after, f"a/{self.module}", f"b/{self.module}", n=1)
+        )
 
 
 def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Mutant]:
@@ -84,7 +95,9 @@ def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Muta
     Of a line that does not change, the same ones are drawn.
     """
     sources = {module: (root / module).read_text(encoding="utf-8") for module in modules}
-    every = [Mutant(module, source, edit) for module, source in sources.items() for edit in edits(source)]
+    every = [
+        Mutant(module, source, edit) for module, source in sources.items() for edit in edits(source)
+    ]
 
     def number(mutant: Mutant) -> bytes:
         what = seed, mutant.module, mutant.edit.new, *mutant.edit.texts(mutant.source)
@@ -102,9 +115,18 @@ class Repository:
     """A private copy of a repository in `folder`, and what its tests execute."""
 
     def __init__(
-        self, root: Path, folder: Path, modules: Sequence[str], tests: Sequence[str], slow: Sequence[str] = ()
+        self,
+        root: Path,
+        folder: Path,
+        modules: Sequence[str],
+        tests: Sequence[str],
+        slow: Sequence[str] = (),
     ):
-        self.folder, self.scratch, self.log = folder / "repository", folder / "scratch", folder / "log"
+        self.folder, self.scratch, self.log = (
+            folder / "repository",
+            folder / "scratch",
+            folder / "log",
+        )
         self.answer = self.scratch / "answer.json"
         self.environment = {
             "CODESYNTAX_SHARED": os.environ.get("CODESYNTAX_SHARED", str(root.parent / "shared")),
@@ -112,16 +134,31 @@ class Repository:
             "PYTHONDONTWRITEBYTECODE": "",
             "TMPDIR": str(self.scratch),
         }
-        listed = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0"):
+        listed = [
+            "git",
+            "-C",
+            str(root),
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]
+        for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split(
+            "\0"
+        ):
             if (root / name).is_file():
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(root / name, self.folder / name)
         # by hash: of two mutants of one length, written in the same second, Python would run the first twice
-        compileall.compile_dir(self.folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        compileall.compile_dir(
+            self.folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+        )
         status, self.known = self._pytest(tests, Lines(self.folder, modules, slow))
         if not self.known.get("fixtures"):
-            raise SystemExit(f"no test passes without a mutant (status {status}):\n{self.log.read_text()[-2000:]}")
+            raise SystemExit(
+                f"no test passes without a mutant (status {status}):\n{self.log.read_text()[-2000:]}"
+            )
 
     def fate(self, mutant: Mutant) -> Fate:
         costs = self._costs(mutant)
@@ -137,11 +174,17 @@ class Repository:
                     break
                 status, told = self._pytest(["--exitfirst", *files], Selection(tests, self.answer))
                 if status < 0:
-                    return Fate(mutant, told.get("by", "import"), ended=-status not in (signal.SIGXCPU, signal.SIGALRM))
+                    return Fate(
+                        mutant,
+                        told.get("by", "import"),
+                        ended=-status not in (signal.SIGXCPU, signal.SIGALRM),
+                    )
                 if status in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
                     return Fate(mutant, told["by"] or "import")
                 if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-                    raise SystemExit(f"pytest ended with the status {status}:\n{self.log.read_text()[-2000:]}")
+                    raise SystemExit(
+                        f"pytest ended with the status {status}:\n{self.log.read_text()[-2000:]}"
+                    )
         finally:
             path.write_text(mutant.source, encoding="utf-8")
         return Fate(mutant, None)
@@ -153,7 +196,12 @@ class Repository:
         """
         first, last = mutant.edit.lines or (0, math.inf)
         lines = self.known["lines"][mutant.module].items()
-        executing = {context for line, contexts in lines if first <= int(line) <= last for context in contexts}
+        executing = {
+            context
+            for line, contexts in lines
+            if first <= int(line) <= last
+            for context in contexts
+        }
         costs = {
             test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))
             for test, used in self.known["fixtures"].items()
@@ -161,7 +209,9 @@ class Repository:
         }
         return dict(sorted(costs.items(), key=lambda item: item[1]))
 
-    def _pytest(self, arguments: Sequence[str], plugin: Lines | Selection) -> tuple[int, dict[str, Any]]:
+    def _pytest(
+        self, arguments: Sequence[str], plugin: Lines | Selection
+    ) -> tuple[int, dict[str, Any]]:
         """Run tests in a forked process: its exit status, negative for a signal, and what the plugin told."""
         self.scratch.mkdir()
         child = os.fork()
@@ -181,7 +231,9 @@ class Repository:
 
     def _in_child(self, arguments: Sequence[str], plugin: Lines | Selection) -> int:
         os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # which is ignored in a background job
         os.chdir(self.folder)
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, sys.stdout.fileno())
@@ -227,7 +279,9 @@ def row(found: Sequence[Fate]) -> Row:
     counts = Counter(fate.name for fate in found)
     killed = f"{counts['killed'] + counts['does not end']} killed, {counts['does not end']} of them by a time limit"
     return Row(
-        "mutants of the product", len(found), f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live"
+        "mutants of the product",
+        len(found),
+        f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live",
     )
 
 
@@ -239,7 +293,11 @@ def modules_of(prefixes: Sequence[str]) -> list[str]:
 
 
 def measure(
-    count: int, seed: int, only: Sequence[str] = PACKAGES, rooms: Sequence[str] = ROOMS.split(), quick: bool = False
+    count: int,
+    seed: int,
+    only: Sequence[str] = PACKAGES,
+    rooms: Sequence[str] = ROOMS.split(),
+    quick: bool = False,
 ) -> list[Fate]:
     """Make so many mutants of the modules that begin with `only`, and run the tests of `rooms` against each.
 
@@ -258,7 +316,9 @@ def measure(
         repository = Repository(
             ROOT, folder, modules, [f"tests/{room}" for room in rooms], () if quick else ("tests/",)
         )
-        failed = [test for test, outcome in repository.known["not passed"].items() if outcome == "failed"]
+        failed = [
+            test for test, outcome in repository.known["not passed"].items() if outcome == "failed"
+        ]
         print(
             f"{len(repository.known['fixtures'])} tests pass; that fail without a mutant: {', '.join(failed) or 'none'}"
         )
@@ -273,18 +333,29 @@ def run(seed: int, times: int) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mutants", type=int, default=TIMES)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", metavar="PREFIX", action="append", help="of modules, such as probing/stats")
-    parser.add_argument("--tests", metavar="ROOM", choices=ROOMS.split(), action="append", help="only tests of it")
+    parser.add_argument(
+        "--only", metavar="PREFIX", action="append", help="of modules, such as probing/stats"
+    )
+    parser.add_argument(
+        "--tests", metavar="ROOM", choices=ROOMS.split(), action="append", help="only tests of it"
+    )
     parser.add_argument("--quick", action="store_true", help="without the slow tests")
     args = parser.parse_args()
-    found = measure(args.mutants, args.seed, args.only or PACKAGES, args.tests or ROOMS.split(), args.quick)
+    found = measure(
+        args.mutants, args.seed, args.only or PACKAGES, args.tests or ROOMS.split(), args.quick
+    )
     for fate in found:
         if fate.by is None or fate.mutant.reason:
             noticed = " although listed as equivalent" if fate.by else ""
-            print(f"\n{fate.name}{noticed}: {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}", end="")
+            print(
+                f"\n{fate.name}{noticed}: {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}",
+                end="",
+            )
     print(f"\n{row(found).what}: {len(found)} made, {row(found).outcome}")
     sys.exit(any(fate.name == "lives" for fate in found))
 

@@ -47,7 +47,16 @@ COMMANDS = (
     "report {}silenced --output {}report-silenced",
     "board {}report/entries --output {}board",
 )
-OUTPUTS = ("data", "results", "masked", "silenced", "statistics", "report", "report-silenced", "board")
+OUTPUTS = (
+    "data",
+    "results",
+    "masked",
+    "silenced",
+    "statistics",
+    "report",
+    "report-silenced",
+    "board",
+)
 
 TIMES = 10
 
@@ -64,13 +73,19 @@ def circumstances(rng: random.Random, number: int) -> dict[str, Any]:
         "umask": [0o022, 0o077, 0o002],
         "year": [2020, 1981, 2037],
     }
-    return {kind: values[0] if number == 0 else rng.choice(values) for kind, values in kinds.items()}
+    return {
+        kind: values[0] if number == 0 else rng.choice(values) for kind, values in kinds.items()
+    }
 
 
 def do(folder: Path, given: dict[str, Any], rng: random.Random) -> dict[str, bytes]:
     """Run all commands in a folder under these circumstances; path -> content of all outputs."""
     sources = Path(codesyntax_dataset.__file__).parent / "sample"
-    files = [path for name in ("test/spans", "validation/unitconv") for path in (sources / name).rglob("*.py")]
+    files = [
+        path
+        for name in ("test/spans", "validation/unitconv")
+        for path in (sources / name).rglob("*.py")
+    ]
     for path in rng.sample(files, len(files)):  # a folder lists its files as they came
         copy = folder / "here/code" / path.relative_to(sources)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +95,8 @@ def do(folder: Path, given: dict[str, Any], rng: random.Random) -> dict[str, byt
     elsewhere.mkdir(), home.mkdir()
     base = "" if given["relative"] else f"{folder}/here/"
     commands = [
-        command.replace("{}", base).replace("{processes}", str(given["processes"])).split() for command in COMMANDS
+        command.replace("{}", base).replace("{processes}", str(given["processes"])).split()
+        for command in COMMANDS
     ]
     if given["turned"]:
         commands = [_turned(command) for command in commands]
@@ -103,7 +119,9 @@ def do(folder: Path, given: dict[str, Any], rng: random.Random) -> dict[str, byt
         text=True,
     )
     assert ran.returncode == 0, f"{given}: {ran.stderr[-2000:]}"
-    made = [path for name in OUTPUTS for path in (folder / "here" / name).rglob("*") if path.is_file()]
+    made = [
+        path for name in OUTPUTS for path in (folder / "here" / name).rglob("*") if path.is_file()
+    ]
     return {path.relative_to(folder / "here").as_posix(): path.read_bytes() for path in made}
 
 
@@ -112,7 +130,11 @@ def _turned(command: list[str]) -> list[str]:
     name, *rest = command
     at = [place for place, word in enumerate(rest) if word.startswith("--")]
     options = [rest[start:end] for start, end in zip(at, [*at[1:], len(rest)])]
-    return [name, *(word for option in reversed(options) for word in option), *reversed(rest[: at[0] if at else None])]
+    return [
+        name,
+        *(word for option in reversed(options) for word in option),
+        *reversed(rest[: at[0] if at else None]),
+    ]
 
 
 def run(seed: int, times: int) -> Row:
@@ -125,8 +147,12 @@ def run(seed: int, times: int) -> Row:
             found = do(Path(folder), given, rng)
         first = first or found
         other = {path for path in first.keys() | found.keys() if first.get(path) != found.get(path)}
-        assert not other, f"run {number} of seed {seed}, {given}, has other bytes in {sorted(other)[:10]}"
-    return Row("runs under other circumstances", times, f"the same bytes in each of {len(first)} files")
+        assert not other, (
+            f"run {number} of seed {seed}, {given}, has other bytes in {sorted(other)[:10]}"
+        )
+    return Row(
+        "runs under other circumstances", times, f"the same bytes in each of {len(first)} files"
+    )
 
 
 if __name__ == "__main__":

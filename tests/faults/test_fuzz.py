@@ -30,7 +30,9 @@ from probing.runs.records import exactly, explain
 SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 
-@pytest.mark.parametrize(("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)]
+)
 def test_random_inputs_are_read_or_refused(files, inputs):
     found = [*fuzz.tried(1, range(inputs), files)]
     assert [one for one in found if one.became in fuzz.WRONG] == []
@@ -67,14 +69,18 @@ def test_an_error_that_no_part_of_the_tree_has(language, code):
 DEEP = b"[" * 100_000
 
 
-@pytest.mark.parametrize("metadata", [b'{"info": 7}', DEEP, b'{"info": {"features": {"a": {"_type": "X"}}}}'])
+@pytest.mark.parametrize(
+    "metadata", [b'{"info": 7}', DEEP, b'{"info": {"features": {"a": {"_type": "X"}}}}']
+)
 def test_a_dataset_with_damaged_metadata_is_refused(metadata, tmp_path):
     folder = shutil.copytree(SMALL / "zoo", tmp_path / "zoo")
     file = folder / "python/test.parquet"
     before = hashlib.sha256(file.read_bytes()).hexdigest()
     pq.write_table(pq.read_table(file).replace_schema_metadata({b"huggingface": metadata}), file)
     sums = (folder / "SHA256SUMS").read_text()
-    (folder / "SHA256SUMS").write_text(sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest()))
+    (folder / "SHA256SUMS").write_text(
+        sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest())
+    )
     with pytest.raises(DatasetError, match="test.parquet cannot be read"):
         read_split(folder, "python", "test", FUNCTION_COLUMNS)
 
@@ -96,7 +102,9 @@ def test_a_long_chain_of_words_takes_no_square_of_its_length(tmp_path):
 def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path):
     rows = np.zeros(30_000, MaskingLedger.ROW)
     rows["function"] = rows[MaskingLedger.NAMED] = np.arange(len(rows))
-    MaskingLedger([f"n{number}" for number in range(len(rows))], rows, {}).save(tmp_path / "a.ledger.parquet")
+    MaskingLedger([f"n{number}" for number in range(len(rows))], rows, {}).save(
+        tmp_path / "a.ledger.parquet"
+    )
     before = time.process_time()
     with suppress(LedgerError):
         MaskingLedger.load(tmp_path / "a.ledger.parquet")
@@ -112,7 +120,9 @@ def test_a_name_that_is_half_of_a_character_is_explained():
 
 def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):
     folder = shutil.copytree(SMALL / "mouse", tmp_path / "mouse")
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}'
+    )
     with pytest.raises(ModelError, match="model_max_length is a list, no number"):
         load_tokenizer(str(folder))
 

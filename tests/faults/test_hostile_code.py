@@ -83,11 +83,17 @@ def test_code_whose_repair_takes_ever_more_memory_is_refused(language, code):
 
 def test_here_documents_that_crash_the_parser_are_refused():
     """In a process of its own, as a crash would end this one."""
-    program = "from codesyntax_dataset import annotate; annotate('x = ' + '/*<<finally<!--' * {}, 'ruby')"
+    program = (
+        "from codesyntax_dataset import annotate; annotate('x = ' + '/*<<finally<!--' * {}, 'ruby')"
+    )
     for times, said in ((60, "something is missing"), (200, "too many here-documents")):
-        ran = subprocess.run([sys.executable, "-c", program.format(times)], capture_output=True, text=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", program.format(times)], capture_output=True, text=True
+        )
         assert ran.returncode == 1 and "ParseError: line 1" in ran.stderr and said in ran.stderr
-    many = "def f\n" + "".join(f"  a{n} = <<~WORDS\n    text\n  WORDS\n" for n in range(300)) + "end"
+    many = (
+        "def f\n" + "".join(f"  a{n} = <<~WORDS\n    text\n  WORDS\n" for n in range(300)) + "end"
+    )
     assert annotate(many, "ruby").tokens  # one after the other
 
 
@@ -116,7 +122,9 @@ def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp
 )
 def test_long_code_that_does_not_parse_has_the_tokens_of_short_code(language, code, comment):
     tokens = tokenize(code, language)
-    assert any(" " in token.text for token in tokens)  # of plain text, whose ends are those of its letters
+    assert any(
+        " " in token.text for token in tokens
+    )  # of plain text, whose ends are those of its letters
     assert tokenize(f"{code}\n{comment}{' a comment' * 300}\n", language) == tokens
 
 
@@ -124,10 +132,17 @@ def test_long_code_that_does_not_parse_has_the_tokens_of_short_code(language, co
 def test_labels_do_not_depend_on_how_many_digits_are_converted(limit):
     integer = "1_" * 2500 + "1"
     code = f"def f(x):\n    return x + {integer} + f'{{{integer}}}' + {'0' * 5000}\n"
-    program = f"from codesyntax_dataset import annotate; print(annotate({code!r}, 'python').edges[-1])"
+    program = (
+        f"from codesyntax_dataset import annotate; print(annotate({code!r}, 'python').edges[-1])"
+    )
     environment = {**os.environ, "PYTHONINTMAXSTRDIGITS": limit}
-    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert (ran.stdout, ran.stderr) == (str(annotate(code.replace(integer, "1"), "python").edges[-1]) + "\n", "")
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert (ran.stdout, ran.stderr) == (
+        str(annotate(code.replace(integer, "1"), "python").edges[-1]) + "\n",
+        "",
+    )
 
 
 def test_a_long_number_that_python_refuses_is_refused():

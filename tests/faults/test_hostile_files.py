@@ -103,11 +103,19 @@ LOCAL, CENTRAL = (
     b"PK\x03\x04\x14\0",
     b"PK\x01\x02\x14\x03\x14\0",
 )  # what each of the two headers of a member begins with
-NAMED = altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08"))  # in UTF-8
+NAMED = altered(
+    ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08")
+)  # in UTF-8
 
 SOURCES = {
-    "lines of blanks in a gz": (file(f"csn/{MEMBER}", gzip.compress((b" " * 9999 + b"\n") * 300)), "Expecting value"),
-    "a bomb of gz": (file(f"csn/{MEMBER}", gzip.compress(row("def f(): pass") * 30_000)), "unpack to more than"),
+    "lines of blanks in a gz": (
+        file(f"csn/{MEMBER}", gzip.compress((b" " * 9999 + b"\n") * 300)),
+        "Expecting value",
+    ),
+    "a bomb of gz": (
+        file(f"csn/{MEMBER}", gzip.compress(row("def f(): pass") * 30_000)),
+        "unpack to more than",
+    ),
     "a bomb of gz in a zip": (
         file("python.zip", zipped({MEMBER: gzip.compress(row("def f(): pass") * 30_000, 1)})),
         "unpack to more than",
@@ -120,21 +128,36 @@ SOURCES = {
         file(f"csn/{MEMBER}", gzip.compress(b"a" * (1 << 25))),
         "longer|unpack to more than",
     ),
-    "a zip that climbs out": (file("python.zip", zipped({f"../../{MEMBER}": b""})), "has no python functions"),
-    "an absolute path in a zip": (file("python.zip", zipped({f"/{MEMBER}": GZ})), "has no python functions"),
+    "a zip that climbs out": (
+        file("python.zip", zipped({f"../../{MEMBER}": b""})),
+        "has no python functions",
+    ),
+    "an absolute path in a zip": (
+        file("python.zip", zipped({f"/{MEMBER}": GZ})),
+        "has no python functions",
+    ),
     "a path with backslashes in a zip": (
         file("python.zip", zipped({f"..\\..\\{MEMBER}": GZ})),
         "has no python functions",
     ),
     "a link in a zip": (file("python.zip", a_linked_member()), "Not a gzipped file"),
     "an encrypted zip": (
-        file("python.zip", altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\1\0"), (CENTRAL + b"\0\0", CENTRAL + b"\1\0"))),
+        file(
+            "python.zip",
+            altered(
+                ZIP, (LOCAL + b"\0\0", LOCAL + b"\1\0"), (CENTRAL + b"\0\0", CENTRAL + b"\1\0")
+            ),
+        ),
         "is encrypted",
     ),
     "an unknown compression in a zip": (
         file(
             "python.zip",
-            altered(ZIP, (LOCAL + b"\0\0\x08", LOCAL + b"\0\0c"), (CENTRAL + b"\0\0\x08", CENTRAL + b"\0\0c")),
+            altered(
+                ZIP,
+                (LOCAL + b"\0\0\x08", LOCAL + b"\0\0c"),
+                (CENTRAL + b"\0\0\x08", CENTRAL + b"\0\0c"),
+            ),
         ),
         "compression method is not supported",
     ),
@@ -151,21 +174,36 @@ SOURCES = {
     "a zip that ends early": (file("python.zip", ZIP[:-30]), "not a zip archive"),
     "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
     "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
-    "a damaged member of a zip": (file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))), "Bad CRC-32"),
-    "a zip whose names are no text": (file("python.zip", NAMED.replace(b"test_0", b"test_\xff")), "can't decode"),
+    "a damaged member of a zip": (
+        file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))),
+        "Bad CRC-32",
+    ),
+    "a zip whose names are no text": (
+        file("python.zip", NAMED.replace(b"test_0", b"test_\xff")),
+        "can't decode",
+    ),
     "a member whose own name is not a text": (
         file("python.zip", NAMED.replace(b"test_0", b"test_\xff", 1)),
         "can't decode",
     ),
     "a member with no room for its header": (file("python.zip", far_off(ZIP)), "cannot be read"),
     "a gz that ends early": (file(f"csn/{MEMBER}", GZ[:-10]), "ended before"),
-    "a gz with another checksum": (file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]), "CRC check failed"),
+    "a gz with another checksum": (
+        file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]),
+        "CRC check failed",
+    ),
     "a gz with another length": (file(f"csn/{MEMBER}", GZ[:-4] + bytes(4)), "Incorrect length"),
     "a gz with rubbish behind": (file(f"csn/{MEMBER}", GZ + b"rubbish"), "Not a gzipped file"),
     "no gz": (file(f"csn/{MEMBER}", row("def f(): pass")), "Not a gzipped file"),
     "zeros in a gz": (file(f"csn/{MEMBER}", gzip.compress(bytes(1000))), "Expecting value"),
-    "another encoding in a gz": (file(f"csn/{MEMBER}", gzip.compress("{}".encode("utf-16"))), "not UTF-8"),
-    "nested JSON in a gz": (file(f"csn/{MEMBER}", gzip.compress(b"[" * 100_000)), "nested too deeply"),
+    "another encoding in a gz": (
+        file(f"csn/{MEMBER}", gzip.compress("{}".encode("utf-16"))),
+        "not UTF-8",
+    ),
+    "nested JSON in a gz": (
+        file(f"csn/{MEMBER}", gzip.compress(b"[" * 100_000)),
+        "nested too deeply",
+    ),
     "nested JSON in a zip": (
         file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": b"[" * 100_000})),
         "nested too deeply",
@@ -173,7 +211,11 @@ SOURCES = {
     "an unpaired surrogate in a zip": (
         file(
             "CodeSyntax.zip",
-            zipped({"CodeSyntax_python.json": b'[{"code": "\\ud800", "tokens": [], "id": 0, "relns": {}}]'}),
+            zipped(
+                {
+                    "CodeSyntax_python.json": b'[{"code": "\\ud800", "tokens": [], "id": 0, "relns": {}}]'
+                }
+            ),
         ),
         "unpaired surrogate",
     ),
@@ -183,7 +225,10 @@ SOURCES = {
     "a device for labels": (device, "a pipe or device"),
     "a linked partition": (linked_partition, "is a symbolic link"),
     "an id of many digits": (
-        file("CodeSyntax_python.json", b'[{"code": "", "tokens": [], "id": ' + b"1" * 5000 + b', "relns": {}}]'),
+        file(
+            "CodeSyntax_python.json",
+            b'[{"code": "", "tokens": [], "id": ' + b"1" * 5000 + b', "relns": {}}]',
+        ),
         "digits",
     ),
 }
@@ -198,9 +243,18 @@ def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
 
 LEFT_OUT = {
     "a pipe": (pipe("code/a.py"), "file cannot be read"),
-    "a link": (lambda folder: (folder / "code/a.py").symlink_to("/etc/passwd"), "file is a symbolic link"),
-    "a linked folder": (lambda folder: (folder / "code/a").symlink_to("/etc"), "folder is a symbolic link"),
-    "a large file": (file("code/a.py", b"#" * (safe_files.LARGEST_FILE + 1)), "file is larger than 4,194,304 bytes"),
+    "a link": (
+        lambda folder: (folder / "code/a.py").symlink_to("/etc/passwd"),
+        "file is a symbolic link",
+    ),
+    "a linked folder": (
+        lambda folder: (folder / "code/a").symlink_to("/etc"),
+        "folder is a symbolic link",
+    ),
+    "a large file": (
+        file("code/a.py", b"#" * (safe_files.LARGEST_FILE + 1)),
+        "file is larger than 4,194,304 bytes",
+    ),
     "a long function": (
         file("code/a.py", b"def f():\n    return '" + b"a" * safe_files.LONGEST_FUNCTION + b"'"),
         "longer than 1,000,000 characters",
@@ -213,12 +267,16 @@ def test_a_hostile_file_in_a_folder_is_left_out_and_counted(tmp_path, make, reas
     file("code/z.py", b"def g(): pass")(tmp_path)
     make(tmp_path)
     skips = Skips()
-    assert [function.func_name for function in corpus.read(str(tmp_path / "code"), "python", skips)] == ["g"]
+    assert [
+        function.func_name for function in corpus.read(str(tmp_path / "code"), "python", skips)
+    ] == ["g"]
     assert list(skips.counts) == [reason]
 
 
 @pytest.mark.parametrize("function", [annotate, tokenize])
-@pytest.mark.parametrize("language", [name for name, language in LANGUAGES.items() if not language.of_treebanks])
+@pytest.mark.parametrize(
+    "language", [name for name, language in LANGUAGES.items() if not language.of_treebanks]
+)
 def test_code_of_ten_megabytes_is_refused_at_once(function, language):
     with pytest.raises(CodeSyntaxError, match="longer than 1,000,000 characters"):
         function("x" * 10_000_000, language)
@@ -231,7 +289,9 @@ PIPES = {
     "a model's weights": lambda path: locate(str(path.parent)),
     "a checkpoint": TensorBundle,
     "code to show": lambda path: shown(path, None, None, "python", "test"),
-    "repositories to exclude": lambda path: build("sample", ["python"], path.parent / "out", exclude_repositories=path),
+    "repositories to exclude": lambda path: build(
+        "sample", ["python"], path.parent / "out", exclude_repositories=path
+    ),
 }
 
 
@@ -247,10 +307,16 @@ def test_a_pipe_is_not_waited_for(tmp_path, read_it):
 def test_a_ledger_that_unpacks_to_far_more_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "bomb.parquet"
     rows = 1_000_000
-    columns = {name: pa.array([0], pa.int32()).take(pa.array([0] * rows)) for name in ("function", "head")}
+    columns = {
+        name: pa.array([0], pa.int32()).take(pa.array([0] * rows)) for name in ("function", "head")
+    }
     ranks = pa.array([b"\0" * 432], pa.binary(432))
-    with pq.ParquetWriter(path, pa.schema([*((name, pa.int32()) for name in columns), ("ranks", ranks.type)])) as file:
-        part = pa.table([column.slice(0, 100_000) for column in columns.values()], names=list(columns))
+    with pq.ParquetWriter(
+        path, pa.schema([*((name, pa.int32()) for name in columns), ("ranks", ranks.type)])
+    ) as file:
+        part = pa.table(
+            [column.slice(0, 100_000) for column in columns.values()], names=list(columns)
+        )
         part = part.append_column("ranks", ranks.take(pa.array([0] * 100_000)))
         for _ in range(rows // 100_000):
             file.write_table(part)
@@ -267,7 +333,11 @@ def test_a_link_where_a_file_is_written_is_replaced_and_not_followed(tmp_path):
     victim.write_text("untouched")
     target.symlink_to(victim)
     atomic.write(target, "new")
-    assert (victim.read_text(), target.read_text(), target.is_symlink()) == ("untouched", "new", False)
+    assert (victim.read_text(), target.read_text(), target.is_symlink()) == (
+        "untouched",
+        "new",
+        False,
+    )
 
 
 def test_nobody_knows_or_enters_the_place_of_a_file_before_it_is_complete(tmp_path):
@@ -300,7 +370,9 @@ def test_many_writers_of_one_file_do_not_meet(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["python/secret", "python/test.parquet"])
-def test_what_is_linked_in_after_the_check_is_not_pushed(dataset_folder, tmp_path, monkeypatch, name):
+def test_what_is_linked_in_after_the_check_is_not_pushed(
+    dataset_folder, tmp_path, monkeypatch, name
+):
     folder, checked = tmp_path / "data", check.check_folder
     shutil.copytree(dataset_folder, folder)
     (tmp_path / "secret").write_text("secret")

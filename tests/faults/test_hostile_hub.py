@@ -45,9 +45,12 @@ def files_without_end(handler) -> bool:
         return False
     handler.hub.listed = getattr(handler.hub, "listed", 0) + 1
     entries = [
-        {"type": "file", "oid": "0", "size": 1, "path": f"{handler.hub.listed}-{number}.json"} for number in range(1000)
+        {"type": "file", "oid": "0", "size": 1, "path": f"{handler.hub.listed}-{number}.json"}
+        for number in range(1000)
     ]
-    handler._send(json.dumps(entries).encode(), {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'})
+    handler._send(
+        json.dumps(entries).encode(), {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'}
+    )
     return True
 
 
@@ -77,7 +80,9 @@ def a_body_without_end(handler) -> bool:
 def drips_for_ever(handler) -> bool:
     """A byte at a time, each before the client would stop to wait."""
     if "/tree/" in handler.path:
-        handler._send(json.dumps([{"type": "file", "oid": "0", "size": 1000, "path": ENTRY}]).encode(), {})
+        handler._send(
+            json.dumps([{"type": "file", "oid": "0", "size": 1000, "path": ENTRY}]).encode(), {}
+        )
         return True
     if "/resolve/" not in handler.path:
         return False
@@ -106,7 +111,10 @@ SERVERS = {
     "it hangs in a file": (hangs_in_a_file, "lost the connection|in time"),
     "pages without end": (pages_without_end, "did not complete its answer in time"),
     "files without end": (files_without_end, "too much to read|in time"),
-    "a file larger than listed": (sends(b" " * 100_000), "does not have the 2 bytes that are listed"),
+    "a file larger than listed": (
+        sends(b" " * 100_000),
+        "does not have the 2 bytes that are listed",
+    ),
     "a file smaller than listed": (sends(b""), "does not have the 2 bytes that are listed"),
     "a file without end": (a_body_without_end, "does not have the 2 bytes that are listed"),
     "a file that drips": (drips_for_ever, "in time"),
@@ -147,7 +155,9 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     assert getattr(hub, "sent", 0) < 1000
 
 
-@pytest.mark.parametrize("name", [*(f"{place}evil.hits.parquet" for place in ("../../", "/tmp/", "..\\", "\x1b[2J"))])
+@pytest.mark.parametrize(
+    "name", [*(f"{place}evil.hits.parquet" for place in ("../../", "/tmp/", "..\\", "\x1b[2J"))]
+)
 def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile(hub, lists(name))
@@ -188,8 +198,16 @@ def test_a_configuration_of_200_mb_is_not_downloaded(tmp_path, monkeypatch):
         there.connect(monkeypatch, tmp_path / "cache")
         with pytest.raises(ModelError, match="its config.json has 209715200 bytes"):
             load("user/large")
-        assert [request for request in there.requests if request.startswith("GET") and "config.json" in request] == []
-    assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file() and file.stat().st_size > 10**6]
+        assert [
+            request
+            for request in there.requests
+            if request.startswith("GET") and "config.json" in request
+        ] == []
+    assert not [
+        file
+        for file in (tmp_path / "cache").rglob("*")
+        if file.is_file() and file.stat().st_size > 10**6
+    ]
 
 
 def test_a_configuration_of_200_mb_that_is_said_to_be_small(tmp_path, monkeypatch):
@@ -199,8 +217,13 @@ def test_a_configuration_of_200_mb_that_is_said_to_be_small(tmp_path, monkeypatc
         there.connect(monkeypatch, tmp_path / "cache")
         hostile(there, a_body_without_end)
         with pytest.raises(
-            ModelError, match="its config.json has more than 8,388,608 bytes, though the Hub says fewer"
+            ModelError,
+            match="its config.json has more than 8,388,608 bytes, though the Hub says fewer",
         ):
             load("user/large")
     assert there.sent << 16 < 32 << 20
-    assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file() and file.stat().st_size > 10**4]
+    assert not [
+        file
+        for file in (tmp_path / "cache").rglob("*")
+        if file.is_file() and file.stat().st_size > 10**4
+    ]

@@ -39,7 +39,9 @@ def pickled(folder: Path) -> None:
     """Weights that run code when they are read."""
     (folder / "model.safetensors").unlink()
     ran = str(folder / "ran").encode()
-    (folder / "pytorch_model.bin").write_bytes(b"cpathlib\nPath\n(V" + ran + b"\ntR.cposix\nmkdir\n(V" + ran + b"\ntR.")
+    (folder / "pytorch_model.bin").write_bytes(
+        b"cpathlib\nPath\n(V" + ran + b"\ntR.cposix\nmkdir\n(V" + ran + b"\ntR."
+    )
 
 
 def outside(folder: Path) -> None:
@@ -51,7 +53,9 @@ def outside(folder: Path) -> None:
 def tokenizing(**parts):
     def change(folder: Path) -> None:
         edited("tokenizer.json", **parts)(folder)
-        edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)  # which reads all parts
+        edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(
+            folder
+        )  # which reads all parts
 
     return change
 
@@ -87,7 +91,9 @@ BACKTRACKS = {
     "behavior": "Isolated",
     "invert": False,
 }
-HEADER = json.dumps({"x": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4]}}).encode()
+HEADER = json.dumps(
+    {"x": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4]}}
+).encode()
 
 MODELS = {
     "weights that run code": (pickled, "no weights in safetensors"),
@@ -109,7 +115,10 @@ MODELS = {
         text("model.safetensors", struct.pack("<Q", len(HEADER)) + HEADER + b"\0\0\0\0"),
         "(?i)safetensor|header|invalid",
     ),
-    "a header that never ends": (text("model.safetensors", struct.pack("<Q", 1 << 62)), "(?i)header"),
+    "a header that never ends": (
+        text("model.safetensors", struct.pack("<Q", 1 << 62)),
+        "(?i)header",
+    ),
     "replaced again and again": (replacing(12), "characters of one"),
     "a pattern that backtracks": (tokenizing(pre_tokenizer=BACKTRACKS), "its tokenizer fails"),
     "a pipe for its configuration": (pipe("config.json"), "pipe or device"),
@@ -117,8 +126,14 @@ MODELS = {
     "a pipe for its weights": (pipe("model.safetensors"), "pipe or device"),
     "a device for its tokenizer": (device, "pipe or device"),
     "nested JSON": (text("config.json", "[" * 100_000), "cannot load the model"),
-    "a number of many digits": (text("config.json", '{"model_type": ' + "1" * 5000 + "}"), "cannot load the model"),
-    "escapes for the terminal": (edited("config.json", model_type="\x1b]0;owned\x07\x1b[2J"), "cannot load the model"),
+    "a number of many digits": (
+        text("config.json", '{"model_type": ' + "1" * 5000 + "}"),
+        "cannot load the model",
+    ),
+    "escapes for the terminal": (
+        edited("config.json", model_type="\x1b]0;owned\x07\x1b[2J"),
+        "cannot load the model",
+    ),
 }
 
 

@@ -47,7 +47,13 @@ def name(request) -> str:
 
 def test_a_cell_of_csv_is_no_formula(name):
     ((head, written),) = [
-        list(csv.reader(io.StringIO(Table("t", "t", [Column("relation", NAME)], [[name]]).to_csv(), newline="")))
+        list(
+            csv.reader(
+                io.StringIO(
+                    Table("t", "t", [Column("relation", NAME)], [[name]]).to_csv(), newline=""
+                )
+            )
+        )
     ]
     assert head == ["relation"] and written[0][0] not in "=+-@"
     lines = written[0].removeprefix("'").split("\n")
@@ -79,7 +85,9 @@ def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
 @pytest.mark.slow
 def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
-        drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]}))
+        drawn = figures.lay_out(
+            figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]})
+        )
         root = ElementTree.fromstring(figures.to_svg(drawn))
         assert figures.as_file(lambda: drawn, "png")
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -89,9 +97,14 @@ def test_a_figure_is_drawn_with_any_name_and_valid(name):
 @pytest.mark.slow
 def test_a_page_shows_a_name_and_does_not_run_it(name, page, tmp_path):
     table = Table("t", name, [Column(name, NAME)], [[name]])
-    path = save(Report("report", name, name, [Section("s", name, [name, table])]), tmp_path / "report")
+    path = save(
+        Report("report", name, name, [Section("s", name, [name, table])]), tmp_path / "report"
+    )
     page.goto(path.as_uri())
-    assert page.locator("td").first.inner_text().split() == as_shown(name).replace("\0", "\ufffd").split()
+    assert (
+        page.locator("td").first.inner_text().split()
+        == as_shown(name).replace("\0", "\ufffd").split()
+    )
     assert page.locator("img, td script").count() == 0
 
 
@@ -114,9 +127,13 @@ def test_what_were_injected_is_stopped_by_the_policy(text, browser, tmp_path):
         '{% block body %}{{ text | safe }}<p>shown</p>{% endblock %}{% block script %}document.body.id = "ran"{% endblock %}'
     )
     guess = hashlib.sha256(text.encode()).hexdigest()[:32]
-    (tmp_path / "page.html").write_text(fill(template, text=text.format(nonce=guess)), encoding="utf-8")
+    (tmp_path / "page.html").write_text(
+        fill(template, text=text.format(nonce=guess)), encoding="utf-8"
+    )
     page, asked = browser.new_page(), []
-    page.on("request", lambda request: asked.append(request) if request.url.startswith("http") else None)
+    page.on(
+        "request", lambda request: asked.append(request) if request.url.startswith("http") else None
+    )
     page.goto((tmp_path / "page.html").as_uri())
     assert (page.title(), page.locator("p").is_visible()) == ("ours", True)
     assert page.locator("body").get_attribute("id") == "ran"
@@ -125,7 +142,9 @@ def test_what_were_injected_is_stopped_by_the_policy(text, browser, tmp_path):
     page.close()
 
 
-@pytest.mark.parametrize("template", [name for name in environment().list_templates() if name.endswith(".html.jinja")])
+@pytest.mark.parametrize(
+    "template", [name for name in environment().list_templates() if name.endswith(".html.jinja")]
+)
 def test_every_script_and_style_sheet_of_ours_knows_the_nonce(template):
     text = Path(pages.__file__).with_name(template).read_text(encoding="utf-8")
     assert ("<head>" in text) == ("http-equiv" in text) == (template == "base.html.jinja")
@@ -142,7 +161,9 @@ def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
 
 def test_a_terminal_is_told_nothing(name, capsys):
     columns = [Column(name, NAME, name), Column(name, CODE)]
-    document.print_parts([Table("relations", name, columns, [[name, name]], name, totals=[[name, ""]]), name])
+    document.print_parts(
+        [Table("relations", name, columns, [[name, name]], name, totals=[[name, ""]]), name]
+    )
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 
@@ -171,7 +192,9 @@ def test_warnings_that_the_hub_sends_are_printable():
             logger.warning("The Hub says %s", "\x1b]0;owned\x07")
     finally:
         logger.removeHandler(handler)
-    assert [record.getMessage() for record in records] == [printable("The Hub says \x1b]0;owned\x07")]
+    assert [record.getMessage() for record in records] == [
+        printable("The Hub says \x1b]0;owned\x07")
+    ]
 
 
 ARGUMENTS = {

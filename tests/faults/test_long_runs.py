@@ -31,7 +31,10 @@ def usual(of):
 
 
 def test_kills_are_survived(of, usual):
-    assert kills.trials(of, random.Random(1), 4, {name: usual[name] for name in QUICK[:2]}).total() == 4
+    assert (
+        kills.trials(of, random.Random(1), 4, {name: usual[name] for name in QUICK[:2]}).total()
+        == 4
+    )
 
 
 def test_corruptions_change_no_number(of):
@@ -54,7 +57,9 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(of, usual, name):
     of.again()
     limit = max(usual[name].sizes) - 1
     limits = (limit, resource.RLIM_INFINITY)
-    status = ended(of.start(COMMANDS[name], lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)))
+    status = ended(
+        of.start(COMMANDS[name], lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+    )
     said, now = of.log.read_text(), of.tree()
     assert status == 1 and "Error: cannot write" in said and "File too large" in said, said
     kills.check_final(now, usual[name])
@@ -65,12 +70,16 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(of, usual, name):
 def test_a_full_disk_or_a_read_only_one_is_told_in_a_line(of, name, tmp_path):
     command = COMMANDS[name].replace("--output ", f"--output {tmp_path}/")
     of.again()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", tmp_path], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8k", "none", tmp_path], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip("only root can mount a small disk")
     try:
         fails(of, command, "No space left on device")
-        assert not list(tmp_path.glob("*/[!.]*"))  # but parts, from which the same command continues
+        assert not list(
+            tmp_path.glob("*/[!.]*")
+        )  # but parts, from which the same command continues
         subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
         fails(of, command, "Read-only file system")
     finally:
@@ -81,7 +90,9 @@ def test_a_full_disk_or_a_read_only_one_is_told_in_a_line(of, name, tmp_path):
 def test_a_clock_that_is_wrong_changes_no_byte(of, usual, now):
     for name in QUICK:
         of.again()
-        assert ended(of.start(COMMANDS[name], lambda: setattr(time, "time", lambda: now))) == 0, of.log.read_text()
+        assert ended(of.start(COMMANDS[name], lambda: setattr(time, "time", lambda: now))) == 0, (
+            of.log.read_text()
+        )
         assert of.tree() == usual[name].after
 
 

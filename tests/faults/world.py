@@ -16,8 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where pytest looks, too
-os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
-os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its parent, which it does not have
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+os.environ["OMP_NUM_THREADS"] = (
+    "1"  # a child would wait for the threads of its parent, which it does not have
+)
 
 import pytest
 from support.evidence.hits_files import written
@@ -76,7 +82,9 @@ class World:
         self._start.rename(self.place)
         for arguments in EARLIER.values():
             self.run(arguments)
-        hub.add("user/results", {f"entries/{path.name}": path.read_bytes() for path in self._entries()})
+        hub.add(
+            "user/results", {f"entries/{path.name}": path.read_bytes() for path in self._entries()}
+        )
         hub.add("user/codesyntax", {})
         self._repositories = {name: hub.files(name) for _, name in hub.repositories}
         shutil.copytree(self.place, self._start)
@@ -107,7 +115,10 @@ class World:
 
         def inside() -> None:
             os.chdir(self.place)
-            os.environ |= {"CODESYNTAX_CACHE": str(self.place / "cache"), "TMPDIR": str(self.place / "tmp")}
+            os.environ |= {
+                "CODESYNTAX_CACHE": str(self.place / "cache"),
+                "TMPDIR": str(self.place / "tmp"),
+            }
             Path("tmp").mkdir(exist_ok=True)
             tempfile.tempdir = os.environ["TMPDIR"]
             prepare()
@@ -117,10 +128,14 @@ class World:
     def tree(self) -> Tree:
         """Everything in the place and on the Hub."""
         files = {
-            str(path.relative_to(self.place)): path.read_bytes() for path in self.place.rglob("*") if path.is_file()
+            str(path.relative_to(self.place)): path.read_bytes()
+            for path in self.place.rglob("*")
+            if path.is_file()
         }
         for name in self._repositories:
-            files |= {f"Hub: {name}/{path}": content for path, content in self.hub.files(name).items()}
+            files |= {
+                f"Hub: {name}/{path}": content for path, content in self.hub.files(name).items()
+            }
         return files
 
 
@@ -151,8 +166,19 @@ def _import_everything(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESYNTAX_CACHE", "")
         patch.chdir(folder)
-        shutil.copytree(Path(codesyntax_dataset.__file__).parent / "sample/validation/unitconv", "code/validation/p")
+        shutil.copytree(
+            Path(codesyntax_dataset.__file__).parent / "sample/validation/unitconv",
+            "code/validation/p",
+        )
         shutil.copytree("code/validation", "code/test")
-        for arguments in (EARLIER["build"], EARLIER["probe"] + " --limit 2", EARLIER["mask"], COMMANDS["report"]):
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        for arguments in (
+            EARLIER["build"],
+            EARLIER["probe"] + " --limit 2",
+            EARLIER["mask"],
+            COMMANDS["report"],
+        ):
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
                 main(arguments.split(), standalone_mode=False)

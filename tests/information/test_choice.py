@@ -12,7 +12,13 @@ from probing.instruments.information.choice import Choices, fit, fit_over_folds
 from probing.instruments.information.learn import _limited, _sampled, choice_of
 from probing.instruments.information.surface import SETS, Surface, WordClasses
 
-RELATIONS = ["If:if->test", "BinOp:left->right", "Compare:left->comparator", "For:for->body", "BoolOp:value->value"]
+RELATIONS = [
+    "If:if->test",
+    "BinOp:left->right",
+    "Compare:left->comparator",
+    "For:for->body",
+    "BoolOp:value->value",
+]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +69,9 @@ def test_the_fit_is_that_of_a_plain_loop(choices, name):
         return total, slope
 
     start = np.zeros(one.features)
-    theirs = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000}).x
+    theirs = optimize.minimize(
+        loss, start, jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000}
+    ).x
     ours = fit(one, penalty, centre)
     assert np.abs(ours - theirs).max() < 1e-4
     plain = [special.logsumexp(block @ theirs) - (block @ theirs)[0] for block in blocks]
@@ -78,7 +86,9 @@ def test_the_gradient_is_the_slope(choices):
     for place in [*rng.integers(one.features, size=20), *range(one.features - 3, one.features)]:
         step = np.zeros(one.features)
         step[place] = 1e-5
-        above, below = (one.penalized(weights + sign * step, penalty, centre)[0] for sign in (1, -1))
+        above, below = (
+            one.penalized(weights + sign * step, penalty, centre)[0] for sign in (1, -1)
+        )
         assert (above - below) / 2e-5 == pytest.approx(slope[place], abs=1e-7)
 
 
@@ -113,7 +123,10 @@ def test_penalties_fall_until_the_loss_of_an_unseen_fold_rises(choices):
     chosen = fit_over_folds(one, fold, penalties, [centre] * 3)
     parts = [(one.take(fold != number), one.take(fold == number)) for number in range(3)]
     losses = np.array(
-        [[unseen.losses(fit(seen, penalty, centre)).sum() for seen, unseen in parts] for penalty in penalties]
+        [
+            [unseen.losses(fit(seen, penalty, centre)).sum() for seen, unseen in parts]
+            for penalty in penalties
+        ]
     )
     rises = (np.diff(losses, axis=0) > 0).any(axis=1)
     best = int(np.append(rises, True).argmax())

@@ -36,7 +36,9 @@ def session(tiny_model):
 @pytest.fixture(scope="module")
 def inform(session, dataset_folder):
     """A small probe of a model of random weights; further arguments as of `probing.inform`."""
-    return lambda **given: probing.inform(session, dataset_folder, **{"edges": 30, "limit": 20, **given})
+    return lambda **given: probing.inform(
+        session, dataset_folder, **{"edges": 30, "limit": 20, **given}
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,18 +66,28 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_numbers_follow_from_the_rows(result):
     rows, names = result.ledger.rows, result.ledger.relations
-    assert rows.size > 90 and len(result.relations) > 3 and result.functions == len({*rows["function"]})
+    assert (
+        rows.size > 90
+        and len(result.relations) > 3
+        and result.functions == len({*rows["function"]})
+    )
     for name, one in result.relations.items():
         of = [row for row in rows if names[row["relation"]] == name]
         missed = [row for row in of if row["words_rank"]]
         assert one.edges == len(of) <= 30 and one.missed == len(missed)
-        assert one.adds == pytest.approx(sum(row["words_bits"] - row["both_bits"] for row in of) / len(of))
-        assert one.words.uas == pytest.approx(100 * sum(not row["words_rank"] for row in of) / len(of))
+        assert one.adds == pytest.approx(
+            sum(row["words_bits"] - row["both_bits"] for row in of) / len(of)
+        )
+        assert one.words.uas == pytest.approx(
+            100 * sum(not row["words_rank"] for row in of) / len(of)
+        )
         found = [not row["beyond_rank"] for row in missed]
         assert one.beyond == (pytest.approx(100 * sum(found) / len(found)) if found else None)
     counted = [one for one in result.relations.values() if one.in_mean]
     assert result.mean.adds == pytest.approx(np.mean([one.adds for one in counted]))
-    assert result.mean.share == pytest.approx(100 * result.mean.adds / (result.mean.words.bits - result.mean.floor))
+    assert result.mean.share == pytest.approx(
+        100 * result.mean.adds / (result.mean.words.bits - result.mean.floor)
+    )
     assert result.signature.startswith("bits|model:tiny@")
 
 
@@ -84,7 +96,11 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
     attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1 / 3, 2.0, 4 / 3]])
     by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
     ranks, bits = _ranked(by_surface, attention, by_head, np.array([2, 3]))
-    assert bits.tolist() == [[3, 1.415], [3, 0.6781], [2, 1]]  # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
+    assert bits.tolist() == [
+        [3, 1.415],
+        [3, 0.6781],
+        [2, 1],
+    ]  # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
     assert ranks.tolist() == [[3, 1], [3, 0], [1, 0], [1, 0], [1, 3]]  # of equals the first
 
 
@@ -111,9 +127,13 @@ def test_constructs_count_the_same_head_tokens_once(result):
     sums: dict[str, list[float]] = {}
     for row, name in zip(rows, names):
         if result.relations[name].in_mean:
-            sums.setdefault(name.split(":")[0], []).append(row["words_bits"] - np.log2(row["dependents"]))
+            sums.setdefault(name.split(":")[0], []).append(
+                row["words_bits"] - np.log2(row["dependents"])
+            )
     assert set(measured.groups) == set(sums) and len(sums) > 3
-    assert measured.mean("words").at(0).value == pytest.approx(np.mean([np.mean(bits) for bits in sums.values()]))
+    assert measured.mean("words").at(0).value == pytest.approx(
+        np.mean([np.mean(bits) for bits in sums.values()])
+    )
 
 
 def test_resumed(inform, folder, tmp_path, monkeypatch):
@@ -160,7 +180,9 @@ def test_verified(folder, result, tiny_model, tmp_path):
     assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
     rows = result.ledger.rows.copy()
     rows["both_bits"] = np.maximum(rows["both_bits"] - 0.1, 0)
-    InformationResult.from_ledger(InformationLedger(result.ledger.names, rows, result.ledger.settings)).save(tmp_path)
+    InformationResult.from_ledger(
+        InformationLedger(result.ledger.names, rows, result.ledger.settings)
+    ).save(tmp_path)
     assert not verify(
         next(tmp_path.glob("*.json")), model=str(tiny_model), data=result.data_folder, functions=5
     ).accepted
@@ -177,12 +199,18 @@ def test_rows_that_cannot_be_are_refused(result):
         with pytest.raises(ValueError, match=f"{reason} that cannot be"):
             InformationLedger.check(rows)
     rows = result.ledger.rows.copy()
-    rows["relation"] = next(n for n, name in enumerate(result.ledger.names) if name not in result.learned)
+    rows["relation"] = next(
+        n for n, name in enumerate(result.ledger.names) if name not in result.learned
+    )
     with pytest.raises(LedgerError, match="was not learned"):
-        InformationResult.from_ledger(InformationLedger(result.ledger.names, rows, result.ledger.settings))
+        InformationResult.from_ledger(
+            InformationLedger(result.ledger.names, rows, result.ledger.settings)
+        )
 
 
-@pytest.mark.parametrize("control", ["random-weights", "shuffled-attention", "redrawn-dependents", "control-task"])
+@pytest.mark.parametrize(
+    "control", ["random-weights", "shuffled-attention", "redrawn-dependents", "control-task"]
+)
 def test_controls(inform, control):
     """Each says what it is, and attention adds nothing: intervals reach down to 0."""
     found = inform(control=control, seed=3)
@@ -199,18 +227,30 @@ def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
         visible = [place for place, word in enumerate(words) if word.strip()]
         for edge, real in zip(row["relations"], original["relations"]):
             head, first = edge["head"], edge["first"]
-            assert (edge["relation"], head, first) == (real["relation"], real["head"], edge["last"]) and first != head
+            assert (edge["relation"], head, first) == (
+                real["relation"],
+                real["head"],
+                edge["last"],
+            ) and first != head
             others = [place for place in visible if place != head]
             before, after = ([p for p in others if p < head], [p for p in others if p > head])
             asked = ((before or after[:1])[-1], (after or before[-1:])[0], others[0], others[-1])
             fits = {number for number, place in enumerate(asked) if place == first}
-            places.setdefault((edge["relation"], words[head]), {0, 1, 2, 3}).intersection_update(fits)
-    assert all(places.values()) and {min(of) for of in places.values()} == {0, 1, 2, 3} and len(places) > 300
+            places.setdefault((edge["relation"], words[head]), {0, 1, 2, 3}).intersection_update(
+                fits
+            )
+    assert (
+        all(places.values())
+        and {min(of) for of in places.values()} == {0, 1, 2, 3}
+        and len(places) > 300
+    )
     task = inform(control="control-task", seed=3)
     informed = [InformedModel(name, of) for name, of in (("model", result), ("task", task))]
     shown = [row[-1] for row in _together(informed).rows]
     same = [name for name, of in result.relations.items() if of.in_mean and name in task.relations]
-    differences = [result.relations[name].attention.uas - task.relations[name].attention.uas for name in same]
+    differences = [
+        result.relations[name].attention.uas - task.relations[name].attention.uas for name in same
+    ]
     assert shown == [pytest.approx(np.mean(differences)), None] and len(same) > 3
 
 
@@ -228,16 +268,36 @@ def test_intervals_are_of_functions(result):
     rows = np.concatenate([result.ledger.rows] * 4)
     rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)
     ledger = InformationLedger(result.ledger.names, rows, result.ledger.settings).sorted()
-    more, once = InformedModel("", InformationResult.from_ledger(ledger)).finds("words"), found.finds("words")
+    more, once = (
+        InformedModel("", InformationResult.from_ledger(ledger)).finds("words"),
+        found.finds("words"),
+    )
     assert (more.high - more.low) < 0.6 * (once.high - once.low)
 
 
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
-    arguments = ["inform", str(tiny_model), "--data", str(dataset_folder), "--edges", "30", "--limit", "20"]
-    printed = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path)], catch_exceptions=False)
-    assert printed.exit_code == 0 and "attention adds" in printed.output and "PARTIAL: first 20" in printed.output
+    arguments = [
+        "inform",
+        str(tiny_model),
+        "--data",
+        str(dataset_folder),
+        "--edges",
+        "30",
+        "--limit",
+        "20",
+    ]
+    printed = CliRunner().invoke(
+        main, [*arguments, "--output", str(tmp_path)], catch_exceptions=False
+    )
+    assert (
+        printed.exit_code == 0
+        and "attention adds" in printed.output
+        and "PARTIAL: first 20" in printed.output
+    )
     assert "mean of" in printed.output and "left out:" in printed.output
-    scored = CliRunner().invoke(main, ["score", str(next(folder.glob("*.parquet"))), "--json"], catch_exceptions=False)
+    scored = CliRunner().invoke(
+        main, ["score", str(next(folder.glob("*.parquet"))), "--json"], catch_exceptions=False
+    )
     assert scored.exit_code == 0 and '"adds"' in scored.stdout
     table = parts(result)[0]
     assert len(table.rows) == len(result.relations) and len(table.totals) == 1
@@ -248,14 +308,18 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
     """The section has the model and its control, and each relation; only the model's bits are in the first table."""
     inform(control="random-weights", seed=1, output=tmp_path / "twin")
     for split in ("validation", "test"):
-        probing.probe(session.model, dataset_folder, "python", split, limit=20, output=tmp_path / "probed")
+        probing.probe(
+            session.model, dataset_folder, "python", split, limit=20, output=tmp_path / "probed"
+        )
     folders = [folder, tmp_path / "twin", tmp_path / "probed"]
     page = report(folders, tmp_path / "report", dataset_folder).read_text("utf-8")
     with (tmp_path / "report/tables/information-models.csv").open(newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
     assert len(rows) == 2 and "What attention adds to words and positions" in page
     mean = InformedModel("", result).adds_mean
-    cells = [float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")]
+    cells = [
+        float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")
+    ]
     assert cells == pytest.approx(mean[:3], abs=1e-6)
     with (tmp_path / "report/tables/models.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -274,18 +338,42 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
 def with_states(tiny_model, dataset_folder, tmp_path_factory):
     """A folder with the same run on states, made on the command line."""
     place = tmp_path_factory.mktemp("states")
-    arguments = ["inform", str(tiny_model), "--data", str(dataset_folder), "--edges", "30", "--limit", "20", "--states"]
+    arguments = [
+        "inform",
+        str(tiny_model),
+        "--data",
+        str(dataset_folder),
+        "--edges",
+        "30",
+        "--limit",
+        "20",
+        "--states",
+    ]
     printed = CliRunner().invoke(main, [*arguments, "--output", str(place)], catch_exceptions=False)
-    assert printed.exit_code == 0 and "states add" in printed.output and "all heads" not in printed.output
+    assert (
+        printed.exit_code == 0
+        and "states add" in printed.output
+        and "all heads" not in printed.output
+    )
     return place
 
 
 def test_states_stand_beside_attention(with_states, result, monkeypatch):
     """The same edges, words and best heads; the report has how much of what states add attention adds."""
     states = InformationResult.load(next(with_states.glob("*.json")))
-    assert ".states." in next(with_states.glob("*.json")).name and states.run.transform.startswith("layer ")
+    assert ".states." in next(with_states.glob("*.json")).name and states.run.transform.startswith(
+        "layer "
+    )
     ours, theirs = states.ledger.rows, result.ledger.rows
-    for name in ("function", "edge", "first", "words_rank", "words_bits", "best_rank", "beyond_rank"):
+    for name in (
+        "function",
+        "edge",
+        "first",
+        "words_rank",
+        "words_bits",
+        "best_rank",
+        "beyond_rank",
+    ):
         assert (ours[name] == theirs[name]).all()
     assert (ours["attention_bits"] != theirs["attention_bits"]).mean() > 0.9
     assert [column.name for column in parts(states)[0].columns].count("states") == 2
@@ -308,7 +396,9 @@ def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_pa
     """Of 20 functions the first 20 are all: validation, which has more, is read whole, and others verify the result."""
     data = cut(dataset_folder, tmp_path / "cut", test=20)
     limited = probing.inform(session, data, edges=30, limit=20, output=tmp_path)
-    assert len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None
+    assert (
+        len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None
+    )
     assert limited == probing.inform(session, data, edges=30)
     (file,) = tmp_path.glob("*.json")
     assert verify(file, functions=4).accepted
@@ -316,6 +406,7 @@ def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_pa
 
 def test_nothing_to_learn_from(inform):
     with pytest.raises(
-        LedgerError, match="no relation has both edges to learn from in validation and edges to score in test"
+        LedgerError,
+        match="no relation has both edges to learn from in validation and edges to score in test",
     ):
         inform(limit=1)

@@ -50,7 +50,9 @@ def found(experiment):
 
 def test_a_head_that_knows_adds_its_entropy():
     """Of 16 candidates, which words leave open (4 bits), 4 are left: 2 bits are added."""
-    result, relation, adds = found(informing(knowing(3, 4, among=4), functions=40, tokens=17, edges=12))
+    result, relation, adds = found(
+        informing(knowing(3, 4, among=4), functions=40, tokens=17, edges=12)
+    )
     assert relation.words.bits == pytest.approx(4, abs=0.1)
     assert adds.value == pytest.approx(2, abs=0.1) and adds.high - adds.low < 0.2
     assert relation.both.bits == pytest.approx(2, abs=0.1)
@@ -60,14 +62,19 @@ def test_a_head_that_knows_adds_its_entropy():
 
 def test_a_head_that_knows_all_adds_all_that_is_open():
     _, relation, adds = found(informing(knowing(2, 3, among=1), functions=40, tokens=17, edges=12))
-    assert adds.value == pytest.approx(relation.words.bits, abs=0.1) and relation.both.uas == relation.best == 100
+    assert (
+        adds.value == pytest.approx(relation.words.bits, abs=0.1)
+        and relation.both.uas == relation.best == 100
+    )
     assert relation.beyond == relation.attention_beyond == 100 and relation.missed > 400
 
 
 @pytest.mark.parametrize("distance", [None, 3])
 def test_heads_that_copy_offsets_add_nothing(distance):
     """Neither where dependents are anywhere, nor where an offset finds them all, which the heads then find, too."""
-    _, relation, adds = found(informing(copying, functions=40, tokens=17, edges=12, distance=distance))
+    _, relation, adds = found(
+        informing(copying, functions=40, tokens=17, edges=12, distance=distance)
+    )
     assert adds.low <= 0.005 and adds.high >= -0.005 and abs(adds.value) < 0.01
     assert distance is None or relation.best == relation.words.uas == relation.both.uas == 100
 
@@ -114,13 +121,19 @@ def test_a_gain_is_larger_than_a_standard_error_over_functions():
     def gained(*sums):
         return gains(np.repeat(sums, 2) / 2, function)
 
-    assert gained(1, 2, 3, 4) and gained(1, 2, 3, -2) == (4 > np.sqrt(0 + 1 + 4 + 9)) and not gained(1, 2, 3, -3)
+    assert (
+        gained(1, 2, 3, 4)
+        and gained(1, 2, 3, -2) == (4 > np.sqrt(0 + 1 + 4 + 9))
+        and not gained(1, 2, 3, -3)
+    )
     assert not gained(0, 0, 0, 0) and not gained(-1, -1, -1, -1)
 
 
 def test_whole_groups_are_in_one_fold():
     fold = folds(np.array(["a"] * 5 + ["b"] * 3 + ["c"] * 3 + ["d"] * 2))
-    assert [len({*fold[part]}) for part in (slice(5), slice(5, 8), slice(8, 11), slice(11, 13))] == [1] * 4
+    assert [
+        len({*fold[part]}) for part in (slice(5), slice(5, 8), slice(8, 11), slice(11, 13))
+    ] == [1] * 4
     assert sorted(np.bincount(fold).tolist()) == [3, 5, 5] and folds(np.array(["a", "a"])) is None
 
 

@@ -11,7 +11,13 @@ from tqdm import tqdm
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import drawn
-from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ScoredPairs, Scorers, listen
+from probing.instruments.information.pairs import (
+    TRANSFORMS,
+    GatheredPairs,
+    ScoredPairs,
+    Scorers,
+    listen,
+)
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 
@@ -33,14 +39,19 @@ def plain(probing, functions):
     """Function -> word-level weights (layers, H, T, T) from its full maps."""
     found = {}
     for function in functions:
-        maps = [layer[0].double().numpy() for layer in probing.encoder.maps(probing.encoder.inputs([function.ids]))]
+        maps = [
+            layer[0].double().numpy()
+            for layer in probing.encoder.maps(probing.encoder.inputs([function.ids]))
+        ]
         tokens = len(function.alignment.first)
         words = np.zeros((len(maps), maps[0].shape[0], tokens, tokens))
         spans = [slice(a, b + 1) for a, b in zip(*function.alignment)]
         for i in np.flatnonzero(function.alignment.mapped):
             for j in np.flatnonzero(function.alignment.mapped):
                 if i != j:
-                    words[:, :, i, j] = [layer[:, spans[i], spans[j]].sum(2).mean(1) for layer in maps]
+                    words[:, :, i, j] = [
+                        layer[:, spans[i], spans[j]].sum(2).mean(1) for layer in maps
+                    ]
         found[function.index] = words
     return found
 
@@ -56,13 +67,23 @@ def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
     make = partial(GatheredPairs, asked=asked, heard=heard)
     listen(probing.encoder, functions, tqdm(disable=True), make)
     for function in functions:
-        words, (place, token), (kept, found) = plain[function.index], asked[function.index].T, heard[function.index]
+        words, (place, token), (kept, found) = (
+            plain[function.index],
+            asked[function.index].T,
+            heard[function.index],
+        )
         head = function.heads[place]
-        both = np.stack([words[:, :, head, token], words[:, :, token, head]], axis=1)  # (layers, 2, H, P)
+        both = np.stack(
+            [words[:, :, head, token], words[:, :, token, head]], axis=1
+        )  # (layers, 2, H, P)
         assert kept == pytest.approx(np.moveaxis(both, -1, 0), abs=1e-3, rel=1e-3)
-        first = np.stack([words[:, :, function.heads], words[:, :, :, function.heads].swapaxes(2, 3)], axis=1)
+        first = np.stack(
+            [words[:, :, function.heads], words[:, :, :, function.heads].swapaxes(2, 3)], axis=1
+        )
         best, ours = first.max(axis=-1), np.moveaxis(found, 0, -1)  # (layers, 2, H, heads)
-        assert np.take_along_axis(first, ours[..., None], -1)[..., 0] == pytest.approx(best, abs=1e-6)
+        assert np.take_along_axis(first, ours[..., None], -1)[..., 0] == pytest.approx(
+            best, abs=1e-6
+        )
 
 
 @pytest.mark.slow
@@ -74,13 +95,19 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
     sizes = encoder.layers, 2, encoder.heads
     picked = np.stack([rng.integers(size, size=(relations, 2)) for size in sizes], axis=-1)
     asked = {
-        function.index: np.stack([rng.integers(relations, size=9), rng.integers(len(function.heads), size=9)], axis=1)
+        function.index: np.stack(
+            [rng.integers(relations, size=9), rng.integers(len(function.heads), size=9)], axis=1
+        )
         for function in functions
     }
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    make = partial(ScoredPairs, asked=asked, heard=found, scorers=Scorers(transform, weights, picked))
+    make = partial(
+        ScoredPairs, asked=asked, heard=found, scorers=Scorers(transform, weights, picked)
+    )
     listen(encoder, functions, tqdm(disable=True), make)
-    formula = {"root": np.sqrt, "weight": np.array, "log": lambda w: np.log1p(1000 * w) / 7}[transform]
+    formula = {"root": np.sqrt, "weight": np.array, "log": lambda w: np.log1p(1000 * w) / 7}[
+        transform
+    ]
     for function in functions:
         words, (scores, by_head) = plain[function.index], found[function.index]
         for number, (relation, place) in enumerate(asked[function.index]):
@@ -95,4 +122,7 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
 
 def test_every_token_with_sub_tokens_reads(functions):
     for function in functions:
-        assert function.readers(HEAD_TO_DEPENDENT).tolist() == np.flatnonzero(function.alignment.mapped).tolist()
+        assert (
+            function.readers(HEAD_TO_DEPENDENT).tolist()
+            == np.flatnonzero(function.alignment.mapped).tolist()
+        )

@@ -49,7 +49,9 @@ def pointing(among: int):
         every[3, :, :9] = np.linalg.qr(rng.normal(size=(9, tokens)))[0]
         for head, first in edges:
             others = np.setdiff1d(np.arange(tokens), [head, first])
-            every[3, [first, *rng.choice(others, among - 1, replace=False)], 9:] += every[3, head, :9] @ TURN
+            every[3, [first, *rng.choice(others, among - 1, replace=False)], 9:] += (
+                every[3, head, :9] @ TURN
+            )
         return every
 
     return states
@@ -61,14 +63,20 @@ def test_states_that_a_bilinear_form_reads_add_what_is_open(planted):
     result, relation, adds = planted(pointing(among=1))
     assert relation.words.bits == pytest.approx(3, abs=0.1) and result.run.transform == "layer 3"
     assert adds.value > 2.8 and relation.attention.uas > 97 and relation.both.uas > 97
-    assert relation.best < 25 and result.signature.endswith("|of:states") and result.title.endswith(", states")
+    assert (
+        relation.best < 25
+        and result.signature.endswith("|of:states")
+        and result.title.endswith(", states")
+    )
 
 
 @pytest.mark.slow
 def test_states_that_tell_a_part_add_its_entropy(planted):
     """Two of 8 candidates are left: 2 bits are added."""
     _, relation, adds = planted(pointing(among=2))
-    assert adds.value == pytest.approx(2, abs=0.3) and relation.attention.uas == pytest.approx(50, abs=7)
+    assert adds.value == pytest.approx(2, abs=0.3) and relation.attention.uas == pytest.approx(
+        50, abs=7
+    )
 
 
 @pytest.mark.slow
@@ -82,11 +90,17 @@ def test_states_that_tell_nothing_add_nothing(planted):
 def choices():
     """Choices of 2 to 9 candidates with a bilinear form, and the same with its products as values."""
     rng, ends = np.random.default_rng(3), np.random.default_rng(4).integers(2, 10, 90).cumsum()
-    begin, codes, values = np.append(0, ends[:-1]), rng.integers(4, size=(2, ends[-1])), rng.normal(size=(ends[-1], 2))
+    begin, codes, values = (
+        np.append(0, ends[:-1]),
+        rng.integers(4, size=(2, ends[-1])),
+        rng.normal(size=(ends[-1], 2)),
+    )
     heads, states = rng.normal(size=(90, 4)), rng.normal(size=(ends[-1], 3))
     given = begin, begin + rng.integers(ends - begin), codes, 4
     offset = rng.normal(size=ends[-1])
-    products = (np.repeat(heads, np.diff(begin, append=ends[-1]), axis=0)[:, :, None] * states[:, None]).reshape(-1, 12)
+    products = (
+        np.repeat(heads, np.diff(begin, append=ends[-1]), axis=0)[:, :, None] * states[:, None]
+    ).reshape(-1, 12)
     plain = Choices(*given, np.hstack([values, products]), offset)
     return StateChoices(*given, values, offset, heads, states), plain
 
@@ -98,10 +112,14 @@ def test_the_form_is_that_of_products(choices):
     assert ours.features == plain.features == 18
     assert ours.scores(weights) == pytest.approx(plain.scores(weights))
     centre = np.linspace(0.5, 2, 18)
-    for one, other in zip(ours.penalized(weights, 0.5, centre), plain.penalized(weights, 0.5, centre)):
+    for one, other in zip(
+        ours.penalized(weights, 0.5, centre), plain.penalized(weights, 0.5, centre)
+    ):
         assert one == pytest.approx(other)
     assert fit(ours, 0.5, centre) == pytest.approx(fit(plain, 0.5, centre), abs=1e-5)
-    one, other = (fit_over_folds(of, np.arange(90) % 3, (30.0, 3.0, 0.3), [centre] * 3) for of in choices)
+    one, other = (
+        fit_over_folds(of, np.arange(90) % 3, (30.0, 3.0, 0.3), [centre] * 3) for of in choices
+    )
     assert one.penalty == other.penalty and one.unseen == pytest.approx(other.unseen, abs=1e-3)
     assert one.fit(ours, centre) == pytest.approx(other.fit(plain, centre), abs=1e-4)
 
@@ -109,10 +127,15 @@ def test_the_form_is_that_of_products(choices):
 @pytest.mark.slow
 def test_states_are_means_over_sub_tokens(tiny_model, dataset_folder):
     """And axes are those of a singular value decomposition."""
-    probing = Probing(Session(tiny_model), read_functions(dataset_folder, "python", "test", limit=12))
+    probing = Probing(
+        Session(tiny_model), read_functions(dataset_folder, "python", "test", limit=12)
+    )
     functions, heard = drawn(probing.encoded.functions, 40)[0], {}
     layers = read_states(
-        probing.encoder, functions, tqdm(disable=True), lambda function, states: heard.update({function.index: states})
+        probing.encoder,
+        functions,
+        tqdm(disable=True),
+        lambda function, states: heard.update({function.index: states}),
     )
     for function in functions:
         every = probing.encoder.states(probing.encoder.inputs([function.ids]))
@@ -121,16 +144,22 @@ def test_states_are_means_over_sub_tokens(tiny_model, dataset_folder):
             plain = torch.stack([every[layer][0, first : last + 1].mean(0) for layer in layers])
             assert torch.allclose(heard[function.index][token], plain, atol=1e-5, equal_nan=True)
     axes = principal_axes(probing.encoder, functions)
-    states = np.concatenate([heard[function.index][function.alignment.mapped] for function in functions])[:, 0]
+    states = np.concatenate(
+        [heard[function.index][function.alignment.mapped] for function in functions]
+    )[:, 0]
     left, sizes, _ = np.linalg.svd(states - states.mean(0), full_matrices=False)
-    ours = np.concatenate([axes.project(heard[f.index])[f.alignment.mapped] for f in functions])[:, 0].astype(float)
+    ours = np.concatenate([axes.project(heard[f.index])[f.alignment.mapped] for f in functions])[
+        :, 0
+    ].astype(float)
     scale = np.sqrt(len(states) / (sizes[:AXES] ** 2).sum())
     assert np.abs(ours[:, ::-1]) == pytest.approx(np.abs(left * sizes)[:, :AXES] * scale, abs=5e-3)
     assert (ours**2).sum(axis=1).mean() == pytest.approx(1, abs=0.01)
 
 
 def test_what_has_no_states_is_refused(tiny_model, dataset_folder, monkeypatch):
-    with pytest.raises(ArgumentError, match="shuffled-attention, which leaves hidden states as they are"):
+    with pytest.raises(
+        ArgumentError, match="shuffled-attention, which leaves hidden states as they are"
+    ):
         inform(tiny_model, dataset_folder, states=True, control="shuffled-attention")
     encoder = Session(tiny_model).encoder()
     inputs = encoder.inputs([np.array([5, 6, 7])])

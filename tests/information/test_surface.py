@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.instruments.information.surface import _SIZES, INDICATORS, SETS, Surface, WordClasses, words_of
+from probing.instruments.information.surface import (
+    _SIZES,
+    INDICATORS,
+    SETS,
+    Surface,
+    WordClasses,
+    words_of,
+)
 
 CODE = "if a:\n    b(a, 'x')"
 WORDS = ["if", "a", ":", "b", "(", "a", ",", "'x'", ")"]
@@ -16,7 +23,11 @@ def row():
         place = CODE.index(word, place)
         starts.append(place)
         place += len(word)
-    return {"code": CODE, "token_start": starts, "token_end": [s + len(w) for s, w in zip(starts, WORDS)]}
+    return {
+        "code": CODE,
+        "token_start": starts,
+        "token_end": [s + len(w) for s, w in zip(starts, WORDS)],
+    }
 
 
 def cells(surface, head):
@@ -30,13 +41,25 @@ def test_every_feature_by_hand():
     assert words_of(one) == WORDS
     surface = Surface.of(one, WordClasses([]))  # without frequent words, all are shapes
     positions = cells(surface, 1)[: SETS["positions"][0]]
-    word, behind, before, length, ends, begin, end, offset, power, line, indent, depth, same = positions
+    word, behind, before, length, ends, begin, end, offset, power, line, indent, depth, same = (
+        positions
+    )
     name, number, text, mark, outside = range(5)
     assert word.tolist() == [name, name, mark, name, mark, name, mark, text, mark]
     assert behind.tolist() == [*word[1:], outside] and before.tolist() == [outside, *word[:-1]]
     assert length.tolist() == [2, 1, 1, 1, 1, 1, 1, 3, 1]
     assert ends.tolist() == [1, 0, 2, 1, 0, 0, 0, 0, 2]  # of a line
-    assert begin.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3] and end.tolist() == [3, 3, 3, 2, 2, 2, 2, 1, 1]
+    assert begin.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3] and end.tolist() == [
+        3,
+        3,
+        3,
+        2,
+        2,
+        2,
+        2,
+        1,
+        1,
+    ]
     assert (offset - 25).tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 7]
     assert power.tolist() == [1, 0, 11, 11, 12, 12, 12, 12, 13]  # both sides apart
     assert (line - 8).tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1]
@@ -47,15 +70,23 @@ def test_every_feature_by_hand():
 
 
 def test_far_tokens_share_codes():
-    long = {"code": "a " * 90, "token_start": list(range(0, 180, 2)), "token_end": list(range(1, 180, 2))}
+    long = {
+        "code": "a " * 90,
+        "token_start": list(range(0, 180, 2)),
+        "token_end": list(range(1, 180, 2)),
+    }
     offset = cells(Surface.of(long, WordClasses([long])), 40)[7]
-    assert offset[:16].tolist() == [0] * 16 and offset[16] == 1 and offset[65:].tolist() == [50] * 25
+    assert (
+        offset[:16].tolist() == [0] * 16 and offset[16] == 1 and offset[65:].tolist() == [50] * 25
+    )
 
 
 def test_frequent_words_have_classes_of_their_own():
     classes = WordClasses([row(), row()])
     assert len({*classes.of(["a", "if", ":"]).tolist()}) == 3
-    assert classes.of(["a"]).tolist() == classes.of(["a"]).tolist() != classes.of(["unknown"]).tolist()
+    assert (
+        classes.of(["a"]).tolist() == classes.of(["a"]).tolist() != classes.of(["unknown"]).tolist()
+    )
     assert classes.of(["zz", "unknown"]).tolist() == [0, 0] and classes.of(["7"]).tolist() == [1]
     assert Surface.of(row(), classes).pairs(0)[0].max() < INDICATORS
 
@@ -64,12 +95,16 @@ def test_structure_by_hand():
     """Of `if a :`, a line, `b ( a , 'x' )`: what encloses a token, and what stands between it and the head token."""
     surface = Surface.of(row(), WordClasses([]))
     rows = slice(SETS["positions"][0], SETS["structure"][0])
-    back2, ahead2, first, opener, caller, step, levels, same_back, same, starts, bracket, commas = cells(surface, 3)[
-        rows
-    ]
+    back2, ahead2, first, opener, caller, step, levels, same_back, same, starts, bracket, commas = (
+        cells(surface, 3)[rows]
+    )
     name, _, text, mark, outside = range(5)
     word = [name, name, mark, name, mark, name, mark, text, mark]
-    assert back2.tolist() == [outside, outside, *word[:-2]] and ahead2.tolist() == [*word[2:], outside, outside]
+    assert back2.tolist() == [outside, outside, *word[:-2]] and ahead2.tolist() == [
+        *word[2:],
+        outside,
+        outside,
+    ]
     assert first.tolist() == [name] * 9
     assert opener.tolist() == [outside] * 5 + [mark] * 3 + [outside]
     assert caller.tolist() == [outside] * 5 + [name] * 3 + [outside]
@@ -80,8 +115,28 @@ def test_structure_by_hand():
     assert after.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1] and (same // 8).tolist() == word
     assert between.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, 2]  # of names or marks
     assert (same_back // 8).tolist() == [outside, *word[:-1]]
-    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]
-    assert bracket.tolist() == [4, 4, 4, 4, 3, 3, 3, 3, 0]  # before, inside, and the closing bracket
+    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == [
+        1,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
+    assert bracket.tolist() == [
+        4,
+        4,
+        4,
+        4,
+        3,
+        3,
+        3,
+        3,
+        0,
+    ]  # before, inside, and the closing bracket
     assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
     assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
 

@@ -13,15 +13,32 @@ import transformers
 from click.testing import CliRunner
 from scipy.stats import t
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
-from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pairs_folder, tiny_decoder
+from support.models.minimal_pairs import (
+    LONGEST,
+    PAIRS,
+    REPOSITORIES,
+    pair,
+    pairs_folder,
+    tiny_decoder,
+)
 
-from codesyntax_dataset.errors import ArgumentError, DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import (
+    ArgumentError,
+    DatasetError,
+    LedgerError,
+    ModelError,
+    UnknownName,
+)
 from probing import merge, prefer
 from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.likelihood import likelihood as module
 from probing.instruments.likelihood.hits import MODEL, of_pairs
-from probing.instruments.likelihood.result import PreferenceLedger, PreferenceResult, stratum_weights
+from probing.instruments.likelihood.result import (
+    PreferenceLedger,
+    PreferenceResult,
+    stratum_weights,
+)
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel
 from probing.report.report import report
@@ -71,7 +88,10 @@ def log_softmax(logits: torch.Tensor) -> np.ndarray:
 def by_a_decoder(model, text: str) -> list[float]:
     """The log-probability of each byte, from one forward pass over those before it, the first from `<s>`."""
     ids = [0, *BYTES(text, add_special_tokens=False)["input_ids"]]
-    return [log_softmax(model(torch.tensor([ids[:at]])).logits[0, -1])[ids[at]] for at in range(1, len(ids))]
+    return [
+        log_softmax(model(torch.tensor([ids[:at]])).logits[0, -1])[ids[at]]
+        for at in range(1, len(ids))
+    ]
 
 
 @torch.inference_mode()
@@ -101,7 +121,9 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_scores_equal_a_plain_loop(kind, request):
-    rows = [pair(at, *texts[:2], "any", 1, 1, "owner/name") for at, texts in enumerate(TEXTS.values())]
+    rows = [
+        pair(at, *texts[:2], "any", 1, 1, "owner/name") for at, texts in enumerate(TEXTS.values())
+    ]
     place = request.getfixturevalue(kind)
     result = prefer(place, datasets.Dataset.from_list(rows))
     auto, plain = PLAIN[kind]
@@ -112,7 +134,10 @@ def test_scores_equal_a_plain_loop(kind, request):
             rounded = 2e-6 * len(scores)  # each is a float32 of about -5
             assert row[f"{name}_whole"] == pytest.approx(sum(scores), abs=rounded)
             assert row[f"{name}_place"] == pytest.approx(sum(scores[where]), abs=rounded)
-            assert (row[f"{name}_whole_tokens"], row[f"{name}_place_tokens"]) == (len(scores), len(scores[where]))
+            assert (row[f"{name}_whole_tokens"], row[f"{name}_place_tokens"]) == (
+                len(scores),
+                len(scores[where]),
+            )
 
 
 def test_begins(decoder, monkeypatch):
@@ -135,7 +160,12 @@ def test_begins(decoder, monkeypatch):
     assert read("a") == [1, a]
     tokenizer.eos_token = None
     assert read("aa") == [a, a]
-    assert prefer((model, tokenizer), datasets.Dataset.from_list([row])).ledger.rows["good_whole_tokens"] == 1
+    assert (
+        prefer((model, tokenizer), datasets.Dataset.from_list([row])).ledger.rows[
+            "good_whole_tokens"
+        ]
+        == 1
+    )
 
 
 def test_knows(decoder, data, monkeypatch):
@@ -143,7 +173,10 @@ def test_knows(decoder, data, monkeypatch):
 
     def planted(sign: int) -> Callable:
         def log_probabilities(_, inputs, rows, columns):
-            texts = [BYTES.decode(ids[mask > 0], skip_special_tokens=True) for ids, mask in zip(*inputs.values())]
+            texts = [
+                BYTES.decode(ids[mask > 0], skip_special_tokens=True)
+                for ids, mask in zip(*inputs.values())
+            ]
             likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
             return likely[rows].double()
 
@@ -153,7 +186,9 @@ def test_knows(decoder, data, monkeypatch):
         monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
         result = prefer(decoder, data)
         assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
-        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {accuracy}
+        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {
+            accuracy
+        }
 
 
 def parses(code: str) -> bool:
@@ -178,20 +213,29 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
 
     def score(self, groups, bar):
         bar.update(len(groups))
-        return [[np.full(len(text.positions), -1.0 / len(text.positions)) for text in group] for group in groups]
+        return [
+            [np.full(len(text.positions), -1.0 / len(text.positions)) for text in group]
+            for group in groups
+        ]
 
     monkeypatch.setattr(module.Scorer, "find", score)
     monkeypatch.setattr(module, "NEAR", {"float32": 0})
     made = prefer(decoder, data).ledger
     rows = made.rows.copy()
-    rows["good_whole"] = -1 - np.where(np.arange(60) % 4 == 0, 0, np.where(np.arange(60) % 3 == 0, -0.5, 0.5))
+    rows["good_whole"] = -1 - np.where(
+        np.arange(60) % 4 == 0, 0, np.where(np.arange(60) % 3 == 0, -0.5, 0.5)
+    )
     rows["bad_whole"] = -1
     result = PreferenceResult.from_ledger(PreferenceLedger(made.names, rows, made.settings))
     loop = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(0, 60, 2)]
     bracket = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(1, 60, 2)]
     assert result.phenomena["loop"].whole == pytest.approx(100 * np.mean(loop))
     assert result.phenomena["bracket"].whole == pytest.approx(100 * np.mean(bracket))
-    assert result.accuracy.whole == result.accuracy.plain == pytest.approx(100 * np.mean(loop + bracket))
+    assert (
+        result.accuracy.whole
+        == result.accuracy.plain
+        == pytest.approx(100 * np.mean(loop + bracket))
+    )
     assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
     assert [*result.relations] == ["While:while->body"]
@@ -213,11 +257,16 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
 def test_a_rival_that_counts_brackets(decoder, data):
     """Of `])` and `))` it takes the first; a loop that becomes a conditional has as many brackets, and moved ones, too."""
     result = prefer(decoder, data)
-    assert (result.phenomena["bracket"].brackets, result.phenomena["loop"].brackets) == (100.0, 50.0)
+    assert (result.phenomena["bracket"].brackets, result.phenomena["loop"].brackets) == (
+        100.0,
+        50.0,
+    )
     assert (result.accuracy.brackets, result.mean.brackets) == (75.0, 75.0)
     texts = {"a(b[0])": 0, "a(b[0)]": 0, "a(b[0))": 2, "a(b[0": 2, ")(": 0, "}": 1}
     assert {text: module.unmatched(text) for text in texts} == texts
-    swapped = prefer(decoder, datasets.Dataset.from_list([pair(0, "a(b)]", "a(b)", "any", 1, 1, "owner/name")]))
+    swapped = prefer(
+        decoder, datasets.Dataset.from_list([pair(0, "a(b)]", "a(b)", "any", 1, 1, "owner/name")])
+    )
     assert swapped.accuracy.brackets == 0.0
 
 
@@ -251,8 +300,13 @@ def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
 
 def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
     """Three texts of 4, 4 and 3 bytes, in two pairs: a masked language model reads each once for each byte."""
-    rows = [pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])]
-    apart = [prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows for row in rows]
+    rows = [
+        pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])
+    ]
+    apart = [
+        prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows
+        for row in rows
+    ]
     read, score = [], module.Scorer.work
     monkeypatch.setattr(
         module.Scorer,
@@ -300,17 +354,29 @@ def test_cached(decoder, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     first, twin = (prefer(decoder, folder, control=control) for control in (None, "random-weights"))
     monkeypatch.setattr(module.Preferring, "prepare", lambda _: pytest.fail("prepared again"))
-    assert prefer(decoder, folder) == first != twin == prefer(decoder, folder, control="random-weights")
+    assert (
+        prefer(decoder, folder)
+        == first
+        != twin
+        == prefer(decoder, folder, control="random-weights")
+    )
 
 
 def test_twins(decoder, data):
     """Untrained twins have weights of their own, by seed, and say so."""
-    results = [prefer(decoder, data, limit=8, control="random-weights", seed=seed) for seed in (3, 3, 4)]
+    results = [
+        prefer(decoder, data, limit=8, control="random-weights", seed=seed) for seed in (3, 3, 4)
+    ]
     scores = [result.ledger.rows["good_whole"] for result in results]
     assert (scores[0] == scores[1]).all() and (scores[0] != scores[2]).all()
-    assert "|control:random-weights/4" in results[2].signature and "random-weights 4" in results[2].title
+    assert (
+        "|control:random-weights/4" in results[2].signature
+        and "random-weights 4" in results[2].title
+    )
     trained = prefer(decoder, data, limit=8)
-    assert (trained.ledger.rows["good_whole"] != scores[0]).all() and "control" not in trained.signature
+    assert (
+        trained.ledger.rows["good_whole"] != scores[0]
+    ).all() and "control" not in trained.signature
 
 
 def test_long_pairs_are_missed_and_counted(decoder, data):
@@ -325,8 +391,13 @@ def test_long_pairs_are_missed_and_counted(decoder, data):
     assert rows["bad_whole"][fit] == pytest.approx(whole.ledger.rows["bad_whole"][fit], abs=1e-4)
     assert result.skips == {f"more than {limit} sub-tokens": 60 - fit.sum()}
     expected = np.where(fit, whole.ledger.preferred()[:, 0], 0)
-    assert (result.ledger.preferred()[:, 0] == expected).all() and result.accuracy.missed == 60 - fit.sum()
-    assert result.phenomena.keys() == whole.phenomena.keys() and result.mean.phenomena == whole.mean.phenomena
+    assert (
+        result.ledger.preferred()[:, 0] == expected
+    ).all() and result.accuracy.missed == 60 - fit.sum()
+    assert (
+        result.phenomena.keys() == whole.phenomena.keys()
+        and result.mean.phenomena == whole.mean.phenomena
+    )
     with pytest.raises(LedgerError, match="can be scored"):
         prefer(decoder, data, max_length=min(lengths) - 1)
 
@@ -342,8 +413,14 @@ def test_strata_of_length_count_alike():
 
 def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatch):
     """Whichever share of good texts is shorter: here one of four."""
-    rows = [pair(at, *texts, "any", 1, 1, f"owner/{at % 8}") for at, texts in enumerate([("f(a, b)", "f(a,, b)")] * 10)]
-    rows += [pair(at, "async def f(): 1", "def f(): 1", "any", 1, 1, f"owner/{at % 8}") for at in range(10, 40)]
+    rows = [
+        pair(at, *texts, "any", 1, 1, f"owner/{at % 8}")
+        for at, texts in enumerate([("f(a, b)", "f(a,, b)")] * 10)
+    ]
+    rows += [
+        pair(at, "async def f(): 1", "def f(): 1", "any", 1, 1, f"owner/{at % 8}")
+        for at in range(10, 40)
+    ]
 
     def find(self, groups, bar):
         bar.update(len(groups))
@@ -362,7 +439,11 @@ def test_the_surface_rival_is_fitted_on_validation(decoder, data):
     result = prefer(decoder, both)
     assert result.accuracy.surface == 100 == result.mean.surface
     assert prefer(decoder, both, split="validation").accuracy.surface is None
-    assert prefer(decoder, data).mean.surface is prefer(decoder, datasets.DatasetDict(test=data)).mean.surface is None
+    assert (
+        prefer(decoder, data).mean.surface
+        is prefer(decoder, datasets.DatasetDict(test=data)).mean.surface
+        is None
+    )
 
 
 def test_intervals_are_over_repositories(decoder, data):
@@ -374,7 +455,9 @@ def test_intervals_are_over_repositories(decoder, data):
         planted = rows.copy()
         planted["good_whole"], planted["bad_whole"] = good, -1
         planted["function"] = np.arange(len(rows))
-        hits = of_pairs(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings)))
+        hits = of_pairs(
+            PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings))
+        )
         phenomena = hits["phenomena"]
         means = [phenomena.mean(MODEL).at(0)] if phenomena.counted else []
         return [*means, phenomena.each(phenomena.by_group(MODEL))["loop"]]
@@ -382,7 +465,9 @@ def test_intervals_are_over_repositories(decoder, data):
     rows, twice = ledger.rows, np.concatenate([ledger.rows, ledger.rows])
     divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
     for once, again in zip(*divided):
-        assert again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40  # of 60 pairs one by one, about 25
+        assert (
+            again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40
+        )  # of 60 pairs one by one, about 25
     sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
     quantile = t.ppf(0.975, REPOSITORIES - 1)
     assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + quantile**2), 100))
@@ -445,10 +530,15 @@ def test_altered_ledgers_are_refused(name, value, reason, decoder, data, tmp_pat
 def test_command(decoder, folder, tmp_path):
     given = ["prefer", str(decoder), "--data", str(folder), "--output", str(tmp_path / "results")]
     said = CliRunner().invoke(main, given, catch_exceptions=False)
-    assert said.exit_code == 0 and "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
+    assert (
+        said.exit_code == 0 and "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
+    )
     assert "mean of 2 phenomena" in said.stdout and "distance 8-15" in said.stdout
     twin = [*given, "--control", "random-weights", "--json"]
-    assert '"control": "random-weights"' in CliRunner().invoke(main, twin, catch_exceptions=False).stdout
+    assert (
+        '"control": "random-weights"'
+        in CliRunner().invoke(main, twin, catch_exceptions=False).stdout
+    )
     ledger = next((tmp_path / "results").glob("*.ledger.parquet"))
     scored = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False)
     assert scored.exit_code == 0 and "bracket" in scored.stdout
@@ -462,7 +552,10 @@ def test_table(decoder, data):
     assert phenomena.rows[1][:5] == ["loop", 30, REPOSITORIES, 0, result.phenomena["loop"].ties]
     assert phenomena.rows[1][5:8] == [50.0, None, [*whole[:3]]]  # brackets, surface, whole
     assert whole.value == pytest.approx(result.phenomena["loop"].whole)
-    assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
+    assert [row[0] for row in bins.rows][:2] == [
+        "While:while->body",
+        "distance 0-3",
+    ] and signature == result.signature
     told = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))[0]
     assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]
@@ -509,6 +602,13 @@ def test_labels_are_a_digest_of_all_that_counts(data):
         rows = [{**PAIRS[0], **change}, *PAIRS[1:]]
         return read_functions(datasets.Dataset.from_list(rows), "python_pairs", "test").labels
 
-    changes = [{"good": "a"}, {"bad": "a"}, {"phenomenon": "a"}, {"distance": 9}, {"depth": 9}, {"repo": "a"}]
+    changes = [
+        {"good": "a"},
+        {"bad": "a"},
+        {"phenomenon": "a"},
+        {"distance": 9},
+        {"depth": 9},
+        {"repo": "a"},
+    ]
     assert len({digest(), *(digest(**change) for change in changes)}) == 7
     assert digest(path="b.py") == digest()

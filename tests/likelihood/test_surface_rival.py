@@ -15,7 +15,21 @@ def test_names_and_numbers_are_masked():
     rival = SurfaceRival([], KEYWORDS)
     text = "while f(x1):\n    break\n    y = 10\n"
     masked = rival._masked(text)
-    assert masked == ["while", "name", "(", "name", ")", ":", "\n>", "break", "\n=", "name", "=", "0", "\n<"]
+    assert masked == [
+        "while",
+        "name",
+        "(",
+        "name",
+        ")",
+        ":",
+        "\n>",
+        "break",
+        "\n=",
+        "name",
+        "=",
+        "0",
+        "\n<",
+    ]
     assert masked == rival._masked(text.replace("x1", "other").replace("10", "7"))
 
 
@@ -23,9 +37,15 @@ def test_what_it_sees_of_a_text_of_two_lines():
     rival = SurfaceRival([], KEYWORDS)
     seen = Counter(rival._seen("if a:\n break"))
     grams = Counter(
-        {gram: count for gram, count in seen.items() if gram[0] not in ("first", "joint", "ends", "behind")}
+        {
+            gram: count
+            for gram, count in seen.items()
+            if gram[0] not in ("first", "joint", "ends", "behind")
+        }
     )
-    assert sum(grams.values()) == 5 + 4 + 3 + 2 + 1 and grams["if", "name", ":", "\n>", "break"] == 1
+    assert (
+        sum(grams.values()) == 5 + 4 + 3 + 2 + 1 and grams["if", "name", ":", "\n>", "break"] == 1
+    )
     lines = Counter(seen - grams)
     assert lines == Counter(
         [

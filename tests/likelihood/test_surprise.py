@@ -16,7 +16,12 @@ from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import merge, surprise
 from probing.cli import main
 from probing.evidence.verify import verify
-from probing.instruments.likelihood.result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
+from probing.instruments.likelihood.result import (
+    LEAST_NODES,
+    ROLES,
+    SurprisalLedger,
+    SurprisalResult,
+)
 from probing.models.location import TINY_DECODER
 from probing.report.report import report
 from probing.report.results import parts
@@ -58,7 +63,9 @@ def decoder(tmp_path_factory):
 
 def functions(*codes: str) -> datasets.Dataset:
     empty = {"token_start": [], "token_end": [], "relations": []}
-    return datasets.Dataset.from_list([{"id": at, "code": code, **empty} for at, code in enumerate(codes)])
+    return datasets.Dataset.from_list(
+        [{"id": at, "code": code, **empty} for at, code in enumerate(codes)]
+    )
 
 
 @torch.inference_mode()
@@ -83,19 +90,28 @@ def test_equals_a_plain_loop(decoder):
         of_token.append(sum(bits[start : start + len(token)]))
         start += len(token)
     frequency = [np.log2(TOKENS.count(token)) for token in TOKENS]
-    found = {(KINDS[row["node_type"]], row["node"], ROLES[row["role"]]): row for row in result.ledger.rows}
+    found = {
+        (KINDS[row["node_type"]], row["node"], ROLES[row["role"]]): row
+        for row in result.ledger.rows
+    }
     assert found.keys() == MATCHED.keys()
     for name, both in MATCHED.items():
         for tokens, of in zip(both, ("", "control_")):
             row = found[name]
-            assert row[f"{of}bits"] == pytest.approx(np.mean([of_token[token] for token in tokens]), abs=1e-5)
-            assert row[f"{of}frequency"] == pytest.approx(np.mean([frequency[token] for token in tokens]), abs=1e-5)
+            assert row[f"{of}bits"] == pytest.approx(
+                np.mean([of_token[token] for token in tokens]), abs=1e-5
+            )
+            assert row[f"{of}frequency"] == pytest.approx(
+                np.mean([frequency[token] for token in tokens]), abs=1e-5
+            )
             assert row[f"{of}place"] == pytest.approx(np.mean(tokens) / 15, abs=1e-5)
     assert found["if_statement", 0, "closing"]["distance"] == 8
     one, two = (found["parenthesized_expression", at, "first"]["depth"] for at in (0, 1))
     assert two - one == 2  # a block and a statement deeper
     means = result.node_types["first"]["parenthesized_expression"]
-    assert means.nodes == 2 and means.tokens["bits"] == pytest.approx((of_token[7] + of_token[12]) / 2, abs=1e-5)
+    assert means.nodes == 2 and means.tokens["bits"] == pytest.approx(
+        (of_token[7] + of_token[12]) / 2, abs=1e-5
+    )
     assert result.distances["closing"]["8-15"].nodes == 1
 
 
@@ -103,14 +119,20 @@ def test_5_grams_read_the_other_half(decoder):
     result = surprise(decoder, functions(OTHER, CODE), node_types=["parameters"])
     for index, own, other in ((0, OTHER_TOKENS, TOKENS), (1, TOKENS, OTHER_TOKENS)):
         bits = -NGrams(windows(other)).log_probabilities(windows(own)) / np.log(2)
-        row = result.ledger.rows[(result.ledger.rows["function"] == index) & (result.ledger.rows["role"] == 0)]
+        row = result.ledger.rows[
+            (result.ledger.rows["function"] == index) & (result.ledger.rows["role"] == 0)
+        ]
         assert row["grams"].tolist() == pytest.approx([bits[2]], abs=1e-5)
 
 
 def test_what_is_left_out(decoder):
     codes = functions(CODE, "def f(:\n", "x = 1\n", "f(" + "a, " * LONGEST + ")\n")
     result = surprise(decoder, codes, node_types=KINDS)
-    assert result.skips == {f"more than {LONGEST} sub-tokens": 1, "does not parse": 1, "no node with a control": 1}
+    assert result.skips == {
+        f"more than {LONGEST} sub-tokens": 1,
+        "does not parse": 1,
+        "no node with a control": 1,
+    }
     with pytest.raises(LedgerError, match="no function of memory.* has a node"):
         surprise(decoder, functions("x = 1\n"), node_types=KINDS)
     with pytest.raises(UnknownName, match="if_statement"):
@@ -132,7 +154,15 @@ def folder(dataset_folder, tmp_path_factory):
     """A run of the embedded decoder, and one of its untrained twin, in 40 functions."""
     place = tmp_path_factory.mktemp("surprised")
     for control in ("", "random-weights"):
-        arguments = [TINY_DECODER, "--data", str(dataset_folder), "--sample", "40", "--output", str(place)]
+        arguments = [
+            TINY_DECODER,
+            "--data",
+            str(dataset_folder),
+            "--sample",
+            "40",
+            "--output",
+            str(place),
+        ]
         asked = [*arguments, *(["--control", control] if control else [])]
         result = CliRunner().invoke(main, ["surprise", *asked], catch_exceptions=False)
         assert result.exit_code == 0 and "if_statement" in result.stdout
@@ -159,7 +189,12 @@ def test_an_untrained_twin_gains_nothing(folder):
         both = [result.node_types["first"][name] for result in (trained, twin)]
         gains = [of.controls["bits"] - of.tokens["bits"] for of in both]
         assert gains[0] > 0.5 > gains[1]
-    for of in (of for each in trained.node_types.values() for of in each.values() if of.nodes >= LEAST_NODES):
+    for of in (
+        of
+        for each in trained.node_types.values()
+        for of in each.values()
+        if of.nodes >= LEAST_NODES
+    ):
         assert abs(of.tokens["frequency"] - of.controls["frequency"]) < 0.5
         assert abs(of.tokens["place"] - of.controls["place"]) < 0.15
 
@@ -167,7 +202,10 @@ def test_an_untrained_twin_gains_nothing(folder):
 @pytest.mark.slow
 def test_shards(folder, dataset_folder, tmp_path):
     for number in (1, 2):
-        assert surprise(TINY_DECODER, dataset_folder, sample=40, output=tmp_path, shard=f"{number}/2") is None
+        assert (
+            surprise(TINY_DECODER, dataset_folder, sample=40, output=tmp_path, shard=f"{number}/2")
+            is None
+        )
     (merged,) = merge([tmp_path])
     assert merged == of_folder(folder, False)
 
@@ -180,7 +218,9 @@ def test_verified_and_forged(folder, dataset_folder, tmp_path):
     for name, change in (("bits", 0.1), ("control_grams", 0.1), ("depth", 1)):
         rows = honest.ledger.rows.copy()
         rows[name] += change
-        SurprisalResult.from_ledger(SurprisalLedger(honest.ledger.names, rows, honest.ledger.settings)).save(tmp_path)
+        SurprisalResult.from_ledger(
+            SurprisalLedger(honest.ledger.names, rows, honest.ledger.settings)
+        ).save(tmp_path)
         forged = verify(next(tmp_path.glob("*.json")), data=dataset_folder, functions=5, seed=0)
         assert not forged.accepted
 
@@ -194,7 +234,9 @@ def test_tables_and_report(folder, tmp_path):
     first = tables[0]
     row = next(row for row in first.rows if row[0] == "if_statement")
     of = result.node_types["first"]["if_statement"]
-    assert row[1] == of.nodes and row[4][0] == pytest.approx(of.controls["bits"] - of.tokens["bits"])
+    assert row[1] == of.nodes and row[4][0] == pytest.approx(
+        of.controls["bits"] - of.tokens["bits"]
+    )
     assert row[4][1] < row[4][0] < row[4][2]
     assert first.totals[0][4][0] == pytest.approx(mean_gain(result, "first"))
     gain, of_grams, over = (cell[0] for cell in first.totals[0][4:7])

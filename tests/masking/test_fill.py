@@ -29,8 +29,19 @@ from probing.models.subtokens import encode
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 BYTES = byte_tokenizer()
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
-SMALL = {"vocab_size": len(BYTES), **SIZES, "max_position_embeddings": 300, "pad_token_id": 2, "type_vocab_size": 2}
+SIZES = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+}
+SMALL = {
+    "vocab_size": len(BYTES),
+    **SIZES,
+    "max_position_embeddings": 300,
+    "pad_token_id": 2,
+    "type_vocab_size": 2,
+}
 CODES = (
     "def largest(values, default=None):\n    best = default\n    for value in values:\n        best = value\n",
     "def f(x):\n    return -x\n",
@@ -49,12 +60,15 @@ def masked(shared) -> MaskedModel:
 @pytest.fixture(scope="module")
 def copies(shared, masked) -> list[tuple[dict, dict]]:
     """A function and a copy of it."""
-    reference = json.loads(gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes()))
+    reference = json.loads(
+        gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes())
+    )
     return [
         (function, copy)
         for function in reference["functions"]
         for case in function["cases"]
-        for copy in [case[name] for name in ("t1", "t1_current") if name in case] + case.get("t0", [])
+        for copy in [case[name] for name in ("t1", "t1_current") if name in case]
+        + case.get("t0", [])
         if copy["positions"]
     ]
 
@@ -62,7 +76,10 @@ def copies(shared, masked) -> list[tuple[dict, dict]]:
 @pytest.mark.slow
 def test_predictions_of_the_reference(masked, copies):
     """In batches, and every tenth alone."""
-    ids = {function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"]) for function, _ in copies}
+    ids = {
+        function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"])
+        for function, _ in copies
+    }
     asked = [Copy(ids[function["id"]], np.array(copy["positions"])) for function, copy in copies]
     (found,) = Filler(masked).fill([asked])
     certain = 0
@@ -71,7 +88,10 @@ def test_predictions_of_the_reference(masked, copies):
             assert filled.predicted.tolist() == copy["predicted_ids"]
             assert filled.hits[0] == copy["restored"] <= filled.hits[1] <= filled.hits[2]
             if not number % 10:
-                assert fill_masks(masked.model, masked.tokenizer, *one).tolist() == copy["predicted_ids"]
+                assert (
+                    fill_masks(masked.model, masked.tokenizer, *one).tolist()
+                    == copy["predicted_ids"]
+                )
             certain += 1
     assert (len(copies), certain) == (1017, 1015)
 
@@ -81,12 +101,22 @@ def test_texts_of_the_reference(masked, copies):
     """As published; and by the protocol `current`, which differs only in keeping special tokens that the source spells."""
     tokenizer, restorer, same = masked.tokenizer, Restorer(masked.tokenizer), 0
     for function, copy in copies:
-        code, positions, predicted = function["code"], np.array(copy["positions"]), np.array(copy["predicted_ids"])
+        code, positions, predicted = (
+            function["code"],
+            np.array(copy["positions"]),
+            np.array(copy["predicted_ids"]),
+        )
         subtokens = next(encode(tokenizer, [code]))
-        published, current = (Maskable(code, subtokens, tokenizer, {}, protocol) for protocol in (PUBLISHED, CURRENT))
+        published, current = (
+            Maskable(code, subtokens, tokenizer, {}, protocol) for protocol in (PUBLISHED, CURRENT)
+        )
         assert restorer.text(published, positions, predicted) == copy["text"]
         assert restorer.text(current, current.eligible, current.ids[current.eligible]) == code
-        specials = {*predicted.tolist(), *current.ids[1:-1].tolist(), *current.ids[positions].tolist()}
+        specials = {
+            *predicted.tolist(),
+            *current.ids[1:-1].tolist(),
+            *current.ids[positions].tolist(),
+        }
         if not specials & {*tokenizer.all_special_ids}:
             assert restorer.text(current, positions, predicted) == copy["text"]
             same += 1
@@ -104,7 +134,9 @@ def model_of(family: str, **settings) -> transformers.PreTrainedModel:
     model = transformers.AutoModelForMaskedLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)  # biases and norms, too, which are 0 and 1 at first
+            parameter += 0.3 * torch.randn_like(
+                parameter
+            )  # biases and norms, too, which are 0 and 1 at first
     return model.eval()
 
 
@@ -139,14 +171,22 @@ def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     assert masked.why == ""
     rng = np.random.default_rng(0)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
-    copies = [Copy(one, np.sort(rng.choice(len(one), 5 + draw, replace=False))) for one in ids for draw in range(4)]
+    copies = [
+        Copy(one, np.sort(rng.choice(len(one), 5 + draw, replace=False)))
+        for one in ids
+        for draw in range(4)
+    ]
     (found,) = Filler(masked).fill([copies])
     for copy, filled in zip(copies, found):
         text = torch.tensor(copy.ids)[None]
         truth = text[0, copy.positions]
         text[0, copy.positions] = BYTES.mask_token_id
         with torch.no_grad():
-            chances = model(text, attention_mask=torch.ones_like(text)).logits[0, copy.positions].log_softmax(dim=-1)
+            chances = (
+                model(text, attention_mask=torch.ones_like(text))
+                .logits[0, copy.positions]
+                .log_softmax(dim=-1)
+            )
         true = chances.gather(1, truth[:, None])
         rank = (chances > true).sum(dim=1)
         assert filled.predicted.tolist() == chances.argmax(dim=1).tolist()
@@ -162,12 +202,17 @@ def test_a_head_that_cannot_be_called_alone_is_computed_everywhere():
             return super().forward(input_ids=input_ids, **others)
 
     torch.manual_seed(0)
-    stubborn, plain = Stubborn(BertConfig(**SMALL, initializer_range=0.5)), BertForMaskedLM(BertConfig(**SMALL))
+    stubborn, plain = (
+        Stubborn(BertConfig(**SMALL, initializer_range=0.5)),
+        BertForMaskedLM(BertConfig(**SMALL)),
+    )
     plain.load_state_dict(stubborn.state_dict())
     masked = load_restoring((stubborn, BYTES))
     assert "this head wants the text" in masked.why
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([2, 5, 9])) for code in CODES]
-    for ours, theirs in zip(*Filler(masked).fill([copies]), *Filler(load_restoring((plain, BYTES))).fill([copies])):
+    for ours, theirs in zip(
+        *Filler(masked).fill([copies]), *Filler(load_restoring((plain, BYTES))).fill([copies])
+    ):
         assert (ours.predicted.tolist(), *ours[1:]) == (theirs.predicted.tolist(), *theirs[1:])
 
 
@@ -175,10 +220,15 @@ def test_batches_change_nothing_and_equal_copies_run_once(monkeypatch):
     masked = load_restoring((model_of("roberta"), BYTES))
     rng = np.random.default_rng(1)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
-    copies = [Copy(ids[draw % 3], np.sort(rng.choice(len(ids[draw % 3]), 6, replace=False))) for draw in range(60)]
+    copies = [
+        Copy(ids[draw % 3], np.sort(rng.choice(len(ids[draw % 3]), 6, replace=False)))
+        for draw in range(60)
+    ]
     copies += copies[::2]
     ran, forward = [], masked.model.forward
-    monkeypatch.setattr(masked.model.base_model, "forward", counted(masked.model.base_model.forward, ran))
+    monkeypatch.setattr(
+        masked.model.base_model, "forward", counted(masked.model.base_model.forward, ran)
+    )
     results = []
     for batch_tokens in (1, 150, None):
         ran.clear()
@@ -209,7 +259,9 @@ def test_what_rounding_could_decide_runs_again_alone():
     with torch.no_grad():
         model.lm_head.decoder.bias.fill_(0)
         model.lm_head.decoder.bias[[40, 41]] = 100.0
-        model.roberta.embeddings.word_embeddings.weight[40] = model.roberta.embeddings.word_embeddings.weight[41]
+        model.roberta.embeddings.word_embeddings.weight[40] = (
+            model.roberta.embeddings.word_embeddings.weight[41]
+        )
     filler = Filler(load_restoring((model, BYTES)))
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([1, 4])) for code in CODES]
     (found,) = filler.fill([copies])
@@ -233,7 +285,9 @@ def test_the_model_comes_back_as_it_was():
 def word_pieces() -> PreTrainedTokenizerFast:
     """A lower-casing WordPiece of few words."""
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] def f ( x ) : return ##s ##y if foo bar . 1 _ =".split()
-    pipeline = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    pipeline = Tokenizer(
+        models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]")
+    )
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=True)
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     pipeline.decoder = decoders.WordPiece()
@@ -249,7 +303,11 @@ def word_pieces() -> PreTrainedTokenizerFast:
         ("def F(x):\n\treturn  Foo(X)\n", {2: "f", 8: "bar"}, "def F(x):\n\treturn  bar(X)\n"),
         ("return foos", {2: "bar"}, "return bars"),
         ("return foos", {3: "##y"}, "return fooy"),
-        ("return foos", {3: "bar"}, "return foo bar"),  # a word of its own, which would run into the one before
+        (
+            "return foos",
+            {3: "bar"},
+            "return foo bar",
+        ),  # a word of its own, which would run into the one before
         ("return foos", {3: "("}, "return foo("),
         ("foo(bar", {2: "x"}, "foo x bar"),  # and into the one behind
         ("foo.bar", {2: "x", 3: "bar"}, "foo x bar"),
@@ -263,7 +321,9 @@ def test_a_tokenizer_without_white_space(code, changes, text):
     tokenizer = word_pieces()
     (function,) = Masker(tokenizer, "python", []).read([code])
     positions = np.array(sorted(changes), np.int64)
-    predicted = np.array([tokenizer.convert_tokens_to_ids(changes[place]) for place in sorted(changes)], np.int64)
+    predicted = np.array(
+        [tokenizer.convert_tokens_to_ids(changes[place]) for place in sorted(changes)], np.int64
+    )
     assert Restorer(tokenizer).text(function, positions, predicted) == text
     check_parts(tokenizer, function, positions, predicted, text)
 
@@ -282,7 +342,9 @@ def test_a_tokenizer_without_white_space(code, changes, text):
 )
 def test_bytes_by_hand(code, changes, text):
     (function,) = Masker(BYTES, "python", []).read([code])
-    predicted = np.array([BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)])
+    predicted = np.array(
+        [BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)]
+    )
     assert Restorer(BYTES).text(function, np.array(sorted(changes)), predicted) == text
     check_parts(BYTES, function, np.array(sorted(changes)), predicted, text)
 
@@ -290,7 +352,10 @@ def test_bytes_by_hand(code, changes, text):
 def check_parts(tokenizer, function, positions, predicted, text):
     """They make up the source and the text, and count every masked sub-token once."""
     parts = Restorer(tokenizer).parts(function, positions, predicted)
-    assert ["".join(both) for both in zip(*((part.source, part.text) for part in parts))] == [function.code, text]
+    assert ["".join(both) for both in zip(*((part.source, part.text) for part in parts))] == [
+        function.code,
+        text,
+    ]
     assert sum(part.masked for part in parts) == len(positions)
     assert sum(part.right for part in parts) == (function.ids[positions] == predicted).sum()
 
@@ -299,14 +364,24 @@ def check_parts(tokenizer, function, positions, predicted, text):
     ("code", "changes", "parts"),
     [
         ("ab c", {1: b"x", 2: b"b"}, [("a", "x", 1, 0), ("b", "b", 1, 1), (" c", " c", 0, 0)]),
-        ("ab c", {2: b"b", 3: b"\n"}, [("a", "a", 0, 0), ("b", "b", 1, 1), (" ", "\n", 1, 0), ("c", "c", 0, 0)]),
+        (
+            "ab c",
+            {2: b"b", 3: b"\n"},
+            [("a", "a", 0, 0), ("b", "b", 1, 1), (" ", "\n", 1, 0), ("c", "c", 0, 0)],
+        ),
         ("éa", {1: "é".encode()[:1], 2: b"x", 3: b"a"}, [("é", "\ufffdx", 2, 1), ("a", "a", 1, 1)]),
-        ("abc", {1: "ü".encode()[:1], 2: "ü".encode()[1:], 3: b"c"}, [("abc", "üc", 3, 1)]),  # no byte spells it alone
+        (
+            "abc",
+            {1: "ü".encode()[:1], 2: "ü".encode()[1:], 3: b"c"},
+            [("abc", "üc", 3, 1)],
+        ),  # no byte spells it alone
     ],
 )
 def test_parts_by_hand(code, changes, parts):
     (function,) = Masker(BYTES, "python", []).read([code])
-    predicted = np.array([BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)])
+    predicted = np.array(
+        [BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)]
+    )
     found = Restorer(BYTES).parts(function, np.array(sorted(changes)), predicted)
     assert [tuple(part.model_dump().values()) for part in found] == parts
 
@@ -323,11 +398,16 @@ def test_nothing_lost_in_the_sample(protocol, dataset_folder):
     """Every function comes back when every sub-token is restored, by `published` if the tokenizer spells everything."""
     import datasets
 
-    codes = datasets.load_dataset("parquet", data_files=str(dataset_folder / "python" / "test*.parquet"))["train"]
+    codes = datasets.load_dataset(
+        "parquet", data_files=str(dataset_folder / "python" / "test*.parquet")
+    )["train"]
     for tokenizer in (BYTES, word_pieces()) if protocol == CURRENT else (BYTES,):
         restorer = Restorer(tokenizer)
         for function in Masker(tokenizer, "python", [], protocol=protocol).read(codes["code"][:30]):
-            assert restorer.text(function, function.eligible, function.ids[function.eligible]) == function.code
+            assert (
+                restorer.text(function, function.eligible, function.ids[function.eligible])
+                == function.code
+            )
 
 
 # --- refusals ---
@@ -346,14 +426,20 @@ def test_a_folder(saved):
     ids = BYTES(CODES[0])["input_ids"]
     positions = mask_positions(CODES[0], BYTES, "identifier")
     alone = fill_masks(masked.model, masked.tokenizer, ids, positions)
-    assert Filler(masked).fill([[Copy(np.array(ids), positions)]])[0][0].predicted.tolist() == alone.tolist()
+    assert (
+        Filler(masked).fill([[Copy(np.array(ids), positions)]])[0][0].predicted.tolist()
+        == alone.tolist()
+    )
     assert masked.why == "" and len(masked.revision) == 64 + 1 + 64  # with its head
 
 
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
-        ("cls.predictions.transform.dense", "has no masked-LM head .its weights lack cls.predictions.transform.dense"),
+        (
+            "cls.predictions.transform.dense",
+            "has no masked-LM head .its weights lack cls.predictions.transform.dense",
+        ),
         ("bert.encoder.layer.1.attention", "its weights lack bert.encoder.layer.1.attention"),
     ],
 )
@@ -369,7 +455,9 @@ def test_missing_weights(saved, tmp_path, lost, said):
 
 
 def test_a_sentence_encoder():
-    with pytest.raises(ModelError, match=f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"):
+    with pytest.raises(
+        ModelError, match=f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"
+    ):
         load_restoring(EMBEDDED)
 
 
@@ -421,7 +509,9 @@ def plainly(logits: list[float], truth: int, near: float) -> tuple[int, int, boo
     rank, best, true = order.index(truth), logits[order[0]], logits[truth]
     fewest = sum(value > true + near for value in logits)
     most = sum(value > true - near for value in logits) - 1
-    unsure = sum(value > best - near for value in logits) > 1 or any(fewest < k <= most for k in (1, 5, 10))
+    unsure = sum(value > best - near for value in logits) > 1 or any(
+        fewest < k <= most for k in (1, 5, 10)
+    )
     return order[0], sum(rank < k for k in (1, 5, 10)), unsure and near > 0
 
 
@@ -437,7 +527,9 @@ def test_the_largest_logits_are_enough(vocabulary, near):
     truth = torch.randint(vocabulary, (300,), generator=random)
     truth[::2] = logits[::2].topk(min(13, vocabulary)).indices[:, -1]
     found = masked_module._compared(logits, truth, near)
-    expected = [plainly(row, number, near) for row, number in zip(logits.double().tolist(), truth.tolist())]
+    expected = [
+        plainly(row, number, near) for row, number in zip(logits.double().tolist(), truth.tolist())
+    ]
     assert [(int(one), int(two), bool(four)) for one, two, _, four in found.tolist()] == expected
     chance = torch.log_softmax(logits.double(), dim=1).gather(1, truth[:, None])[:, 0]
     assert torch.allclose(found[:, 2], chance, atol=1e-5)

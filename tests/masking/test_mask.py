@@ -74,8 +74,12 @@ class Planted:
         right = torch.tensor([self(*pair) for pair in zip(truth.tolist(), columns.tolist())])
         wrong = byte_tokenizer().convert_tokens_to_ids("~")
         predicted = torch.where(right, truth, wrong)
-        within = torch.where(right, 3, torch.where(columns % 2 == 0, 2, 0))  # of the others, every second is among 5
-        return torch.stack([predicted, within, torch.full_like(within, -1), within * 0], dim=1).double()
+        within = torch.where(
+            right, 3, torch.where(columns % 2 == 0, 2, 0)
+        )  # of the others, every second is among 5
+        return torch.stack(
+            [predicted, within, torch.full_like(within, -1), within * 0], dim=1
+        ).double()
 
 
 def similarities(code, text):
@@ -93,7 +97,10 @@ def similarities(code, text):
     for number, left in enumerate(one, 1):
         diagonal, row[0] = row[0], number
         for place, right in enumerate(other, 1):
-            diagonal, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right))
+            diagonal, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right)),
+            )
     jaccard, dice = both.total() / either.total(), 2 * both.total() / (len(one) + len(other))
     return jaccard, dice, 1 - row[-1] / max(len(one), len(other))
 
@@ -121,13 +128,33 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
             positions = mask_positions(code, tokenizer, name)
             for copy in range(3 if len(positions) else 0):
                 row = next(rows)
-                function, node_type, number, seed, masked, *hits, chance, commonest, one, two, three = row[:13]
+                (
+                    function,
+                    node_type,
+                    number,
+                    seed,
+                    masked,
+                    *hits,
+                    chance,
+                    commonest,
+                    one,
+                    two,
+                    three,
+                ) = row[:13]
                 by_x, deleted = row[13:16], row[16:]
-                assert (function, node_type, number, masked, chance) == (index, place, copy, len(positions), -1)
+                assert (function, node_type, number, masked, chance) == (
+                    index,
+                    place,
+                    copy,
+                    len(positions),
+                    -1,
+                )
                 assert seed == seed_of(0, index, name, copy)
                 if copy == 0:
                     right = [planted(ids[position], position) for position in positions]
-                    late = [not found and position % 2 == 0 for found, position in zip(right, positions)]
+                    late = [
+                        not found and position % 2 == 0 for found, position in zip(right, positions)
+                    ]
                     assert hits == [sum(right), sum(right) + sum(late), sum(right) + sum(late)]
                     chars = [tokenizer.decode([number]) for number in ids]
                     for found, position in zip(right, positions):
@@ -140,13 +167,18 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
                     fixed[name].append((commonest, [code[position - 1] for position in positions]))
                     for filler, found in (("x", by_x), ("", deleted)):
                         filled = [
-                            filler if at + 1 in positions and byte != " " else byte for at, byte in enumerate(code)
+                            filler if at + 1 in positions and byte != " " else byte
+                            for at, byte in enumerate(code)
                         ]
-                        assert found == pytest.approx(similarities(code, "".join(filled)), abs=1e-12)
+                        assert found == pytest.approx(
+                            similarities(code, "".join(filled)), abs=1e-12
+                        )
             seen["dropped"] += not len(positions)
     assert next(rows, None) is None
     for name, counted in bytes_masked.items():
-        assert all(count == masked.count(counted.most_common(1)[0][0]) for count, masked in fixed[name])
+        assert all(
+            count == masked.count(counted.most_common(1)[0][0]) for count, masked in fixed[name]
+        )
     for name in ("if_statement", "return_statement"):
         scores = result.node_types[name]
         assert (scores.functions, scores.masked) == (seen[name], seen[name, "masked"])
@@ -160,7 +192,9 @@ def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
     monkeypatch.setattr(MaskedModel, "scores", Planted().scores)
     result = mask(str(model), dataset_folder, **RUN)
     assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
-    assert {arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)} == {100.0}
+    assert {
+        arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)
+    } == {100.0}
 
 
 def test_counts_add_up(result):
@@ -191,7 +225,9 @@ def test_means_are_over_functions(result):
                 t0.setdefault(row["function"], []).append(row["jaccard"])
         scores = result.node_types[name]
         assert scores.t1.jaccard == pytest.approx(sum(t1) / len(t1), abs=1e-12)
-        assert scores.t0.jaccard == pytest.approx(sum(sum(x) / len(x) for x in t0.values()) / len(t0), abs=1e-12)
+        assert scores.t0.jaccard == pytest.approx(
+            sum(sum(x) / len(x) for x in t0.values()) / len(t0), abs=1e-12
+        )
         arms = result.arms()[name]
         assert arms.t1.tolist() == t1 and arms.functions.tolist() == list(t0)
 
@@ -233,7 +269,9 @@ class Killed(BaseException):
     """As if the process had ended: nobody catches it."""
 
 
-def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+def test_a_killed_run_resumes_to_the_same_bytes(
+    model, dataset_folder, whole, tmp_path, monkeypatch
+):
     monkeypatch.setattr(job.Masking, "PART", 3)
     real, parts = job.Masking.run, []
 
@@ -249,7 +287,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
     assert not files(tmp_path)
     assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
     again = []
-    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar))
+    monkeypatch.setattr(
+        job.Masking, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
+    )
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
     assert again[:1] == parts[1:]
@@ -261,7 +301,10 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
 def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     monkeypatch.setattr(job.Masking, "PART", 3)
     for number in (1, 2):
-        assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2") is None
+        assert (
+            mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2")
+            is None
+        )
     assert len(list(merge([tmp_path / "shards"], tmp_path))) == 1
     assert files(tmp_path) == whole
 
@@ -274,15 +317,23 @@ def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path,
     assert files(tmp_path) == whole
 
 
-def test_the_cache_answers_for_the_same_parser_and_control_alone(model, dataset_folder, result, tmp_path, monkeypatch):
+def test_the_cache_answers_for_the_same_parser_and_control_alone(
+    model, dataset_folder, result, tmp_path, monkeypatch
+):
     """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     masked = []
     real = job.Masking.run
-    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: masked.append(len(part)) or real(self, part, bar))
+    monkeypatch.setattr(
+        job.Masking,
+        "run",
+        lambda self, part, bar: masked.append(len(part)) or real(self, part, bar),
+    )
     assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
     runs = len(masked)
-    assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
+    assert (
+        mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
+    )
     assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
     assert len(masked) == runs > 0
     spans = mask(str(model), dataset_folder, **RUN, control="spans")
@@ -296,7 +347,9 @@ def test_spans_as_controls(model, dataset_folder, result):
     """The same copies of T1 where every node has a place for a span, and fewer sub-tokens or no copy where one has none;
     all are counted, and the signature says so."""
     spans = mask(str(model), dataset_folder, **RUN, control="spans")
-    ours, theirs = ({tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result))
+    ours, theirs = (
+        {tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result)
+    )
     fewer = [key for key, row in ours.items() if row[4] < theirs[key][4]]
     same = [key for key, row in ours.items() if row[4] == theirs[key][4]]
     assert ours.keys() < theirs.keys() and len(fewer) + len(same) == len(ours)
@@ -305,28 +358,48 @@ def test_spans_as_controls(model, dataset_folder, result):
     lost = (len(theirs) - len(ours)) // 4
     assert spans.dropped["no span of code beside its nodes is as long"] == lost > 0
     assert all(0 <= without <= of for without, of in spans.without_place.values())
-    assert sum(without for without, _ in spans.without_place.values()) >= lost and not result.without_place
+    assert (
+        sum(without for without, _ in spans.without_place.values()) >= lost
+        and not result.without_place
+    )
     assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
 
 
 def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
     """The same masks, other weights, which the seed draws; the signature and the file say so."""
-    twin, again = (mask(str(model), dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2))
+    twin, again = (
+        mask(str(model), dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2)
+    )
     first = result.ledger.rows["copy"] == 0
-    assert (twin.ledger.rows["log_probability"][first] != result.ledger.rows["log_probability"][first]).mean() > 0.9
+    assert (
+        twin.ledger.rows["log_probability"][first] != result.ledger.rows["log_probability"][first]
+    ).mean() > 0.9
     for column in ("masked", "commonest", "letter_jaccard"):
         assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
     assert twin.ledger == again.ledger and "|random-weights:True|" in twin.signature
     assert "random" not in result.signature and twin.settings.name != result.settings.name
-    given = ["mask", str(model), "--data", str(dataset_folder), "--limit", "6", "--max-length", str(LONGEST)]
+    given = [
+        "mask",
+        str(model),
+        "--data",
+        str(dataset_folder),
+        "--limit",
+        "6",
+        "--max-length",
+        str(LONGEST),
+    ]
     given += ["--draws", "1", "--node-types", "return_statement"]
     made = CliRunner().invoke(
-        main, [*given, "--control", "spans", "--control", "random-weights", "--output", str(tmp_path)]
+        main,
+        [*given, "--control", "spans", "--control", "random-weights", "--output", str(tmp_path)],
     )
     assert made.exit_code == 0, made.output
     assert "control:spans|random-weights:True" in made.stdout.replace("\n", "")
     refused = CliRunner().invoke(main, [*given, "--control", "spans", "--control", "sub-tokens"])
-    assert refused.exit_code == 2 and "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
+    assert (
+        refused.exit_code == 2
+        and "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
+    )
 
 
 def test_another_seed_draws_other_controls(model, dataset_folder, result):
@@ -346,11 +419,20 @@ def test_another_seed_draws_other_controls(model, dataset_folder, result):
         (lambda rows: rows["hits_1"].__setitem__(0, rows["masked"][0] + 1), "hits that cannot be"),
         (lambda rows: rows["jaccard"].__setitem__(0, 1.5), "similarities that cannot be"),
         (lambda rows: rows["levenshtein"].__setitem__(3, np.nan), "similarities that cannot be"),
-        (lambda rows: rows["log_probability"].__setitem__(0, 0.5), "log_probability that cannot be"),
+        (
+            lambda rows: rows["log_probability"].__setitem__(0, 0.5),
+            "log_probability that cannot be",
+        ),
         (lambda rows: rows["copy"].__setitem__(1, 2), "out of order"),
         (lambda rows: rows["copy"].__setitem__(3, 9), "controls for every masked copy"),
-        (lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1), "more or fewer sub-tokens"),
-        (lambda rows: rows["jaccard"].__setitem__(0, 1 - rows["jaccard"][0] / 2), "do not follow from its ledger"),
+        (
+            lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1),
+            "more or fewer sub-tokens",
+        ),
+        (
+            lambda rows: rows["jaccard"].__setitem__(0, 1 - rows["jaccard"][0] / 2),
+            "do not follow from its ledger",
+        ),
     ],
 )
 def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):

@@ -19,7 +19,14 @@ from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, Unk
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import node_types
 from probing import mask_positions
-from probing.instruments.masking.masking import CURRENT, PROTOCOLS, PUBLISHED, Maskable, Masker, seed_of
+from probing.instruments.masking.masking import (
+    CURRENT,
+    PROTOCOLS,
+    PUBLISHED,
+    Maskable,
+    Masker,
+    seed_of,
+)
 from probing.models.subtokens import encode
 
 # --- the reference ---
@@ -33,7 +40,9 @@ def tokenizer(shared) -> PreTrainedTokenizerBase:
 @pytest.fixture(scope="module")
 def cases(shared) -> list[tuple[dict, dict]]:
     """A function and a case of it."""
-    reference = json.loads(gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes()))
+    reference = json.loads(
+        gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes())
+    )
     return [(function, case) for function in reference["functions"] for case in function["cases"]]
 
 
@@ -51,7 +60,10 @@ def test_every_mask_of_the_reference(tokenizer, cases):
             PUBLISHED,
         ).mask(kind, case["rate"], nodes)
         recorded = case.get("t1", {"positions": [], "count": 0})
-        assert (published.positions.tolist(), published.controls) == (recorded["positions"], recorded["count"])
+        assert (published.positions.tolist(), published.controls) == (
+            recorded["positions"],
+            recorded["count"],
+        )
         by_spans += 1
         if "node_spans_current" in case:
             assert ours.nodes(kind).tolist() == case["node_spans_current"]
@@ -61,11 +73,18 @@ def test_every_mask_of_the_reference(tokenizer, cases):
         else:
             assert ours.nodes(kind).tolist() == case["node_spans"]
         found = ours.mask(kind, case["rate"], nodes)
-        assert (found.positions.tolist(), found.controls) == (recorded["positions"], recorded["count"])
-        by_name = mask_positions(code, tokenizer, kind, protocol=PUBLISHED, rate=case["rate"], nodes=nodes)
+        assert (found.positions.tolist(), found.controls) == (
+            recorded["positions"],
+            recorded["count"],
+        )
+        by_name = mask_positions(
+            code, tokenizer, kind, protocol=PUBLISHED, rate=case["rate"], nodes=nodes
+        )
         assert by_name.tolist() == recorded["positions"]
         if nodes is not None:
-            assert ours.mask(kind, 0.5, seed=case["seed"]).positions.tolist() == recorded["positions"]
+            assert (
+                ours.mask(kind, 0.5, seed=case["seed"]).positions.tolist() == recorded["positions"]
+            )
         masked += 1
     assert (by_spans, masked) == (290, 289)
 
@@ -73,7 +92,9 @@ def test_every_mask_of_the_reference(tokenizer, cases):
 def test_every_control_of_the_reference(tokenizer, cases):
     drawn = 0
     for function, case in cases:
-        (ours,) = Masker(tokenizer, "python", [case["node_type"]], protocol=PUBLISHED).read([function["code"]])
+        (ours,) = Masker(tokenizer, "python", [case["node_type"]], protocol=PUBLISHED).read(
+            [function["code"]]
+        )
         for copy in case.get("t0", []):
             assert ours.control(len(copy["drawn"]), copy["seed"]).tolist() == copy["positions"]
             drawn += 1
@@ -97,10 +118,19 @@ def test_true_characters_of_the_reference(tokenizer, cases):
             if not special[place]
             and ids[place] not in tokenizer.all_special_ids
             and any(
-                (s < a <= e or a == s == e) if a == b else a <= s <= b if s == e else a < e and s < b for s, e in spans
+                (s < a <= e or a == s == e)
+                if a == b
+                else a <= s <= b
+                if s == e
+                else a < e and s < b
+                for s, e in spans
             )
         ]
-        assert ours.mask(kind).positions.tolist() == expected == mask_positions(code, tokenizer, kind).tolist()
+        assert (
+            ours.mask(kind).positions.tolist()
+            == expected
+            == mask_positions(code, tokenizer, kind).tolist()
+        )
         compared += 1
     assert compared == 246
 
@@ -135,7 +165,10 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
         ("parameters", "def f«(a, b)»:\n    pass\n"),
         ("parameters", "def f«()»:\n    pass\n"),
         ("string", "x =« 'a' 'b'»\n"),
-        ("string", "x =« f'{y!r} {\"z\"}'»\n"),  # the string inside of an f-string is not one of the outermost
+        (
+            "string",
+            "x =« f'{y!r} {\"z\"}'»\n",
+        ),  # the string inside of an f-string is not one of the outermost
         ("string", "def f():\n   « '''a\n    b'''»\n"),
         ("if_statement", "«if a:\r\n\tb\r\nelse:\r\n\tc»\r\nd\r\n"),
         ("if_statement", "«if a:\n\tif b:\n\t\tc»\n«if d: e»\n"),
@@ -151,7 +184,10 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
     ],
 )
 def test_by_hand(node_type, masked, protocol):
-    between = {"« 'a' 'b'»": " «'a'» «'b'»", "« for a in b for c in d»": " «for a in b» «for c in d»"}  # two nodes each
+    between = {
+        "« 'a' 'b'»": " «'a'» «'b'»",
+        "« for a in b for c in d»": " «for a in b» «for c in d»",
+    }  # two nodes each
     expected = masked
     for published, current in (*between.items(), ("« ", " «")) if protocol != PUBLISHED else ():
         expected = expected.replace(published, current)
@@ -193,7 +229,9 @@ def test_a_sub_token_over_two_nodes_counts_twice_as_published():
     for protocol, controls in ((CURRENT, 5), (PUBLISHED, 7)):
         (function,) = Masker(RUNS, "python", ["string"], protocol=protocol).read([code])
         assert function.mask("string").controls == controls
-        assert function.mask("string").positions.tolist() == [4, 5, 6, 7, 8, 9][protocol == CURRENT :]
+        assert (
+            function.mask("string").positions.tolist() == [4, 5, 6, 7, 8, 9][protocol == CURRENT :]
+        )
 
 
 def test_bytes_as_characters():
@@ -202,14 +240,24 @@ def test_bytes_as_characters():
     assert mask_positions(code, BYTES, "identifier").tolist() == [1, 2, 6, 9]
     # é: its two characters, é and the space, and the special tokens at 0; x: the semicolon; y: cut at the line's end to
     # nothing, which the `y` before it and the line break behind it touch
-    assert mask_positions(code, BYTES, "identifier", protocol=PUBLISHED).tolist() == [0, 1, 2, 3, 7, 9, 10, 11]
+    assert mask_positions(code, BYTES, "identifier", protocol=PUBLISHED).tolist() == [
+        0,
+        1,
+        2,
+        3,
+        7,
+        9,
+        10,
+        11,
+    ]
 
 
 def test_special_tokens_are_masked_as_published_only():
     code = "a = '</s>' # <mask>\n"  # <s> a ␣ = ␣ ' </s> ' ␣ # ␣ <mask> \n </s>
     positions = {
         protocol: {
-            kind: mask_positions(code, BYTES, kind, protocol=protocol).tolist() for kind in ("identifier", "string")
+            kind: mask_positions(code, BYTES, kind, protocol=protocol).tolist()
+            for kind in ("identifier", "string")
         }
         for protocol in PROTOCOLS
     }
@@ -217,7 +265,11 @@ def test_special_tokens_are_masked_as_published_only():
     # the mask token that the source spells is a mask in every copy
     assert positions[PUBLISHED] == {"identifier": [0, 1, 11, 13], "string": [4, 5, 6, 7, 11]}
     (function,) = Masker(BYTES, "python", ["identifier"]).read([code])
-    assert function.control(10, 0).tolist() == function.eligible.tolist() == [1, 2, 3, 4, 5, 7, 8, 9, 10, 12]
+    assert (
+        function.control(10, 0).tolist()
+        == function.eligible.tolist()
+        == [1, 2, 3, 4, 5, 7, 8, 9, 10, 12]
+    )
     with pytest.raises(ArgumentError, match="11 sub-tokens are to be drawn of 10"):
         function.control(11, 0)
     (function,) = Masker(BYTES, "python", ["identifier"], protocol=PUBLISHED).read([code])
@@ -227,7 +279,10 @@ def test_special_tokens_are_masked_as_published_only():
 def spans_of(function, node_type, seeds):
     """What T1 masks, and how often each control comes."""
     masked, found = function.comparable(node_type, function.mask(node_type).positions, 0)
-    drawn = Counter(tuple(function.control_spans(node_type, masked, found, seed).tolist()) for seed in range(seeds))
+    drawn = Counter(
+        tuple(function.control_spans(node_type, masked, found, seed).tolist())
+        for seed in range(seeds)
+    )
     assert tuple(found.tolist()) in drawn
     return masked.tolist(), drawn
 
@@ -243,7 +298,9 @@ def test_spans_of_code_beside_the_nodes():
 
 def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
     """Two identifiers of one letter beside seven signs."""
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(["[(a),{b}]\n"])  # <s> [ ( a ) , { b } ] \n </s>
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(
+        ["[(a),{b}]\n"]
+    )  # <s> [ ( a ) , { b } ] \n </s>
     signs = [1, 2, 4, 5, 6, 8, 9]
     masked, drawn = spans_of(function, "identifier", 4000)
     assert masked == [3, 7]
@@ -275,15 +332,21 @@ def test_nodes_without_characters():
 def test_untrimmed_offsets_mask_the_same(tokenizer, dataset_folder):
     import datasets
 
-    untrimmed = byte_tokenizer(() if tokenizer is BYTES else (('"', '"'), ("Ġ", "Ġ"), ("ĠĠ", "ĠĠ")), trim_offsets=False)
+    untrimmed = byte_tokenizer(
+        () if tokenizer is BYTES else (('"', '"'), ("Ġ", "Ġ"), ("ĠĠ", "ĠĠ")), trim_offsets=False
+    )
     compared = 0
     for language in ("python", "java"):
-        codes = datasets.load_dataset("parquet", data_files=str(dataset_folder / language / "test*.parquet"))["train"]
+        codes = datasets.load_dataset(
+            "parquet", data_files=str(dataset_folder / language / "test*.parquet")
+        )["train"]
         for protocol in PROTOCOLS:
             maskers = [Masker(one, language, protocol=protocol) for one in (tokenizer, untrimmed)]
             for ours, theirs in zip(*(masker.read(codes["code"][:20]) for masker in maskers)):
                 for kind in maskers[0].node_types:
-                    assert ours.mask(kind).positions.tolist() == theirs.mask(kind).positions.tolist()
+                    assert (
+                        ours.mask(kind).positions.tolist() == theirs.mask(kind).positions.tolist()
+                    )
                     compared += len(ours.mask(kind).positions) > 0
     assert compared > 300
 
@@ -293,7 +356,9 @@ def test_nodes_and_rates():
     assert shown(code, "identifier", nodes=[2, 0]) == "«a» = b + «c»\n"
     assert shown(code, "identifier", nodes=np.array([1])) == "a = «b» + c\n"
     assert shown(code, "identifier", nodes=[]) == code
-    drawn = {shown(code, "identifier", rate=0.5, seed=seed) for seed in range(20)}  # one of three, rounded down
+    drawn = {
+        shown(code, "identifier", rate=0.5, seed=seed) for seed in range(20)
+    }  # one of three, rounded down
     assert drawn == {"«a» = b + c\n", "a = «b» + c\n", "a = b + «c»\n"}
     assert shown("a\n", "identifier", rate=0.5) == "a\n"
 
@@ -303,7 +368,12 @@ def test_seeds_are_those_of_before():
     assert seed_of(0, 7, "string", 3) == 0x04C686DAD27906A6 >> 1
     seeds = {
         seed_of(*which)
-        for which in ((0, 7, "string", 3), (1, 7, "string", 3), (0, 8, "string", 3), (0, 7, "string", 4))
+        for which in (
+            (0, 7, "string", 3),
+            (1, 7, "string", 3),
+            (0, 8, "string", 3),
+            (0, 7, "string", 4),
+        )
     }
     assert len(seeds | {seed_of(0, 7, "identifier", 3)}) == 5
 
@@ -311,7 +381,9 @@ def test_seeds_are_those_of_before():
 def test_default_node_types_are_in_the_grammars():
     for name in ("python", "java"):
         assert len(LANGUAGES[name].node_types) == 11
-        assert list(LANGUAGES[name].node_types) == sorted({*LANGUAGES[name].node_types} & {*node_types(name)})
+        assert list(LANGUAGES[name].node_types) == sorted(
+            {*LANGUAGES[name].node_types} & {*node_types(name)}
+        )
     assert {"ERROR", "=", "if", "module"} <= {*node_types("python")}
 
 
@@ -330,7 +402,11 @@ def test_default_node_types_are_in_the_grammars():
         ({"protocol": "publish"}, UnknownName, "did you mean 'published'"),
         ({"rate": 0}, ArgumentError, "rate is 0, expected a share of the nodes above 0, at most 1"),
         ({"rate": 1.5}, ArgumentError, "rate is 1.5"),
-        ({"nodes": [1]}, ArgumentError, r"nodes are \[1\], but the code has 1 nodes of the type if_statement"),
+        (
+            {"nodes": [1]},
+            ArgumentError,
+            r"nodes are \[1\], but the code has 1 nodes of the type if_statement",
+        ),
         ({"nodes": "all"}, ArgumentError, "nodes is 'all'"),
         ({"code": "x = '\ud800'"}, ParseError, "line 1, column 5: a lone surrogate"),
         ({"code": 3}, ArgumentError, "code is 3"),
@@ -346,7 +422,9 @@ def test_refusals(options, error, said):
 def test_a_tokenizer_without_a_mask_token():
     tokenizer = byte_tokenizer()
     tokenizer.mask_token = None
-    with pytest.raises(ModelError, match="has no mask token: use the tokenizer of a masked language model"):
+    with pytest.raises(
+        ModelError, match="has no mask token: use the tokenizer of a masked language model"
+    ):
         mask_positions("x\n", tokenizer, "identifier")
 
 
@@ -365,5 +443,8 @@ def test_code_that_does_not_parse_is_masked():
 
 def test_the_command_line_does_not_load_a_grammar():
     code = "import sys, probing.cli; print([name for name in sys.modules if name.startswith('tree_sitter')])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "[]\n"
+    )
     assert "mask_positions" in dir(probing)

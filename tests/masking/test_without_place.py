@@ -10,8 +10,14 @@ from probing.instruments.masking.result import NO_PLACE
 
 def counted(code: str, node_type: str):
     (function,) = Masker(byte_tokenizer(), "python", [node_type]).read([code])
-    copies, dropped, placed = masked_copies(function, 0, [node_type], draws=1, seed=0, control=SPANS)
-    return len(copies), dict(dropped), {with_place: count for (_, with_place), count in placed.items() if count}
+    copies, dropped, placed = masked_copies(
+        function, 0, [node_type], draws=1, seed=0, control=SPANS
+    )
+    return (
+        len(copies),
+        dict(dropped),
+        {with_place: count for (_, with_place), count in placed.items() if count},
+    )
 
 
 def test_nodes_with_and_without_a_place():

@@ -27,7 +27,14 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 from codesyntax_metric.ast_similarity import similarity
-from codesyntax_metric.ast_similarity.similarity import MOST_NODES, Similarity, compare, grammar, node_types, parse
+from codesyntax_metric.ast_similarity.similarity import (
+    MOST_NODES,
+    Similarity,
+    compare,
+    grammar,
+    node_types,
+    parse,
+)
 
 pytestmark = pytest.mark.usefixtures("evaluate")
 
@@ -58,7 +65,9 @@ def plain(one, other):
     for row, mine in enumerate(one, 1):
         for column, theirs in enumerate(other, 1):
             table[row][column] = min(
-                table[row - 1][column] + 1, table[row][column - 1] + 1, table[row - 1][column - 1] + (mine != theirs)
+                table[row - 1][column] + 1,
+                table[row][column - 1] + 1,
+                table[row - 1][column - 1] + (mine != theirs),
             )
     longer = max(len(one), len(other))
     return smaller / larger, 2 * smaller / (len(one) + len(other)), 1 - table[-1][-1] / longer
@@ -110,7 +119,11 @@ def test_any_two_sequences(one, other):
     assert found == compare(other, one)
     assert compare(one, one) == (1, 1, 1)
     assert all(0 <= value <= 1 for value in found)
-    assert (found.jaccard == 0) == (found.sorensen_dice == 0) == bool((one or other) and not {*one} & {*other})
+    assert (
+        (found.jaccard == 0)
+        == (found.sorensen_dice == 0)
+        == bool((one or other) and not {*one} & {*other})
+    )
     if one or other:
         assert found == pytest.approx(plain(one, other), abs=1e-12)
         assert found.sorensen_dice == pytest.approx(2 * found.jaccard / (1 + found.jaccard))
@@ -119,7 +132,14 @@ def test_any_two_sequences(one, other):
 def test_by_hand():
     """Without anonymous nodes `f(x)` is module, statement, call, f, arguments, x; `f(x, 1)` has one more at the end."""
     one, other = (node_types(code, anonymous=False) for code in ("f(x)", "f(x, 1)"))
-    assert one == ["module", "expression_statement", "call", "identifier", "argument_list", "identifier"]
+    assert one == [
+        "module",
+        "expression_statement",
+        "call",
+        "identifier",
+        "argument_list",
+        "identifier",
+    ]
     assert compare(one, other) == (6 / 7, 12 / 13, 1 - 1 / 7)
     # the same nodes in another order: as multisets they are the same, as sequences two of six differ
     assert compare(one, one[::-1]) == (1, 1, 1 - 6 / 6)
@@ -144,7 +164,9 @@ def test_deep_trees_need_no_recursion():
     """Deeper than Python may recurse, and as large as is allowed; one node more is refused."""
     deep = "(" * (MOST_NODES - 2)
     assert len(node_types(deep)) == MOST_NODES - 1
-    with pytest.raises(CodeSyntaxError, match="the tree has 100,001 nodes, more than the 100,000 that are compared"):
+    with pytest.raises(
+        CodeSyntaxError, match="the tree has 100,001 nodes, more than the 100,000 that are compared"
+    ):
         node_types(deep + "((")
 
 
@@ -167,7 +189,10 @@ def test_packages_with_several_grammars(monkeypatch):
     sys.modules["tree_sitter_several"].language_several = tree_sitter_python.language
     assert node_types("x", "several") == node_types("x")
     assert similarity.parser_version("several").endswith(", tree-sitter-several of unknown version")
-    with pytest.raises(CodeSyntaxError, match="the grammar tree_sitter_no_grammar cannot be used: .* has no attribute"):
+    with pytest.raises(
+        CodeSyntaxError,
+        match="the grammar tree_sitter_no_grammar cannot be used: .* has no attribute",
+    ):
         grammar("no_grammar")
     similarity._grammar.cache_clear()
 
@@ -175,8 +200,14 @@ def test_packages_with_several_grammars(monkeypatch):
 @pytest.mark.parametrize(
     "language, message",
     [
-        ("pyhton", "no grammar for the language 'pyhton': did you mean 'python'. installed are .*java, .*python"),
-        ("cobol", "no grammar for the language 'cobol': installed are .*; others come as packages called tree-sitter-"),
+        (
+            "pyhton",
+            "no grammar for the language 'pyhton': did you mean 'python'. installed are .*java, .*python",
+        ),
+        (
+            "cobol",
+            "no grammar for the language 'cobol': installed are .*; others come as packages called tree-sitter-",
+        ),
         ("a.b", "no grammar for the language 'a.b'"),
         ("", "no grammar for the language ''"),
         (None, "language is None, expected a name, such as 'python'"),
@@ -204,8 +235,13 @@ def test_equals_the_reference(shared):
             for run in [case.get("t1"), case.get("t1_current"), *case.get("t0", ())]:
                 if run:
                     types, expected = node_types(run["text"]), run["current"]
-                    assert (len(original), len(types)) == (expected["len_original"], expected["len_predicted"])
-                    assert compare(original, types) == pytest.approx([expected[name] for name in NAMES], abs=1e-12)
+                    assert (len(original), len(types)) == (
+                        expected["len_original"],
+                        expected["len_predicted"],
+                    )
+                    assert compare(original, types) == pytest.approx(
+                        [expected[name] for name in NAMES], abs=1e-12
+                    )
                     rates.add(case["rate"])
                     compared += 1
     assert rates == {1.0, 0.5}
@@ -220,21 +256,33 @@ def test_means_and_lists():
     codes = [("f(x)", "f(x, y)"), ("a = 1", "a = 1"), ("if x:\n    y", "")]
     expected = [compare(*map(node_types, pair)) for pair in codes]
     metric = codesyntax_metric.ast_similarity.load()
-    one = metric.compute(predictions=[pair[0] for pair in codes], references=[pair[1] for pair in codes])
+    one = metric.compute(
+        predictions=[pair[0] for pair in codes], references=[pair[1] for pair in codes]
+    )
     metric.add(prediction=codes[0][0], reference=parse(codes[0][1]))
-    metric.add_batch(predictions=[parse(pair[0]) for pair in codes[1:]], references=[pair[1] for pair in codes[1:]])
+    metric.add_batch(
+        predictions=[parse(pair[0]) for pair in codes[1:]],
+        references=[pair[1] for pair in codes[1:]],
+    )
     assert metric.compute(language="python") == one
     versions = similarity.parser_version("python")
     assert one == {
-        **{name: pytest.approx(sum(result[place] for result in expected) / 3) for place, name in enumerate(NAMES)},
+        **{
+            name: pytest.approx(sum(result[place] for result in expected) / 3)
+            for place, name in enumerate(NAMES)
+        },
         "pairs": 3,
         "failed": 0,
         "signature": f"ast|language:python|parser:{versions}|nodes:all|pairs:3|failed:0",
     }
-    metric.add_batch(predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes])
+    metric.add_batch(
+        predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes]
+    )
     lists = metric.compute(average=False)
     assert [lists[name] for name in NAMES] == [list(column) for column in zip(*expected)]
-    metric.add_batch(predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes])
+    metric.add_batch(
+        predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes]
+    )
     named = metric.compute(anonymous=False, average=False)
     assert named["signature"].split("|")[3] == "nodes:named"
     assert named["jaccard"] == [
@@ -243,9 +291,14 @@ def test_means_and_lists():
 
 
 def test_every_call_of_evaluate_gives_the_same(evaluate):
-    expected = codesyntax_metric.ast_similarity.load().compute(predictions=["f(x)"], references=["f(x, y)"])
+    expected = codesyntax_metric.ast_similarity.load().compute(
+        predictions=["f(x)"], references=["f(x, y)"]
+    )
     assert expected["jaccard"] == 0.8
-    for both in (codesyntax_metric.ast_similarity.load(), evaluate.combine([codesyntax_metric.ast_similarity.load()])):
+    for both in (
+        codesyntax_metric.ast_similarity.load(),
+        evaluate.combine([codesyntax_metric.ast_similarity.load()]),
+    ):
         both.add(prediction="f(x)", reference="f(x, y)")
         assert both.compute() == expected
         both.add(predictions="f(x)", references="f(x, y)")
@@ -260,35 +313,65 @@ def test_code_with_which_the_parser_never_ends_is_a_failure():
     with pytest.raises(CodeSyntaxError, match="takes too long to repair"):
         node_types(endless, "typescript")
     metric = codesyntax_metric.ast_similarity.load()
-    found = metric.compute(predictions=[endless, "f()"], references=["f()", "f()"], language="typescript")
+    found = metric.compute(
+        predictions=[endless, "f()"], references=["f()", "f()"], language="typescript"
+    )
     assert (found["jaccard"], found["failed"]) == (1, 1)
 
 
 def test_a_failure_is_counted_and_no_zero():
     huge, broken = "(" * MOST_NODES, "a = '\ud800'"
     metric = codesyntax_metric.ast_similarity.load()
-    pairs = {"predictions": ["f(x)", broken, "f(x)", parse(huge), "f(x)"], "references": ["f(x)", "f", huge, "f", "f"]}
+    pairs = {
+        "predictions": ["f(x)", broken, "f(x)", parse(huge), "f(x)"],
+        "references": ["f(x)", "f", huge, "f", "f"],
+    }
     lists = metric.compute(**pairs, average=False)
     assert (lists["pairs"], lists["failed"]) == (5, 3)
     for name in NAMES:
-        assert lists[name] == [1.0, None, None, None, getattr(compare(node_types("f(x)"), node_types("f")), name)]
+        assert lists[name] == [
+            1.0,
+            None,
+            None,
+            None,
+            getattr(compare(node_types("f(x)"), node_types("f")), name),
+        ]
     assert metric.compute(**pairs)["jaccard"] == (lists["jaccard"][0] + lists["jaccard"][4]) / 2
     nothing = metric.compute(predictions=[broken], references=["f"])
-    assert nothing == {**dict.fromkeys(NAMES), "pairs": 1, "failed": 1, "signature": nothing["signature"]}
+    assert nothing == {
+        **dict.fromkeys(NAMES),
+        "pairs": 1,
+        "failed": 1,
+        "signature": nothing["signature"],
+    }
     assert nothing["signature"].endswith("|pairs:1|failed:1")
-    with pytest.raises(CodeSyntaxError, match=r"character 5 of the code is the lone surrogate '\\ud800'"):
+    with pytest.raises(
+        CodeSyntaxError, match=r"character 5 of the code is the lone surrogate '\\ud800'"
+    ):
         node_types(broken)
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"predictions": ["a"], "references": []}, "as many predictions as references, got 1 and 0"),
+        (
+            {"predictions": ["a"], "references": []},
+            "as many predictions as references, got 1 and 0",
+        ),
         ({"predictions": ["a"]}, "as many predictions as references, got 1 and NoneType"),
-        ({"predictions": "ab", "references": "ab"}, "as many predictions as references, got str and str"),
-        ({"predictions": ["a", b"a"], "references": ["a", "a"]}, "got bytes to compare, expected code"),
+        (
+            {"predictions": "ab", "references": "ab"},
+            "as many predictions as references, got str and str",
+        ),
+        (
+            {"predictions": ["a", b"a"], "references": ["a", "a"]},
+            "got bytes to compare, expected code",
+        ),
         ({"predictions": [["a"]], "references": ["a"]}, "got list to compare, expected code"),
-        ({"predictions": [parse("int x;", "java")], "references": ["a"]}, "another grammar than .* 'python'"),
+        (
+            {"predictions": [parse("int x;", "java")], "references": ["a"]},
+            "another grammar than .* 'python'",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(arguments, message):
@@ -328,10 +411,16 @@ def test_evaluate_loads_it(ours, tmp_path):
         for file in ("ast_similarity.py", "similarity.py"):
             shutil.copy(FOLDER / file, folder)
     missing = UNUSED if ours else UNUSED + OURS
-    process = start(LOAD, tmp_path / "home", tmp_path, ROOT if ours else None, [folder], missing=missing)
+    process = start(
+        LOAD, tmp_path / "home", tmp_path, ROOT if ours else None, [folder], missing=missing
+    )
     ((module, result), error) = output(process)
     assert module.startswith("evaluate_modules.metrics.ast_similarity.")
-    assert {name: result[name] for name in NAMES} == {"jaccard": 0.8, "sorensen_dice": 16 / 18, "levenshtein": 0.8}
+    assert {name: result[name] for name in NAMES} == {
+        "jaccard": 0.8,
+        "sorensen_dice": 16 / 18,
+        "levenshtein": 0.8,
+    }
     assert "did you mean 'python'?" in error
 
 
@@ -346,7 +435,11 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
 
     def computed(experiment, process, own):
         metric = codesyntax_metric.ast_similarity.load(
-            num_process=2, process_id=process, experiment_id=experiment, cache_dir=str(tmp_path), timeout=30
+            num_process=2,
+            process_id=process,
+            experiment_id=experiment,
+            cache_dir=str(tmp_path),
+            timeout=30,
         )
         for prediction, reference in own:
             metric.add(prediction=prediction, reference=reference)
@@ -356,14 +449,20 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
         for first, second in ([0, 2], [1]), ([], [0, 1, 2]), ([], []):
             name = f"{len(first)} and {len(second)}"
             parts = [[pairs[place] for place in places] for places in (first, second)]
-            one, other = [pool.submit(computed, name, process, part) for process, part in enumerate(parts)]
+            one, other = [
+                pool.submit(computed, name, process, part) for process, part in enumerate(parts)
+            ]
             assert other.result() is None
             if second:
                 assert one.result() == pytest.approx(expected)
             else:
-                with pytest.raises(CodeSyntaxError, match="nothing to compare: no process added a pair"):
+                with pytest.raises(
+                    CodeSyntaxError, match="nothing to compare: no process added a pair"
+                ):
                     one.result()
-    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {"0 and 0"}  # that failed, and lie there
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {
+        "0 and 0"
+    }  # that failed, and lie there
 
 
 # Documentation that runs
@@ -387,7 +486,9 @@ def test_the_common_tests_of_evaluate_hold(evaluate, script, monkeypatch):
     assert "evaluate_modules" in module.__name__
     result = doctest.testmod(module, raise_on_error=True)
     assert result.attempted > 1 and result.failed == 0
-    assert script._DESCRIPTION in type(loaded).__doc__ and loaded.inputs_description == script._INPUTS
+    assert (
+        script._DESCRIPTION in type(loaded).__doc__ and loaded.inputs_description == script._INPUTS
+    )
 
 
 def test_docstrings_run():
@@ -397,7 +498,9 @@ def test_docstrings_run():
 
 def test_card_runs(monkeypatch):
     monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric/ast_similarity")
-    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert len(blocks) == 3 and all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks), "README.md")
 

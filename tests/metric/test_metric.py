@@ -27,7 +27,14 @@ from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric import topk_uas
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, RankCounts, mean_score, rank_attention, score
+from codesyntax_metric.topk_uas import (
+    NOT_IN_MEAN,
+    RULES,
+    RankCounts,
+    mean_score,
+    rank_attention,
+    score,
+)
 
 pytestmark = pytest.mark.usefixtures("evaluate")
 
@@ -43,11 +50,16 @@ def predictions(attention, layer, head, reader):
     """The tokens that `reader` attends to, best first; only tokens with sub-tokens predict or are predicted."""
     tokens = range(len(attention[0][0]))
     mapped = [
-        any(heads[t][other] or heads[other][t] for heads in chain(*attention) for other in tokens) for t in tokens
+        any(heads[t][other] or heads[other][t] for heads in chain(*attention) for other in tokens)
+        for t in tokens
     ]
     weights = list(attention[layer][head][reader])
     weights[reader] = 0
-    return sorted((t for t in tokens if mapped[t]), key=lambda t: (-weights[t], t)) if mapped[reader] else []
+    return (
+        sorted((t for t in tokens if mapped[t]), key=lambda t: (-weights[t], t))
+        if mapped[reader]
+        else []
+    )
 
 
 def span(edge, rule):
@@ -74,7 +86,11 @@ def plain_score(functions, ks, rule):
                                 hits += any(token in within for token in span(edge, rule))
                     if best is None or hits > best[0]:
                         best = (hits, layer, head)
-            relations[name][str(k)] = {"score": 100 * best[0] / count, "layer": best[1], "head": best[2]}
+            relations[name][str(k)] = {
+                "score": 100 * best[0] / count,
+                "layer": best[1],
+                "head": best[2],
+            }
     means = {}
     for k in ks:
         values = [entry[str(k)]["score"] for entry in relations.values() if entry["in_mean"]]
@@ -87,10 +103,14 @@ def plain_ranks(attention, edges, rule):
 
     def rank(edge, layer, head):
         order = predictions(attention, layer, head, edge[1])
-        return min([order.index(token) for token in span(edge, rule) if token in order], default=255)
+        return min(
+            [order.index(token) for token in span(edge, rule) if token in order], default=255
+        )
 
     shape = range(len(attention)), range(len(attention[0]))
-    return [[[rank(edge, layer, head) for head in shape[1]] for layer in shape[0]] for edge in edges]
+    return [
+        [[rank(edge, layer, head) for head in shape[1]] for layer in shape[0]] for edge in edges
+    ]
 
 
 FORMS = {
@@ -123,13 +143,20 @@ def functions(draw, count=st.integers(1, 4)):
         tokens = draw(st.integers(1, 6))
         token = st.integers(0, tokens - 1)
         size = layers * heads * tokens * tokens
-        weights = draw(st.lists(st.sampled_from([0, 0.25, 0.25, 0.5, 1]), min_size=size, max_size=size))
+        weights = draw(
+            st.lists(st.sampled_from([0, 0.25, 0.25, 0.5, 1]), min_size=size, max_size=size)
+        )
         attention = np.array(weights, float).reshape(layers, heads, tokens, tokens)
         lost = draw(st.lists(token, max_size=2))
         attention[..., lost] = attention[..., lost, :] = 0
         relation = st.sampled_from([IN, "children:parent->child", OUT])
         drawn = draw(st.lists(st.tuples(relation, token, token, token), max_size=5))
-        result.append((attention.tolist(), [(name, head, min(ends), max(ends)) for name, head, *ends in drawn]))
+        result.append(
+            (
+                attention.tolist(),
+                [(name, head, min(ends), max(ends)) for name, head, *ends in drawn],
+            )
+        )
     return result
 
 
@@ -161,8 +188,15 @@ def test_equals_plain_loop(functions, rule):
 def test_ranks_equal_plain_loop(functions):
     ((attention, edges),) = functions
     ranks = rank_attention(attention, edges)
-    assert ranks.dtype == np.uint8 and ranks.shape == (3, len(edges), len(attention), len(attention[0]))
-    assert [part.tolist() for part in ranks] == [plain_ranks(attention, edges, rule) for rule in RULES]
+    assert ranks.dtype == np.uint8 and ranks.shape == (
+        3,
+        len(edges),
+        len(attention),
+        len(attention[0]),
+    )
+    assert [part.tolist() for part in ranks] == [
+        plain_ranks(attention, edges, rule) for rule in RULES
+    ]
 
 
 @settings(max_examples=100, deadline=None)
@@ -176,7 +210,10 @@ def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
 
     heads = range(len(attention[0]))
     expected = [
-        [[[rank(edge, rule, layer, head) for head in heads] for layer in range(len(attention))] for edge in edges]
+        [
+            [[rank(edge, rule, layer, head) for head in heads] for layer in range(len(attention))]
+            for edge in edges
+        ]
         for rule in RULES
     ]
     assert rank_attention(attention, edges, "dependent-to-head").tolist() == expected
@@ -193,12 +230,18 @@ def test_hard_leaves_out_the_edges_at_some_offsets(functions):
 
     if not any(left(edges) for _, edges in functions):
         return
-    expected = plain_score([(attention, left(edges)) for attention, edges in functions], [1, 2], "first")
+    expected = plain_score(
+        [(attention, left(edges)) for attention, edges in functions], [1, 2], "first"
+    )
     ranks = [dict(zip(RULES, rank_attention(attention, edges))) for attention, edges in functions]
     for predictions in ([attention for attention, _ in functions], ranks):
         metric = codesyntax_metric.load()
         result = metric.compute(
-            predictions=predictions, references=[edges for _, edges in functions], hard=hard, k=[1, 2], rule="first"
+            predictions=predictions,
+            references=[edges for _, edges in functions],
+            hard=hard,
+            k=[1, 2],
+            rule="first",
         )
         assert result["relations"] == expected["relations"]
         assert re.search(r"\|hard:[0-9a-f]{12}\|", result["signature"])
@@ -241,16 +284,23 @@ def test_every_way_of_adding_gives_the_same(functions):
     metric.add_batch(predictions=[], references=[])
     metric.add_batch(predictions=attentions[1:], references=edges[1:])
     assert metric.compute(k=[2, 1, 2], rule="any") == one_by_one
-    assert metric.compute(predictions=attentions, references=edges, k=(1, 2), rule="any") == one_by_one
+    assert (
+        metric.compute(predictions=attentions, references=edges, k=(1, 2), rule="any") == one_by_one
+    )
     mappings = [map(as_mapping, one) for one in edges]
-    assert metric.compute(predictions=attentions, references=mappings, k=np.array([1, 2]), rule="any") == one_by_one
+    assert (
+        metric.compute(predictions=attentions, references=mappings, k=np.array([1, 2]), rule="any")
+        == one_by_one
+    )
 
 
 def test_every_call_of_evaluate_gives_the_same(evaluate):
     """Alone and combined, under the names of one function and of several, as the base class takes both."""
     attention, edges, hard = np.eye(5)[None, None] + 0.5, [(IN, 0, 1, 3), (OUT, 3, 1, 1)], {IN: [1]}
     expected = codesyntax_metric.load().compute(predictions=[attention], references=[edges], k=[1])
-    easy = codesyntax_metric.load().compute(predictions=[attention], references=[edges], hard=hard, k=[1])
+    easy = codesyntax_metric.load().compute(
+        predictions=[attention], references=[edges], hard=hard, k=[1]
+    )
     assert expected["relations"].keys() == {IN, OUT} and easy["relations"].keys() == {OUT}
     for both in (codesyntax_metric.load(), evaluate.combine([codesyntax_metric.load()])):
         both.add(prediction=attention, reference=edges)
@@ -260,9 +310,13 @@ def test_every_call_of_evaluate_gives_the_same(evaluate):
         both.add_batch(predictions=[attention], references=[edges])
         assert both.compute(k=[1]) == expected
         assert both.compute(predictions=[attention], references=[edges], hard=hard, k=[1]) == easy
-    named = evaluate.combine({"one": codesyntax_metric.load(), "other": codesyntax_metric.load()}, force_prefix=True)
+    named = evaluate.combine(
+        {"one": codesyntax_metric.load(), "other": codesyntax_metric.load()}, force_prefix=True
+    )
     named.add(prediction=attention, reference=edges)
-    assert named.compute(k=[1]) == {f"{name}_{key}": expected[key] for name in ("one", "other") for key in expected}
+    assert named.compute(k=[1]) == {
+        f"{name}_{key}": expected[key] for name in ("one", "other") for key in expected
+    }
 
 
 # By hand
@@ -324,7 +378,9 @@ def test_each_k_chooses_its_own_head():
 
 
 def test_equal_heads_go_by_lower_layer_then_lower_head():
-    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][IN]  # layer 0 head 1, layer 1 heads 0 and 1
+    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][
+        IN
+    ]  # layer 0 head 1, layer 1 heads 0 and 1
     assert (entry["1"]["layer"], entry["1"]["head"]) == (0, 1)
     entry = ranked([[[5, 5], [0, 0]]], [IN])["relations"][IN]
     assert (entry["1"]["layer"], entry["1"]["head"]) == (1, 0)
@@ -345,7 +401,10 @@ def test_relations_outside_the_mean_are_scored_only():
 
 def test_a_function_without_edges_counts_and_scores_nothing():
     result = computed([([[[[1.0]]]], [])])
-    assert (result["scores"], result["relations"]) == ({"1": None, "3": None, "10": None, "20": None}, {})
+    assert (result["scores"], result["relations"]) == (
+        {"1": None, "3": None, "10": None, "20": None},
+        {},
+    )
     assert result["functions"] == 1
 
 
@@ -387,7 +446,10 @@ def test_weights_that_differ_beyond_single_precision_are_no_tie():
 def test_counts_merge_in_any_grouping(seed):
     rng = np.random.default_rng(seed)
     names = np.array([IN, OUT, "Call:func->args"])
-    parts = [(names[rng.integers(3, size=n)], rng.integers(0, 256, (3, n, 2, 2), np.uint8)) for n in (0, 3, 5)]
+    parts = [
+        (names[rng.integers(3, size=n)], rng.integers(0, 256, (3, n, 2, 2), np.uint8))
+        for n in (0, 3, 5)
+    ]
 
     def counts(*chosen):
         total = RankCounts(2, 2)
@@ -415,16 +477,24 @@ def test_counts_merge_in_any_grouping(seed):
 # Published figures
 
 
-@pytest.mark.parametrize("language, table, size", [("python", "table9", 34), ("java", "table11", 38)])
+@pytest.mark.parametrize(
+    "language, table, size", [("python", "table9", 34), ("java", "table11", 38)]
+)
 def test_relations_in_the_mean_are_those_of_the_published_tables(shared, language, table, size):
     published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())
     (rows,) = [rows for name, rows in published.items() if name.startswith(table + "_")]
-    labelled = {name for name, counts in published["table8_counts"].items() if counts[language] is not None}
+    labelled = {
+        name for name, counts in published["table8_counts"].items() if counts[language] is not None
+    }
     in_mean = labelled - NOT_IN_MEAN
     assert in_mean == {row["relation"] for row in rows} and len(in_mean) == size
     assert in_mean == set(LANGUAGES[language].relation_names) - NOT_IN_MEAN
-    kinds = [(language, variant) for language in LANGUAGES.values() for variant in language.variants]
-    assert NOT_IN_MEAN <= {relation.name for language, variant in kinds for relation in language.relations_of(variant)}
+    kinds = [
+        (language, variant) for language in LANGUAGES.values() for variant in language.variants
+    ]
+    assert NOT_IN_MEAN <= {
+        relation.name for language, variant in kinds for relation in language.relations_of(variant)
+    }
 
 
 @pytest.mark.parametrize(
@@ -438,18 +508,29 @@ def test_relations_in_the_mean_are_those_of_the_published_tables(shared, languag
         ("table12_java_any_token", "cubert", "CuBERT", "java", "table5_any_token"),
     ],
 )
-def test_mean_of_the_published_relations_is_the_published_mean(shared, table, column, model, language, rule_table):
+def test_mean_of_the_published_relations_is_the_published_mean(
+    shared, table, column, model, language, rule_table
+):
     published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())
     relations = {
-        row["relation"]: {"in_mean": row["relation"] not in NOT_IN_MEAN, "1": {"score": row[column]}}
+        row["relation"]: {
+            "in_mean": row["relation"] not in NOT_IN_MEAN,
+            "1": {"score": row[column]},
+        }
         for row in published[table]
     }
     assert round(mean_score(relations, "1"), 1) == published[rule_table][language][model][0]
 
 
 def test_card_quotes_the_published_means(shared):
-    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())["table3_first_token"]
-    rows = re.findall(r"^\| (\w+) \| ([\d., ]+) \| ([\d., ]+) \|$", (FOLDER / "README.md").read_text(), re.MULTILINE)
+    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())[
+        "table3_first_token"
+    ]
+    rows = re.findall(
+        r"^\| (\w+) \| ([\d., ]+) \| ([\d., ]+) \|$",
+        (FOLDER / "README.md").read_text(),
+        re.MULTILINE,
+    )
     assert [row[0] for row in rows] == ["Offset", "CuBERT", "CodeBERT", "RoBERTa"]
     for model, python, java in rows:
         assert [float(number) for number in python.split(",")] == published["python"][model]
@@ -466,11 +547,16 @@ def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
     def peak(count):
         rng = np.random.default_rng(0)
         metric = codesyntax_metric.load()
-        monkeypatch.setattr(metric, "_compute", lambda **rows: {"size": os.path.getsize(metric.file_paths[0])})
+        monkeypatch.setattr(
+            metric, "_compute", lambda **rows: {"size": os.path.getsize(metric.file_paths[0])}
+        )
         tracemalloc.start()
         try:
             for _ in range(count):
-                metric.add(prediction=rng.random((4, 4, 40, 40)), reference=[(IN, 0, 1, 3), (IN, 4, 20, 30)])
+                metric.add(
+                    prediction=rng.random((4, 4, 40, 40)),
+                    reference=[(IN, 0, 1, 3), (IN, 4, 20, 30)],
+                )
             assert metric.cache_file_name is None  # nothing has gone to Arrow yet
             file_sizes.append(metric.compute()["size"])
             return tracemalloc.get_traced_memory()[1]
@@ -479,7 +565,9 @@ def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
 
     peak(1)  # what is loaded or cached at first use
     assert peak(200) < peak(20) + map_size / 2
-    assert file_sizes[1] == file_sizes[2] < map_size  # what goes through Arrow, less than a single map
+    assert (
+        file_sizes[1] == file_sizes[2] < map_size
+    )  # what goes through Arrow, less than a single map
 
 
 def test_compute_resets():
@@ -516,11 +604,19 @@ BAD_FUNCTIONS = {
     "no prediction": (None, [EDGE], "NoneType and list"),
     "no reference": (GOOD, None, "ndarray and NoneType"),
     "reference is a number": (GOOD, 7, "ndarray and int"),
-    "three axes": (GOOD[0], [EDGE], r"shape \(2, 3, 3\), expected \(layers, heads, tokens, tokens\)"),
+    "three axes": (
+        GOOD[0],
+        [EDGE],
+        r"shape \(2, 3, 3\), expected \(layers, heads, tokens, tokens\)",
+    ),
     "not square": (GOOD[..., :2], [EDGE], r"shape \(1, 2, 3, 2\), expected"),
     "no heads": (GOOD[:, :0], [EDGE], r"shape \(1, 0, 3, 3\), expected"),
     "no tokens": (GOOD[..., :0, :0], [], r"shape \(1, 2, 0, 0\), expected"),
-    "ragged": ([[[[0.5, 0.5], [1.0]]]], [EDGE], "attention is not an array .*nested list of equal lengths"),
+    "ragged": (
+        [[[[0.5, 0.5], [1.0]]]],
+        [EDGE],
+        "attention is not an array .*nested list of equal lengths",
+    ),
     "tensors numpy cannot read": (
         [torch.ones(2, 3, 3).bfloat16()],
         [EDGE],
@@ -529,28 +625,80 @@ BAD_FUNCTIONS = {
     "text": ("attention", [EDGE], r"shape \(\), expected"),
     "negative": (with_weight(-0.1), [EDGE], "weights that are not finite numbers of at least 0"),
     "not a number": (with_weight(np.nan), [EDGE], "weights that are not finite numbers"),
-    "infinite": (torch.from_numpy(with_weight(np.inf)), [EDGE], "weights that are not finite numbers"),
+    "infinite": (
+        torch.from_numpy(with_weight(np.inf)),
+        [EDGE],
+        "weights that are not finite numbers",
+    ),
     "truth values": (GOOD > 0, [EDGE], "type bool"),
     "other model": (np.ones((1, 3, 3, 3)), [EDGE], "the same model"),
     "other layers": (np.ones((2, 2, 3, 3)), [], "the same model"),
-    "head outside": (GOOD, [EDGE, (IN, 3, 1, 2)], r"edge 1 \(If:if->test\) is 3 -> 1..2, expected .* tokens below 3"),
+    "head outside": (
+        GOOD,
+        [EDGE, (IN, 3, 1, 2)],
+        r"edge 1 \(If:if->test\) is 3 -> 1..2, expected .* tokens below 3",
+    ),
     "last outside": (GOOD, [(IN, 0, 1, 3)], r"edge 0 .* is 0 -> 1..3, .* same function\?"),
     "negative head": (GOOD, [(IN, -1, 1, 2)], "edge 0 .* is -1 -> 1..2, expected 0 <= head"),
     "span turned round": (GOOD, [(IN, 0, 2, 1)], "is 0 -> 2..1, expected .* first <= last"),
-    "edge too short": (GOOD, [(IN, 0, 1)], r"edge 0 is \('If.*', 0, 1\), expected \(relation, head, first, last\)"),
-    "edge without a key": (GOOD, [{"relation": IN, "head": 0, "first": 1}], "edge 0 is {.*}, expected .* these keys"),
+    "edge too short": (
+        GOOD,
+        [(IN, 0, 1)],
+        r"edge 0 is \('If.*', 0, 1\), expected \(relation, head, first, last\)",
+    ),
+    "edge without a key": (
+        GOOD,
+        [{"relation": IN, "head": 0, "first": 1}],
+        "edge 0 is {.*}, expected .* these keys",
+    ),
     "one edge, no list": (GOOD, as_mapping(EDGE), "edge 0 is 'relation', expected"),
     "fraction": (GOOD, [(IN, 0, 1.5, 2)], "edge 0 is .*1.5.* three whole numbers"),
     "digits": (GOOD, [(IN, "0", 1, 2)], "edge 0 is .* three whole numbers"),
-    "relation by number": (GOOD, [(5, 0, 1, 2)], r"edge 0 is \(5, 0, 1, 2\), expected .* the relation's name"),
-    "rank keys": ({"first": RANKS["first"]}, [EDGE], r"the keys \['first'\], expected first, any, last"),
-    "rank shape": ({rule: np.zeros((1, 2), int) for rule in RULES}, [EDGE], r"shape \(1, 2\) .* expected \(edges, lay"),
-    "rank shapes differ": (RANKS | {"any": np.zeros((1, 1, 3), int)}, [EDGE], "ranks are not arrays of one shape"),
-    "ranks for other edges": (RANKS, [EDGE, EDGE], r"ranks have the shape \(3, 1, 1, 2\), expected \(3, 2, 1, 2\)"),
-    "ranks of another model": ({rule: np.zeros((1, 2, 2), int) for rule in RULES}, [EDGE], "the same model"),
-    "rank fractions": ({rule: np.zeros((1, 1, 2)) for rule in RULES}, [EDGE], "type float64, .* whole numbers"),
-    "rank too large": (RANKS | {"last": np.full((1, 1, 2), 256)}, [EDGE], "ranks go from 0 to 256, expected 0 to 255"),
-    "rank negative": (RANKS | {"any": np.full((1, 1, 2), -1)}, [EDGE], "ranks go from -1 to 0, expected 0 to 255"),
+    "relation by number": (
+        GOOD,
+        [(5, 0, 1, 2)],
+        r"edge 0 is \(5, 0, 1, 2\), expected .* the relation's name",
+    ),
+    "rank keys": (
+        {"first": RANKS["first"]},
+        [EDGE],
+        r"the keys \['first'\], expected first, any, last",
+    ),
+    "rank shape": (
+        {rule: np.zeros((1, 2), int) for rule in RULES},
+        [EDGE],
+        r"shape \(1, 2\) .* expected \(edges, lay",
+    ),
+    "rank shapes differ": (
+        RANKS | {"any": np.zeros((1, 1, 3), int)},
+        [EDGE],
+        "ranks are not arrays of one shape",
+    ),
+    "ranks for other edges": (
+        RANKS,
+        [EDGE, EDGE],
+        r"ranks have the shape \(3, 1, 1, 2\), expected \(3, 2, 1, 2\)",
+    ),
+    "ranks of another model": (
+        {rule: np.zeros((1, 2, 2), int) for rule in RULES},
+        [EDGE],
+        "the same model",
+    ),
+    "rank fractions": (
+        {rule: np.zeros((1, 1, 2)) for rule in RULES},
+        [EDGE],
+        "type float64, .* whole numbers",
+    ),
+    "rank too large": (
+        RANKS | {"last": np.full((1, 1, 2), 256)},
+        [EDGE],
+        "ranks go from 0 to 256, expected 0 to 255",
+    ),
+    "rank negative": (
+        RANKS | {"any": np.full((1, 1, 2), -1)},
+        [EDGE],
+        "ranks go from -1 to 0, expected 0 to 255",
+    ),
     "edge of ranks": (RANKS, [(IN, 0, 2, 1)], "edge 0 .* is 0 -> 2..1, expected"),
 }
 
@@ -563,7 +711,9 @@ def test_a_function_that_does_not_fit_is_refused_and_changes_nothing(case):
     metric.add(prediction=good[0], reference=good[1])
     with pytest.raises(CodeSyntaxError, match=message):
         metric.add(prediction=prediction, reference=reference)
-    with pytest.raises(CodeSyntaxError, match=message):  # the good one of this batch is not added either
+    with pytest.raises(
+        CodeSyntaxError, match=message
+    ):  # the good one of this batch is not added either
         metric.add_batch(predictions=[good[0], prediction], references=[good[1], reference])
     assert metric.compute() == computed([good], "float32")
 
@@ -580,8 +730,14 @@ def test_a_function_that_does_not_fit_is_refused_and_changes_nothing(case):
         ({"k": [1.0]}, r"k is \[1.0\], expected"),
         ({"rule": "best"}, "rule is 'best', expected one of first, any, last"),
         ({"predictions": [GOOD]}, "as many predictions as references, got 1 and NoneType"),
-        ({"predictions": [GOOD], "references": []}, "as many predictions as references, got 1 and 0"),
-        ({"predictions": iter([GOOD]), "references": [[EDGE]]}, "predictions as references, got list_iterator and 1"),
+        (
+            {"predictions": [GOOD], "references": []},
+            "as many predictions as references, got 1 and 0",
+        ),
+        (
+            {"predictions": iter([GOOD]), "references": [[EDGE]]},
+            "predictions as references, got list_iterator and 1",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused_and_lose_nothing(options, message):
@@ -593,13 +749,17 @@ def test_options_that_do_not_fit_are_refused_and_lose_nothing(options, message):
 
 
 def test_unknown_direction_is_refused():
-    with pytest.raises(CodeSyntaxError, match="direction is 'down', expected one of head-to-dependent, depend"):
+    with pytest.raises(
+        CodeSyntaxError, match="direction is 'down', expected one of head-to-dependent, depend"
+    ):
         rank_attention(GOOD, [EDGE], "down")
 
 
 def test_counts_of_another_shape_are_refused():
     counts = RankCounts(1, 2)
-    with pytest.raises(CodeSyntaxError, match=r"ranks have the shape \(3, 1, 2, 2\), expected \(3, 1, 1, 2\)"):
+    with pytest.raises(
+        CodeSyntaxError, match=r"ranks have the shape \(3, 1, 2, 2\), expected \(3, 1, 1, 2\)"
+    ):
         counts.add([IN], np.zeros((3, 1, 2, 2), np.uint8))
     with pytest.raises(CodeSyntaxError, match="counts of 2 layers x 2 heads do not add to 1 x 2"):
         counts.merge(RankCounts(2, 2))
@@ -625,9 +785,20 @@ OURS = ["codesyntax_dataset", "codesyntax_metric", "probing"]
 def start(code, home, cwd, path=None, arguments=(), missing=UNUSED):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"HF_HOME": str(home)} | ({"PYTHONPATH": str(path)} if path else {})
-    command = [sys.executable, "-c", WITHOUT.replace("{names}", repr(missing)) + code, *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT.replace("{names}", repr(missing)) + code,
+        *map(str, arguments),
+    ]
     return subprocess.Popen(
-        command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        command,
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
     )
 
 
@@ -659,10 +830,20 @@ HAND = {  # token 0 attends to 1, then to 0 and 2 by index
 @pytest.mark.slow
 def test_evaluate_loads_it(tmp_path):
     """By name, in the folder that holds it, and by the paths of the folder and of the script."""
-    printed = output(start(LOAD, tmp_path, ROOT, ROOT, ["codesyntax_metric", FOLDER, FOLDER / "codesyntax_metric.py"]))
+    printed = output(
+        start(
+            LOAD,
+            tmp_path,
+            ROOT,
+            ROOT,
+            ["codesyntax_metric", FOLDER, FOLDER / "codesyntax_metric.py"],
+        )
+    )
     assert len(printed) == 3 * 2
     for (module, result), error in zip(printed[::2], printed[1::2]):
-        assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")  # the copy in HF_HOME, not the package
+        assert module.startswith(
+            "evaluate_modules.metrics.codesyntax_metric."
+        )  # the copy in HF_HOME, not the package
         assert result.items() >= HAND.items()
         assert "weights that are not finite numbers" in error
 
@@ -684,7 +865,9 @@ def test_loads_where_our_packages_are_missing(tmp_path):
     folder.mkdir()
     for file in ("codesyntax_metric.py", "topk_uas.py"):
         shutil.copy(FOLDER / file, folder)
-    process = start(LOAD, tmp_path / "home", tmp_path, None, ["codesyntax_metric"], missing=UNUSED + OURS)
+    process = start(
+        LOAD, tmp_path / "home", tmp_path, None, ["codesyntax_metric"], missing=UNUSED + OURS
+    )
     ((_, result), error) = output(process)
     assert result.items() >= HAND.items()
     assert "weights that are not finite numbers" in error
@@ -710,7 +893,10 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
     functions = []
     for tokens in (1, 4, 6, 9, 3):
         attention = rng.choice([0, 0.25, 0.5], (2, 3, tokens, tokens))
-        edges = [(IN if rng.random() < 0.7 else OUT, *sorted(rng.integers(tokens, size=3).tolist())) for _ in range(4)]
+        edges = [
+            (IN if rng.random() < 0.7 else OUT, *sorted(rng.integers(tokens, size=3).tolist()))
+            for _ in range(4)
+        ]
         functions.append((attention.tolist(), edges))
     functions.append((np.ones((2, 3, 2, 2)).tolist(), []))
     shares = {"both": [0, 1, 0, 1, 1, 0], "first alone": [0] * 6, "second alone": [1] * 6}
@@ -731,7 +917,12 @@ def test_two_processes_without_functions_say_so(tmp_path):
     """Both instances in one process; the locks and files between them are the same."""
     from concurrent.futures import ThreadPoolExecutor
 
-    options = {"num_process": 2, "experiment_id": "empty", "cache_dir": str(tmp_path), "timeout": 30}
+    options = {
+        "num_process": 2,
+        "experiment_id": "empty",
+        "cache_dir": str(tmp_path),
+        "timeout": 30,
+    }
     metrics = [codesyntax_metric.load(process_id=process, **options) for process in (0, 1)]
     with ThreadPoolExecutor() as pool:
         first, second = [pool.submit(metric.compute) for metric in metrics]
@@ -772,7 +963,9 @@ def test_the_common_tests_of_evaluate_hold(evaluate, script, monkeypatch):
     assert "evaluate_modules" in module.__name__  # the copied script, not the installed one
     result = doctest.testmod(module, raise_on_error=True)
     assert result.attempted > 1 and result.failed == 0
-    (of_class,) = (test for test in doctest.DocTestFinder(recurse=False).find(type(loaded)) if test.examples)
+    (of_class,) = (
+        test for test in doctest.DocTestFinder(recurse=False).find(type(loaded)) if test.examples
+    )
     assert len(of_class.examples) > 1 and script._DESCRIPTION in type(loaded).__doc__
 
 
@@ -783,7 +976,9 @@ def test_docstrings_run():
 
 def test_card_runs(monkeypatch):
     monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric")
-    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert len(blocks) == 4 and all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks), "README.md")
 
@@ -795,7 +990,9 @@ def test_the_constants_that_it_repeats_are_those_of_the_protocol(script):
     k = inspect.signature(script.CodesyntaxMetric.compute).parameters["k"]
     assert tuple(map(str, k.default)) == protocol.TABLE_KS
     source = (FOLDER / "app.py").read_text(encoding="utf-8")
-    assert ast.literal_eval(re.search(r"^KS = (.*)$", source, re.MULTILINE)[1]) == tuple(map(int, protocol.TABLE_KS))
+    assert ast.literal_eval(re.search(r"^KS = (.*)$", source, re.MULTILINE)[1]) == tuple(
+        map(int, protocol.TABLE_KS)
+    )
 
 
 def test_card_is_what_a_space_needs(script):

@@ -19,7 +19,12 @@ from tqdm import tqdm
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
 
 from codesyntax_dataset.errors import ModelError
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, WORST_RANK, rank_attention
+from codesyntax_metric.topk_uas import (
+    DEPENDENT_TO_HEAD,
+    HEAD_TO_DEPENDENT,
+    WORST_RANK,
+    rank_attention,
+)
 from probing.instruments.attention.align import align
 from probing.instruments.attention.probe import Runner, probe
 from probing.instruments.attention.ranking import EncodedFunction
@@ -127,7 +132,9 @@ def _rows(path: str, models: str, settings: dict[str, Any], **others) -> list[Fa
 
 FAMILIES = [
     # encoders
-    *_rows("captured", "bert electra albert ernie bert-generation roc_bert splinter", _SMALL, hard=True),
+    *_rows(
+        "captured", "bert electra albert ernie bert-generation roc_bert splinter", _SMALL, hard=True
+    ),
     Family("layoutlm", "captured", _SMALL, hard=True, scale=20.0),
     Family("mobilebert", "captured", {**_SMALL, "normalization_type": "layer_norm"}, hard=True),
     # RoBERTa's children count positions from behind the padding index, here 0
@@ -140,7 +147,11 @@ FAMILIES = [
     ),
     Family("xlm-roberta-xl", "captured", _SMALL, longest=POSITIONS - 1, hard=True, scale=20.0),
     *_rows("captured", "eurobert gte nomic_bert jina_embeddings_v3", _GROUPED),
-    Family("modernbert", "captured", {**_GROUPED, "local_attention": WINDOW, "global_attn_every_n_layers": 2}),
+    Family(
+        "modernbert",
+        "captured",
+        {**_GROUPED, "local_attention": WINDOW, "global_attn_every_n_layers": 2},
+    ),
     Family("esm", "captured", {**_SMALL, "position_embedding_type": "rotary", "mask_token_id": 3}),
     Family(
         "distilbert",
@@ -161,17 +172,32 @@ FAMILIES = [
     Family(
         "deberta-v2",
         "eager",
-        {**_SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
+        {
+            **_SMALL,
+            "relative_attention": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_biased_input": False,
+        },
     ),
     Family("mpnet", "eager", {**_SMALL, "pad_token_id": 1}, POSITIONS - 2, True),
     Family("roformer", "eager", _SMALL, hard=True, scale=3.0),
     Family(
-        "xlnet", "eager", {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}, None, scale=30.0
+        "xlnet",
+        "eager",
+        {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48},
+        None,
+        scale=30.0,
     ),
     Family(
         "xlm",
         "eager",
-        {"vocab_size": 400, "emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": POSITIONS},
+        {
+            "vocab_size": 400,
+            "emb_dim": 32,
+            "n_layers": 2,
+            "n_heads": 4,
+            "max_position_embeddings": POSITIONS,
+        },
         hard=True,
     ),
     # the encoders of encoder-decoders
@@ -182,7 +208,13 @@ FAMILIES = [
     Family("fsmt", "eager", {**_HALVES, "src_vocab_size": 400, "tgt_vocab_size": 400}),
     # decoders
     *_rows("captured", "gpt2 gpt_bigcode", _GPT2, hard=True, causal=True),
-    Family("opt", "captured", {**_SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}, hard=True, causal=True),
+    Family(
+        "opt",
+        "captured",
+        {**_SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32},
+        hard=True,
+        causal=True,
+    ),
     Family("biogpt", "captured", _SMALL, hard=True, causal=True),
     *_rows("captured", "gpt_neox phi persimmon", _SMALL, causal=True),
     *_rows(
@@ -194,17 +226,33 @@ FAMILIES = [
     *_rows("captured", "seed_oss arcee apertus doge nanochat ministral3", _GROUPED, causal=True),
     *_rows("captured", "qwen3 glm glm4", {**_GROUPED, "head_dim": 8}, causal=True),
     *_rows("captured", "mistral starcoder2 gemma3_text cohere2 olmo3", _WINDOWED, causal=True),
-    Family("qwen2", "captured", {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1}, causal=True),
+    Family(
+        "qwen2",
+        "captured",
+        {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1},
+        causal=True,
+    ),
     Family("modernbert-decoder", "captured", {**_GROUPED, "local_attention": WINDOW}, causal=True),
-    Family("gemma2", "captured", {**_WINDOWED, "attn_logit_softcapping": 1.0}, causal=True, scale=16.0),
+    Family(
+        "gemma2", "captured", {**_WINDOWED, "attn_logit_softcapping": 1.0}, causal=True, scale=16.0
+    ),
     *_rows(
-        "captured", "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text", _EXPERTS, causal=True
+        "captured",
+        "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text",
+        _EXPERTS,
+        causal=True,
     ),
     Family("jetmoe", "captured", {**_EXPERTS, "kv_channels": 8}, causal=True, scale=16.0),
-    *_rows("captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True),
-    Family("granite_swa", "eager", _WINDOWED, causal=True),  # its maps leave out what goes to its sinks
+    *_rows(
+        "captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True
+    ),
+    Family(
+        "granite_swa", "eager", _WINDOWED, causal=True
+    ),  # its maps leave out what goes to its sinks
     # with layers that have no attention, which are not counted
-    Family("lfm2", "captured", {**_GROUPED, "layer_types": ["conv", "full_attention"]}, causal=True),
+    Family(
+        "lfm2", "captured", {**_GROUPED, "layer_types": ["conv", "full_attention"]}, causal=True
+    ),
     Family(
         "qwen3_next",
         "captured",
@@ -243,7 +291,13 @@ FAMILIES = [
     ),
     Family("openai-gpt", "eager", _GPT2, hard=True, causal=True, scale=16.0),
     Family("falcon", "eager", _SMALL, causal=True),
-    Family("bloom", "eager", {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4}, None, causal=True),
+    Family(
+        "bloom",
+        "eager",
+        {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+        None,
+        causal=True,
+    ),
     Family(
         "mpt",
         "eager",
@@ -273,7 +327,10 @@ FAMILIES = [
     ),
     *_rows("refused", "convbert nystromformer", _SMALL, why="depends on the batch"),
     Family(
-        "mamba", "refused", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}, why="not between all pairs"
+        "mamba",
+        "refused",
+        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2},
+        why="not between all pairs",
     ),
     Family("bros", "refused", _SMALL, why="does not run on sub-tokens alone"),
     Family("xmod", "refused", _SMALL, why="does not run on sub-tokens alone"),
@@ -289,7 +346,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     pipeline.decoder = decoders.ByteLevel()
     special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=list(special.values()), initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=400,
+        special_tokens=list(special.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     pipeline.train_from_iterator(FUNCTIONS * 2, trainer)
     pipeline.post_processor = processors.TemplateProcessing(
@@ -317,7 +376,9 @@ def encode(encoder: Encoder) -> list[EncodedFunction]:
     """The functions with regular expressions' tokens and thirty random edges each."""
     chance = np.random.default_rng(0)
     functions = []
-    for index, (text, (ids, offsets, special)) in enumerate(zip(FUNCTIONS, encoder.encode(FUNCTIONS))):
+    for index, (text, (ids, offsets, special)) in enumerate(
+        zip(FUNCTIONS, encoder.encode(FUNCTIONS))
+    ):
         tokens = np.array([match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
         head = chance.integers(0, len(tokens), 30)
         first = chance.integers(0, len(tokens), 30)
@@ -341,13 +402,18 @@ def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.nda
     return np.stack([columns[..., piece, :].mean(axis=-2) for piece in pieces], axis=-2)
 
 
-def assert_ranked(encoder: Encoder, functions: list[EncodedFunction], maps: Sequence[torch.Tensor]) -> None:
+def assert_ranked(
+    encoder: Encoder, functions: list[EncodedFunction], maps: Sequence[torch.Tensor]
+) -> None:
     """The ranks of functions are those that the metric computes from `maps`, of the functions in this order."""
     direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
     ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
     expected = []
     for place, function in enumerate(functions):
-        edges = [("", *edge) for edge in zip(function.edges.head, function.edges.first, function.edges.last)]
+        edges = [
+            ("", *edge)
+            for edge in zip(function.edges.head, function.edges.first, function.edges.last)
+        ]
         own = [layer[place : place + 1].expand(len(FUNCTIONS), -1, -1, -1) for layer in maps]
         expected.append(rank_attention(word_level(encoder, function.index, own), edges, direction))
     expected = np.concatenate(expected, axis=1)
@@ -439,7 +505,9 @@ _PROJECTED = {
 """Where values come from, alone or as the last third, and where they go."""
 
 
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f.model in _PROJECTED], ids=lambda family: family.model)
+@pytest.mark.parametrize(
+    "family", [f for f in FAMILIES if f.model in _PROJECTED], ids=lambda family: family.model
+)
 def test_norms_of_what_attention_weighs(family, tokenizer):
     """α times the norm of what a sub-token adds by a head, put through the projection one by one; their sums are what
     the projection gives in the model."""
@@ -447,9 +515,13 @@ def test_norms_of_what_attention_weighs(family, tokenizer):
     functions = sorted(encode(encoder), key=lambda function: -len(function.ids))
     inputs = encoder.inputs([function.ids for function in functions])
     modules, seen = dict(encoder.model.named_modules()), {}
-    ends = [tuple(name for name in modules if name.endswith(end)) for end in _PROJECTED[family.model]]
+    ends = [
+        tuple(name for name in modules if name.endswith(end)) for end in _PROJECTED[family.model]
+    ]
     hooks = [
-        modules[name].register_forward_hook(lambda _, given, result, name=name: seen.update({name: result}))
+        modules[name].register_forward_hook(
+            lambda _, given, result, name=name: seen.update({name: result})
+        )
         for name in (*ends[0], *ends[1])
     ]
     with torch.no_grad():
@@ -473,13 +545,17 @@ def test_norms_of_what_attention_weighs(family, tokenizer):
         for head in range(heads):
             alone = torch.zeros(*text.shape, heads, width)
             alone[:, :, head] = values[:, :, head]
-            part = (projection(alone.flatten(2)) - projection(torch.zeros_like(alone).flatten(2))).detach()
+            part = (
+                projection(alone.flatten(2)) - projection(torch.zeros_like(alone).flatten(2))
+            ).detach()
             added[:, head] = layer[:, head] * part.norm(dim=-1)[:, None]
             total = total + layer[:, head] @ part
         assert (total - seen[end])[text].abs().max() <= 1e-4 * seen[end][text].abs().max()
         scale = added.max()
         assert (ours - added)[text[:, None].expand(added.shape[:3])].abs().max() <= 1e-5 * scale
-        assert (ours / scale - layer)[text[:, None].expand(added.shape[:3])].abs().max() > 0.01  # not α itself
+        assert (ours / scale - layer)[
+            text[:, None].expand(added.shape[:3])
+        ].abs().max() > 0.01  # not α itself
 
 
 @pytest.mark.parametrize("model", ["deberta", "jetmoe", "qwen3_next"])
@@ -503,16 +579,31 @@ _SCALED = {"rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddin
         ("llama", {"rope_parameters": {"rope_type": "dynamic", **_SCALED}}),
         (
             "llama",
-            {"rope_parameters": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, **_SCALED}},
+            {
+                "rope_parameters": {
+                    "rope_type": "llama3",
+                    "low_freq_factor": 1.0,
+                    "high_freq_factor": 4.0,
+                    **_SCALED,
+                }
+            },
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) else value.get("rope_parameters", {}).get("rope_type", "window"),
+    ids=lambda value: (
+        value
+        if isinstance(value, str)
+        else value.get("rope_parameters", {}).get("rope_type", "window")
+    ),
 )
 def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, tokenizer, monkeypatch):
     """Far beyond the window, and the positions before they are scaled; also where our own code computes the output."""
     family = next(family for family in FAMILIES if family.model == name)
-    family = family._replace(settings={**family.settings, "max_position_embeddings": _LONG, **settings})
-    monkeypatch.setattr(capture, "_MOST_WEIGHTS", 3 * family.settings["num_attention_heads"] * _LONG)
+    family = family._replace(
+        settings={**family.settings, "max_position_embeddings": _LONG, **settings}
+    )
+    monkeypatch.setattr(
+        capture, "_MOST_WEIGHTS", 3 * family.settings["num_attention_heads"] * _LONG
+    )
     encoder = self_check(Encoder(Loaded(build(family), tokenizer, name, "", max_length=_LONG)))
     assert (encoder.path, encoder.longest) == ("captured", _LONG)
     inputs = encoder.inputs([np.random.default_rng(3).integers(5, 400, _LONG)])
@@ -523,7 +614,11 @@ def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, toke
     def listener(rows):
         blocks = [torch.arange(start, min(start + 7, _LONG)) for start in range(0, _LONG, 7)]
         parts = [rows(slice(0, 1), block[None], int(block[-1]) + 1) for block in blocks]
-        heard.append(torch.cat([torch.nn.functional.pad(part, (0, _LONG - part.shape[3])) for part in parts], dim=2))
+        heard.append(
+            torch.cat(
+                [torch.nn.functional.pad(part, (0, _LONG - part.shape[3])) for part in parts], dim=2
+            )
+        )
 
     with capture.listen(listener):
         found = encoder.run(inputs, capture.ATTENTION_NAME)
@@ -542,16 +637,18 @@ def run(encoder: Encoder, length: int) -> None:
 def test_enough_families():
     outcomes = {family.model: family.path for family in FAMILIES}
     assert len(outcomes) == len(FAMILIES) >= 55
-    assert {"t5", "distilbert", "albert", "gemma2", "gpt_oss", "deberta-v2", "mpnet"} <= set(outcomes)
+    assert {"t5", "distilbert", "albert", "gemma2", "gpt_oss", "deberta-v2", "mpnet"} <= set(
+        outcomes
+    )
 
 
-_LOCAL = (
-    "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
-)
+_LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
 
 
 @pytest.mark.parametrize(
-    "family", [family for family in FAMILIES if family.model in _LOCAL], ids=lambda family: family.model
+    "family",
+    [family for family in FAMILIES if family.model in _LOCAL],
+    ids=lambda family: family.model,
 )
 def test_sliding_window(family, tokenizer):
     """In the local layers nothing outside the window is attended to, and in the rows that we capture neither."""
@@ -562,7 +659,9 @@ def test_sliding_window(family, tokenizer):
         with capture.listen(lambda rows: captured.append(rows(slice(None), None)[0])):
             encoder.run(inputs, capture.ATTENTION_NAME)
     else:
-        captured = [layer[0] for layer in encoder.run(inputs, "eager", output_attentions=True).attentions]
+        captured = [
+            layer[0] for layer in encoder.run(inputs, "eager", output_attentions=True).attentions
+        ]
     length = captured[0].shape[-1]
     distance = (torch.arange(length)[:, None] - torch.arange(length)).abs()
     assert any(rows[:, distance > WINDOW].max() == 0 for rows in captured)
@@ -570,10 +669,21 @@ def test_sliding_window(family, tokenizer):
 
 
 _ORIGINAL = {"original_max_position_embeddings": 100}
-_LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0, 8, 16, 32]}
+_LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "short_factor": [1.0] * 4,
+    "long_factor": [4.0, 8, 16, 32],
+}
 _BY_LENGTH = {
-    "phi3": ({**_GROUPED, **_ORIGINAL, "rope_parameters": {**_LONGROPE, **_ORIGINAL}}, "weights differ by"),
-    "bigbird_pegasus": ({**_HALVES, "block_size": 16, "num_random_blocks": 1}, "attention maps of the shape"),
+    "phi3": (
+        {**_GROUPED, **_ORIGINAL, "rope_parameters": {**_LONGROPE, **_ORIGINAL}},
+        "weights differ by",
+    ),
+    "bigbird_pegasus": (
+        {**_HALVES, "block_size": 16, "num_random_blocks": 1},
+        "attention maps of the shape",
+    ),
 }
 
 
@@ -586,11 +696,15 @@ def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenize
     settings, found = _BY_LENGTH[name]
     model = build(family._replace(settings=settings)).to(getattr(torch, dtype))
     encoder = self_check(Encoder(Loaded(model, tokenizer, name, "", dtype)))
-    assert getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"  # though it has read short texts
+    assert (
+        getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"
+    )  # though it has read short texts
     ids = np.random.default_rng(0).integers(5, 300, 150).astype(np.int32)
     examine_lengths(encoder, ids[:90], ids[:20])
     assert encoder.checks[-1].passed and encoder.checks[-1].name.startswith("batches of 20 to 90")
-    with pytest.raises(FailedCheck, match=f"depends on the length of the batch; lower --max-length.*{found}"):
+    with pytest.raises(
+        FailedCheck, match=f"depends on the length of the batch; lower --max-length.*{found}"
+    ):
         examine_lengths(encoder, ids, ids[:20])
     assert not encoder.checks[-1].passed
 
@@ -613,7 +727,9 @@ def test_a_part_left_out_is_noticed(model, part, tokenizer, monkeypatch):
     """The self-check would see if our attention function forgot something that this family needs."""
     family = next(family for family in FAMILIES if family.model == model)
     whole = capture.probabilities
-    monkeypatch.setattr(capture, "probabilities", lambda *rows, **parts: whole(*rows, **{**parts, part: None}))
+    monkeypatch.setattr(
+        capture, "probabilities", lambda *rows, **parts: whole(*rows, **{**parts, part: None})
+    )
     try:
         encoder = self_check(Encoder(Loaded(build(family), tokenizer, model, "")))
     except FailedCheck as refusal:  # rows that sum to less than 1 without a reason that we know
@@ -639,4 +755,6 @@ def test_layers_are_named_as_the_model_does(tokenizer, dataset_folder, tmp_path)
     note = "layers from 0 are the layers 3, 7 of the model; its others have no attention"
     assert note in parts(again) and note in again._repr_html_()
     plain = probe(TINY, dataset_folder, "python", limit=2)
-    assert "attention_layers" not in plain.to_json() and not any("layers from 0" in str(part) for part in parts(plain))
+    assert "attention_layers" not in plain.to_json() and not any(
+        "layers from 0" in str(part) for part in parts(plain)
+    )

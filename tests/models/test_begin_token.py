@@ -18,13 +18,20 @@ from probing.models import subtokens
 from probing.report.findings import read_findings
 
 LONGEST = 400
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+}
 
 
 def reading(front, **names):
     """A tokenizer of bytes that puts `front` before a text, with some tokens named otherwise."""
     tokenizer = byte_tokenizer()
-    template = processors.TemplateProcessing(single=f"{front} $A".strip(), special_tokens=[("<s>", 0)])
+    template = processors.TemplateProcessing(
+        single=f"{front} $A".strip(), special_tokens=[("<s>", 0)]
+    )
     tokenizer.backend_tokenizer.post_processor = template
     for name, token in names.items():
         setattr(tokenizer, name, token)
@@ -35,12 +42,19 @@ def reading(front, **names):
 def decoder():
     torch.manual_seed(0)
     size = len(byte_tokenizer())
-    config = LlamaConfig(vocab_size=size, max_position_embeddings=LONGEST, initializer_range=0.3, **SIZES)
+    config = LlamaConfig(
+        vocab_size=size, max_position_embeddings=LONGEST, initializer_range=0.3, **SIZES
+    )
     return LlamaModel(config)
 
 
-def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(decoder, dataset_folder):
-    bare, fronted = (probe((decoder, reading(front)), dataset_folder, max_length=LONGEST) for front in ("", "<s>"))
+def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
+    decoder, dataset_folder
+):
+    bare, fronted = (
+        probe((decoder, reading(front)), dataset_folder, max_length=LONGEST)
+        for front in ("", "<s>")
+    )
     assert np.array_equal(bare.ledger.ranks, fronted.ledger.ranks) and len(bare.ledger) > 100
     assert (bare.settings.begin, fronted.settings.begin) == (0, None)
     assert "|begin:0" in bare.signature and "begin" not in fronted.signature
@@ -71,11 +85,17 @@ def test_an_encoder_reads_what_its_tokenizer_gives(dataset_folder):
     assert result.settings.begin is None and "begin" not in result.signature
 
 
-def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(decoder, dataset_folder, tmp_path):
+def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
+    decoder, dataset_folder, tmp_path
+):
     decoder.save_pretrained(tmp_path)
     reading("").save_pretrained(tmp_path)
-    codes = load_dataset("parquet", data_files=str(dataset_folder / "python/test.parquet"))["train"]["code"]
-    longest = max(length for length in map(len, map(str.encode, codes)) if length < LONGEST)  # sub-tokens are bytes
+    codes = load_dataset("parquet", data_files=str(dataset_folder / "python/test.parquet"))[
+        "train"
+    ]["code"]
+    longest = max(
+        length for length in map(len, map(str.encode, codes)) if length < LONGEST
+    )  # sub-tokens are bytes
     read = []
     for most in (longest, longest + 1):
         own = probe(str(tmp_path), dataset_folder, max_length=most)
@@ -111,14 +131,25 @@ def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_nam
         begins.add(json.loads(file.read_text())["settings"].get("begin"))
     assert begins == {None, 0}
     (findings,) = read_findings(before_and_now)
-    assert sorted(model.name for model in findings.models) == ["model, begin 0", "model, begin None"]
+    assert sorted(model.name for model in findings.models) == [
+        "model, begin 0",
+        "model, begin None",
+    ]
 
 
 def test_another_token_than_that_of_the_model_is_not_accepted(before_and_now):
-    file = next(file for file in before_and_now if "begin" in json.loads(file.read_text())["settings"])
+    file = next(
+        file for file in before_and_now if "begin" in json.loads(file.read_text())["settings"]
+    )
     ledger = load(file).ledger
     ledger.settings["settings"]["begin"] = 1
     folder = file.parent
-    lying = type(load(file)).from_ledger(ledger, load(file).data_folder).of_model_at(folder.parent / "model")
-    (said,) = [check for check in verify(lying.save(folder.parent / "lying")).checks if not check.passed]
+    lying = (
+        type(load(file))
+        .from_ledger(ledger, load(file).data_folder)
+        .of_model_at(folder.parent / "model")
+    )
+    (said,) = [
+        check for check in verify(lying.save(folder.parent / "lying")).checks if not check.passed
+    ]
     assert said.name == "edges" and "1" in str(said) and "0" in str(said)

@@ -14,7 +14,13 @@ import torch
 from click.testing import CliRunner
 from safetensors import SafetensorError
 from support.hub.loopback_hub import LoopbackHub
-from support.models.cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
+from support.models.cubert_release import (
+    ENTRIES,
+    variables,
+    with_optimizer,
+    write_release,
+    write_vocabulary,
+)
 from support.models.tensor_bundle import table, write_bundle
 from transformers import BertConfig, BertForPreTraining, BertModel
 
@@ -40,7 +46,9 @@ def release(tmp_path_factory) -> Path:
 def model(release, tmp_path_factory) -> Path:
     """The small release, converted."""
     folder = tmp_path_factory.mktemp("models") / "cubert"
-    return convert(release, folder, vocabulary=release.with_name("vocabulary.txt"), language="python")
+    return convert(
+        release, folder, vocabulary=release.with_name("vocabulary.txt"), language="python"
+    )
 
 
 def filled_by_hand(values: dict[str, np.ndarray], positions: int) -> BertForPreTraining:
@@ -100,7 +108,9 @@ def test_same_attention(positions, tmp_path):
     write_bundle(tmp_path / "model.ckpt", values, shards=2)
     folder = tmp_path / "cubert"
     convert(tmp_path, folder, vocabulary=write_vocabulary(tmp_path), language="java")
-    again, info = BertForPreTraining.from_pretrained(folder, attn_implementation="eager", output_loading_info=True)
+    again, info = BertForPreTraining.from_pretrained(
+        folder, attn_implementation="eager", output_loading_info=True
+    )
     assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     reference = filled_by_hand(values, positions)
     reference.set_attn_implementation("eager")
@@ -126,13 +136,19 @@ def test_every_variable_by_name():
     shapes = {name: value.shape for name, value in values.items()}
     assert sizes_of(shapes, "it") == BertSizes(len(ENTRIES), 512, 128, 2)
     for name in variables():
-        with pytest.raises(ModelError, match=f"lacks the variable '{name}'|has the shape .* hidden size"):
+        with pytest.raises(
+            ModelError, match=f"lacks the variable '{name}'|has the shape .* hidden size"
+        ):
             sizes_of({other: shape for other, shape in shapes.items() if other != name}, "it")
-        with pytest.raises(ModelError, match=f"variable '{name}' has the shape|the variable 'bert/embeddings/"):
+        with pytest.raises(
+            ModelError, match=f"variable '{name}' has the shape|the variable 'bert/embeddings/"
+        ):
             sizes_of({**shapes, name: (*shapes[name], 1)}, "it")
         with pytest.raises(ModelError, match=f"has the variable '{name}_2'"):
             sizes_of({**shapes, f"{name}_2": shapes[name]}, "it")
-    with pytest.raises(ModelError, match="'bert/encoder/layer_7/output/dense/bias', which CuBERT has not"):
+    with pytest.raises(
+        ModelError, match="'bert/encoder/layer_7/output/dense/bias', which CuBERT has not"
+    ):
         sizes_of({**shapes, "bert/encoder/layer_7/output/dense/bias": (128,)}, "it")
     with pytest.raises(ModelError, match="multiple of 64"):
         sizes_of({name: value.shape for name, value in variables(hidden=96).items()}, "it")
@@ -141,8 +157,14 @@ def test_every_variable_by_name():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda values: values.pop("bert/pooler/dense/bias"), "lacks the variable 'bert/pooler/dense/bias'"),
-        (lambda values: values.update(extra=np.zeros(2, np.float32)), "has the variable 'extra', which CuBERT has not"),
+        (
+            lambda values: values.pop("bert/pooler/dense/bias"),
+            "lacks the variable 'bert/pooler/dense/bias'",
+        ),
+        (
+            lambda values: values.update(extra=np.zeros(2, np.float32)),
+            "has the variable 'extra', which CuBERT has not",
+        ),
         (
             lambda values: values.update({"bert/pooler/dense/bias": np.zeros(127, np.float32)}),
             r"'bert/pooler/dense/bias' has the shape \(127,\), expected \(128,\)",
@@ -158,12 +180,20 @@ def test_refused(change, said, tmp_path):
     change(values)
     write_bundle(tmp_path / "model.ckpt", values)
     with pytest.raises(ModelError, match=said):
-        convert(tmp_path, tmp_path / "out", vocabulary=write_vocabulary(tmp_path), language="python")
-    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".data-00000-of-00001", ".index", ".txt"]
+        convert(
+            tmp_path, tmp_path / "out", vocabulary=write_vocabulary(tmp_path), language="python"
+        )
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [
+        ".data-00000-of-00001",
+        ".index",
+        ".txt",
+    ]
 
 
 def test_other_vocabulary(release, tmp_path):
-    with pytest.raises(ModelError, match=f"{len(ENTRIES) + 1} entries, but .* has embeddings for {len(ENTRIES)}: "):
+    with pytest.raises(
+        ModelError, match=f"{len(ENTRIES) + 1} entries, but .* has embeddings for {len(ENTRIES)}: "
+    ):
         vocabulary = write_vocabulary(tmp_path, [*ENTRIES, "more_"])
         convert(release, tmp_path / "out", vocabulary=vocabulary, language="python")
 
@@ -173,15 +203,27 @@ def test_full_disk(release, tmp_path, monkeypatch):
         raise SafetensorError("I/O error: No space left on device")
 
     monkeypatch.setattr("probing.models.cubert.convert.save_file", save)
-    with pytest.raises(CodeSyntaxError, match="cannot write to .*No space left on device; nothing there was changed"):
-        convert(release, tmp_path / "out", vocabulary=release.with_name("vocabulary.txt"), language="python")
+    with pytest.raises(
+        CodeSyntaxError,
+        match="cannot write to .*No space left on device; nothing there was changed",
+    ):
+        convert(
+            release,
+            tmp_path / "out",
+            vocabulary=release.with_name("vocabulary.txt"),
+            language="python",
+        )
     assert not any(tmp_path.iterdir())
 
 
 def test_where_a_checkpoint_is(release, tmp_path):
     """The prefix, the index, or the folder; not a folder with several, none, or what is something else."""
     index = release.with_name(f"{release.name}.index")
-    assert TensorBundle(release).variables == TensorBundle(index).variables == TensorBundle(release.parent).variables
+    assert (
+        TensorBundle(release).variables
+        == TensorBundle(index).variables
+        == TensorBundle(release.parent).variables
+    )
     with pytest.raises(ModelError, match="0 checkpoints"):
         TensorBundle(tmp_path)
     for name in ("a.index", "b.index"):
@@ -265,7 +307,9 @@ def test_malformed_index(tmp_path):
 )
 def test_wrong_index(entries, times, said, tmp_path):
     (tmp_path / "model.index").write_bytes(table(entries, times=times))
-    with pytest.raises(ModelError, match=f"is not the index of a TensorFlow checkpoint, or is damaged: .*{said}"):
+    with pytest.raises(
+        ModelError, match=f"is not the index of a TensorFlow checkpoint, or is damaged: .*{said}"
+    ):
         TensorBundle(tmp_path / "model")
 
 
@@ -277,7 +321,14 @@ def test_by_command(release, dataset_folder, tmp_path, tiny_model):
         result = CliRunner().invoke(main, [str(argument) for argument in arguments])
         return result.output + (f"exit {result.exit_code}" if result.exit_code else "")
 
-    options = ("--vocabulary", release.with_name("vocabulary.txt"), "--language", "python", "--drop", "comments")
+    options = (
+        "--vocabulary",
+        release.with_name("vocabulary.txt"),
+        "--language",
+        "python",
+        "--drop",
+        "comments",
+    )
     assert run("convert-cubert", release, "--output", folder, *options, "--quiet") == f"{folder}\n"
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert set(before) == {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
@@ -288,7 +339,9 @@ def test_by_command(release, dataset_folder, tmp_path, tiny_model):
     settings = ("--data", dataset_folder, "--limit", 8, "--quiet")
     assert "functions:" in run("probe", folder, *settings)
     assert "too long for" in run("probe", tiny_model, *settings, "--also-fits", folder)
-    assert "reads python only, but the functions are in java" in run("probe", folder, *settings, "--config", "java")
+    assert "reads python only, but the functions are in java" in run(
+        "probe", folder, *settings, "--config", "java"
+    )
     said = run("probe", tiny_model, *settings, "--config", "java", "--also-fits", folder)
     assert "reads python only, but the functions are in java" in said
 
@@ -298,7 +351,9 @@ def test_longer_functions(dataset_folder, tmp_path):
     functions = []
     for positions in (512, 1024, 2048):
         folder = tmp_path / str(positions)
-        vocabulary = write_release(folder / "release", positions=positions, hidden=64).with_name("vocabulary.txt")
+        vocabulary = write_release(folder / "release", positions=positions, hidden=64).with_name(
+            "vocabulary.txt"
+        )
         convert(folder / "release", folder / "cubert", vocabulary=vocabulary, language="python")
         result = probe(folder / "cubert", dataset_folder, limit=12, max_length=positions)
         functions.append(result.signature.split("functions:")[1].split("|")[0])
@@ -311,17 +366,25 @@ def test_indentations_are_aligned(model, dataset_folder):
     encoded = Probing(Session(model), functions).functions[0]
     row = functions.dataset[encoded.index]
     texts = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
-    mapped = [encoded.alignment.mapped[place] for place, text in enumerate(texts) if text and not text.strip(" ")]
+    mapped = [
+        encoded.alignment.mapped[place]
+        for place, text in enumerate(texts)
+        if text and not text.strip(" ")
+    ]
     assert mapped and all(mapped)
 
 
 def test_from_the_hub(model, tmp_path, monkeypatch):
     """The folder, pushed as it is, loads by its name, and again without a network."""
     with LoopbackHub() as hub:
-        hub.add("user/cubert", {file.name: file.read_bytes() for file in model.iterdir()}, type="model")
+        hub.add(
+            "user/cubert", {file.name: file.read_bytes() for file in model.iterdir()}, type="model"
+        )
         hub.connect(monkeypatch, tmp_path / "cache")
         loaded = load("user/cubert")
-        assert isinstance(loaded.tokenizer, CubertTokenizer) and loaded.tokenizer.language == "python"
+        assert (
+            isinstance(loaded.tokenizer, CubertTokenizer) and loaded.tokenizer.language == "python"
+        )
         assert loaded.revision == hub.repositories["model", "user/cubert"].heads["main"]
     assert load("user/cubert").revision == loaded.revision
 

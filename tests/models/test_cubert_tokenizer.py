@@ -57,7 +57,10 @@ def java(vocabulary) -> CubertTokenizer:
 
 def stands_for(tokenizer: CubertTokenizer, code: str) -> list[tuple[str, str]]:
     """Every sub-token, and the characters that it stands for."""
-    return [(tokenizer.convert_ids_to_tokens(number), code[a:b]) for number, a, b in tokenizer.subtokens(code)]
+    return [
+        (tokenizer.convert_ids_to_tokens(number), code[a:b])
+        for number, a, b in tokenizer.subtokens(code)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,10 @@ def test_pieces(kind, text, split):
         ("x = (", "ERROR"),
         ("'''x", "ERROR"),
         ("if x:\n    y\n  z", "ERROR"),
-        ("f'{x!r:>{w}}' '''a\nb'''", "f'{x!r:>{w}}' '''a\nb''' NEWLINE"),  # one token each, on any version
+        (
+            "f'{x!r:>{w}}' '''a\nb'''",
+            "f'{x!r:>{w}}' '''a\nb''' NEWLINE",
+        ),  # one token each, on any version
         (" \n", ""),
     ],
 )
@@ -120,8 +126,13 @@ def test_python_lexemes(code, lexed):
 def test_java_lexemes(code, lexed):
     """As of javalang, with comments and white space; each blank between tokens is a dot here."""
     found, _ = lex("java", code)
-    spelled = [lexeme.spelling.replace(" ", "." if lexeme.kind == WHITESPACE else "") for lexeme in found]
-    assert " ".join(lexeme.name or text.replace("\n", "|") for lexeme, text in zip(found, spelled)) == lexed
+    spelled = [
+        lexeme.spelling.replace(" ", "." if lexeme.kind == WHITESPACE else "") for lexeme in found
+    ]
+    assert (
+        " ".join(lexeme.name or text.replace("\n", "|") for lexeme, text in zip(found, spelled))
+        == lexed
+    )
 
 
 def test_named_characters(java):
@@ -146,7 +157,16 @@ def test_python_by_hand(python):
             ("_", "B"),
         ],
         *[(")", ")"), ("_", ")"), (":", ":"), ("_", ":"), (newline, "\n"), (nl, "\n")],
-        *[("#", "#"), ("^_", "#"), (" ", " "), ("^_", " "), ("n", "n"), ("o", "o"), ("_", "o"), (nl, "\n")],
+        *[
+            ("#", "#"),
+            ("^_", "#"),
+            (" ", " "),
+            ("^_", " "),
+            ("n", "n"),
+            ("o", "o"),
+            ("_", "o"),
+            (nl, "\n"),
+        ],
         *[(r"\u\u\uINDENT\u\u\u ", "    "), ("   _", ""), ("return_", "return")],
         *[("a", "a"), (r"\u", "_"), ("_", "_"), (r"\u\u\uDEDENT\u\u\u_", ""), (newline, "\n")],
     ]
@@ -154,7 +174,13 @@ def test_python_by_hand(python):
 
 def test_python_without_comments(vocabulary):
     tokens = CubertTokenizer(vocabulary, "python", ["comments"]).tokenize("x  # y\n# z")
-    assert tokens == ["x", "_", r"\u\u\uNEWLINE\u\u\u_", r"\u\u\uNL\u\u\u_", r"\u\u\uNEWLINE\u\u\u_"]
+    assert tokens == [
+        "x",
+        "_",
+        r"\u\u\uNEWLINE\u\u\u_",
+        r"\u\u\uNL\u\u\u_",
+        r"\u\u\uNEWLINE\u\u\u_",
+    ]
 
 
 def test_java_by_hand(java):
@@ -173,8 +199,24 @@ def test_java_by_hand(java):
             ("_", " "),
         ],
         *[("/", "/"), ("/", "/"), ("^_", "/"), (" ", " "), ("^_", " "), ("b", "b"), ("^_", "b")],
-        *[(r"\u\u\uNLCHAR\u\u\u_", "\n"), (newline, "\n"), (" ", "\t"), ("_", "\t"), ("x", "x"), ("_", "x")],
-        *[("=", "="), ("_", "="), ('"', '"'), ("^_", '"'), ("A", r"\u0041"), ("^_", r"\u0041"), ('"', '"'), ("_", '"')],
+        *[
+            (r"\u\u\uNLCHAR\u\u\u_", "\n"),
+            (newline, "\n"),
+            (" ", "\t"),
+            ("_", "\t"),
+            ("x", "x"),
+            ("_", "x"),
+        ],
+        *[
+            ("=", "="),
+            ("_", "="),
+            ('"', '"'),
+            ("^_", '"'),
+            ("A", r"\u0041"),
+            ("^_", r"\u0041"),
+            ('"', '"'),
+            ("_", '"'),
+        ],
         *[(";", ";"), ("_", ";"), (newline, "\n")],
     ]
 
@@ -195,8 +237,15 @@ def test_settings_are_kept(vocabulary, tmp_path):
 def test_as_any_tokenizer(python):
     """Padding, special tokens, several texts, and decoding."""
     both = python(["def f", "def"], padding=True, return_tensors="np")
-    assert both["input_ids"].shape == (2, 6) and both["attention_mask"].sum(axis=1).tolist() == [6, 4]
-    assert python.convert_ids_to_tokens(both["input_ids"][1].tolist())[-3:] == ["[SEP]_", "<pad>_", "<pad>_"]
+    assert both["input_ids"].shape == (2, 6) and both["attention_mask"].sum(axis=1).tolist() == [
+        6,
+        4,
+    ]
+    assert python.convert_ids_to_tokens(both["input_ids"][1].tolist())[-3:] == [
+        "[SEP]_",
+        "<pad>_",
+        "<pad>_",
+    ]
     one = python("x", return_offsets_mapping=True, add_special_tokens=False)
     assert (len(one["input_ids"]), one["offset_mapping"]) == (3, [(0, 1), (0, 1), (1, 1)])
     assert python.decode(python("a_b\\").input_ids, skip_special_tokens=True) == "a_b\\\n"
@@ -256,7 +305,9 @@ def test_any_text(vocabulary, language):
         assert (np.diff(offsets, axis=0) >= 0).all() and offsets.max() <= len(text)
         covered = {place for _, start, end in found for place in range(start, end)}
         assert all(
-            character.isspace() or character == "\\" for place, character in enumerate(text) if place not in covered
+            character.isspace() or character == "\\"
+            for place, character in enumerate(text)
+            if place not in covered
         )
         assert bool(found) == bool(text.strip())
 
@@ -277,14 +328,24 @@ def test_reference(shared, name):
     language, drop = SETTINGS[name]
     folder = shared / "data" / "cubert"
     tokenizer = CubertTokenizer(folder / f"vocab_{language}.txt", language, drop)
-    source = shared / "data" / "codesearchnet" / language / f"final/jsonl/test/{language}_test_0.jsonl.gz"
+    source = (
+        shared
+        / "data"
+        / "codesearchnet"
+        / language
+        / f"final/jsonl/test/{language}_test_0.jsonl.gz"
+    )
     code = {row["url"]: row["code"] for row in read_rows(source)}
     rows = read_rows(folder / f"{name}.jsonl.gz")
     differences: Counter[str] = Counter()
-    for row, (ids, offsets, special) in zip(rows, encode(tokenizer, [code[row["url"]] for row in rows])):
+    for row, (ids, offsets, special) in zip(
+        rows, encode(tokenizer, [code[row["url"]] for row in rows])
+    ):
         assert ids.tolist() == row["ids"]
         assert tokenizer.convert_ids_to_tokens(ids.tolist()) == row["subtokens"]
-        assert published_alignment(tokenizer, row["code_tokens"], row["subtokens"]) == row["alignment"]
+        assert (
+            published_alignment(tokenizer, row["code_tokens"], row["subtokens"]) == row["alignment"]
+        )
         text = code[row["url"]]
         tokens = tokenize(text, language)
         places = np.array([(token.start, token.end) for token in tokens])
@@ -293,7 +354,9 @@ def test_reference(shared, name):
             ours = list(range(first, last + 1)) if first >= 0 else []
             differences["tokens"] += 1
             if ours != positions:
-                differences["not found" if not positions else "dropped" if not ours else "wrong"] += 1
+                differences[
+                    "not found" if not positions else "dropped" if not ours else "wrong"
+                ] += 1
     assert len(rows) == 200
     assert differences == {
         # comments, the line breaks behind them, and indentations of rare widths; the 8 are ends of comments

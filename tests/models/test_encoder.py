@@ -33,7 +33,12 @@ from probing.models.loaded import TEXTS, FailedCheck
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}
+SIZES = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "hidden_size": 48,
+    "intermediate_size": 96,
+}
 
 
 @pytest.fixture
@@ -76,10 +81,15 @@ def spoil(folder: Path, how: str) -> None:
         weights.unlink()
     elif how == "weights missing":
         change_weights(
-            folder, lambda parts: {name: part for name, part in parts.items() if "layer.1.attention" not in name}
+            folder,
+            lambda parts: {
+                name: part for name, part in parts.items() if "layer.1.attention" not in name
+            },
         )
     elif how == "other names":
-        change_weights(folder, lambda parts: {f"other.{name}": part for name, part in parts.items()})
+        change_weights(
+            folder, lambda parts: {f"other.{name}": part for name, part in parts.items()}
+        )
     elif how == "other shape":
         change_config(folder, vocab_size=1000)
     elif how == "no config":
@@ -89,7 +99,11 @@ def spoil(folder: Path, how: str) -> None:
     elif how == "unknown family":
         change_config(folder, model_type="nobody-knows")
     elif how == "remote code":
-        change_config(folder, model_type="its-own", auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"})
+        change_config(
+            folder,
+            model_type="its-own",
+            auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"},
+        )
         (folder / "code.py").write_text("raise SystemExit('the code of the repository was run')")
     elif how == "no tokenizer":
         for file in folder.glob("*token*"):
@@ -98,7 +112,10 @@ def spoil(folder: Path, how: str) -> None:
         change_config(folder, vocab_size=1000)
         change_weights(
             folder,
-            lambda parts: {name: part[:1000] if "word_embeddings" in name else part for name, part in parts.items()},
+            lambda parts: {
+                name: part[:1000] if "word_embeddings" in name else part
+                for name, part in parts.items()
+            },
         )
 
 
@@ -143,14 +160,18 @@ def test_revision_of_a_folder(folder):
 
 
 def test_a_pooler_may_be_missing(folder):
-    change_weights(folder, lambda parts: {name: part for name, part in parts.items() if "pooler" not in name})
+    change_weights(
+        folder, lambda parts: {name: part for name, part in parts.items() if "pooler" not in name}
+    )
     assert load(str(folder)).path == "captured"
 
 
 def test_pickled_weights_on_the_hub(folder, monkeypatch):
     """The message names the revision of the conversion that the Hub's bot has opened."""
     spoil(folder, "pickle")
-    request = Discussion("Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, "")
+    request = Discussion(
+        "Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, ""
+    )
     monkeypatch.setattr(location.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
     with pytest.raises(ModelError, match="--revision refs/pr/7"), location.loading("user/model"):
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
@@ -163,7 +184,9 @@ def test_slow_tokenizer(model):
 
 
 def test_longest(tiny_model, model, tokenizer):
-    assert load(str(tiny_model)).longest == 511  # fewer than 512, as published, though the model has 512 positions
+    assert (
+        load(str(tiny_model)).longest == 511
+    )  # fewer than 512, as published, though the model has 512 positions
     assert load(str(tiny_model), max_length=5000).longest == 512
     assert load(str(tiny_model), max_length=100).longest == 100
     for max_length in (100, 511, 5000):
@@ -178,7 +201,9 @@ def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
     change_config(folder, layer_norm_eps=1e-6)
     assert load(str(tiny_model)).revision != load(str(folder)).revision
     first = load((model, tokenizer)).revision
-    tokenizer(list(TEXTS), padding=True, truncation=True, max_length=20)  # which tokenizers remember
+    tokenizer(
+        list(TEXTS), padding=True, truncation=True, max_length=20
+    )  # which tokenizers remember
     assert load((model, tokenizer)).revision == first
     with torch.no_grad():
         model.embeddings.LayerNorm.bias[0] += 1
@@ -199,7 +224,9 @@ def assert_same(model, before) -> None:
     after = state(model)
     assert after["parts"] == before["parts"] and after["attention"] == before["attention"]
     for name, (dtype, weight) in after["weights"].items():
-        assert dtype == before["weights"][name][0] and torch.equal(weight, before["weights"][name][1])
+        assert dtype == before["weights"][name][0] and torch.equal(
+            weight, before["weights"][name][1]
+        )
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
@@ -233,7 +260,9 @@ def test_pair_without_numbers(tokenizer):
 
 
 @pytest.mark.slow
-def test_a_self_check_is_remembered_for_the_same_files(folder, model, tokenizer, tmp_path, monkeypatch):
+def test_a_self_check_is_remembered_for_the_same_files(
+    folder, model, tokenizer, tmp_path, monkeypatch
+):
     """Not for other weights or settings, not where it is damaged or nothing is kept, and never for a model in memory."""
     real, checked = selfcheck.examine, []
     monkeypatch.setattr(selfcheck, "examine", lambda encoder: checked.append(1) or real(encoder))
@@ -242,7 +271,12 @@ def test_a_self_check_is_remembered_for_the_same_files(folder, model, tokenizer,
     def times(what, **options) -> int:
         checked.clear()
         encoder = load(what, **options)
-        assert (encoder.layers, encoder.heads, encoder.causal, encoder.path) == (2, 3, False, "captured")
+        assert (encoder.layers, encoder.heads, encoder.causal, encoder.path) == (
+            2,
+            3,
+            False,
+            "captured",
+        )
         assert len(encoder.checks) == 14 and all(check.passed for check in encoder.checks)
         return len(checked)
 
@@ -281,11 +315,22 @@ def test_head_is_not_run(model, tokenizer):
 
 def test_attention_chosen_for_good(tokenizer):
     """Falcon's code with fused attention reports maps that ignore padding, and cannot be switched to its eager code."""
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "bos_token_id": 0, "eos_token_id": 0}
+    sizes = {
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "hidden_size": 48,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
     config = transformers.FalconConfig(vocab_size=30522, **sizes)
     with pytest.raises(ModelError, match="build it with attn_implementation='eager'"):
         load((transformers.AutoModel.from_config(config, attn_implementation="sdpa"), tokenizer))
-    assert load((transformers.AutoModel.from_config(config, attn_implementation="eager"), tokenizer)).path == "eager"
+    assert (
+        load(
+            (transformers.AutoModel.from_config(config, attn_implementation="eager"), tokenizer)
+        ).path
+        == "eager"
+    )
 
 
 def test_padding_token_without_embedding(tokenizer):
@@ -301,7 +346,9 @@ def test_padding_token_without_embedding(tokenizer):
     assert load((decoder, tokenizer)).causal
 
 
-@pytest.mark.parametrize(("name", "said"), [("tpu:0", "device"), ("cuda:99", "device"), ("nothing", "device")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("tpu:0", "device"), ("cuda:99", "device"), ("nothing", "device")]
+)
 def test_unusable_device(tiny_model, name, said):
     with pytest.raises(ModelError, match=said):
         load(str(tiny_model), device=name)
@@ -328,7 +375,10 @@ def byte_level(add_prefix_space: bool = False) -> PreTrainedTokenizerFast:
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     pipeline.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    return train(pipeline, trainers.BpeTrainer(vocab_size=300, special_tokens=SPECIAL, initial_alphabet=alphabet))
+    return train(
+        pipeline,
+        trainers.BpeTrainer(vocab_size=300, special_tokens=SPECIAL, initial_alphabet=alphabet),
+    )
 
 
 def word_piece(*texts: str) -> PreTrainedTokenizerFast:
@@ -336,7 +386,9 @@ def word_piece(*texts: str) -> PreTrainedTokenizerFast:
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     pipeline.decoder = decoders.WordPiece()
-    return train(pipeline, trainers.WordPieceTrainer(vocab_size=150, special_tokens=SPECIAL), texts or TEXTS)
+    return train(
+        pipeline, trainers.WordPieceTrainer(vocab_size=150, special_tokens=SPECIAL), texts or TEXTS
+    )
 
 
 def unigram() -> PreTrainedTokenizerFast:
@@ -345,21 +397,31 @@ def unigram() -> PreTrainedTokenizerFast:
     pipeline.normalizer = normalizers.NFKC()
     pipeline.pre_tokenizer = pre_tokenizers.Metaspace()
     pipeline.decoder = decoders.Metaspace()
-    return train(pipeline, trainers.UnigramTrainer(vocab_size=120, special_tokens=SPECIAL, unk_token="<unk>"))
+    return train(
+        pipeline, trainers.UnigramTrainer(vocab_size=120, special_tokens=SPECIAL, unk_token="<unk>")
+    )
 
 
 def byte_fallback() -> PreTrainedTokenizerFast:
     """Like Llama's: a space is put in front, unknown characters become several bytes."""
     pipeline = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    pipeline.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    pipeline.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    pipeline.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    pipeline.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     ascii_only = [text.encode("ascii", "ignore").decode() for text in TEXTS]
     special = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256))]
-    pipeline.train_from_iterator(ascii_only, trainers.BpeTrainer(vocab_size=400, special_tokens=special))
+    pipeline.train_from_iterator(
+        ascii_only, trainers.BpeTrainer(vocab_size=400, special_tokens=special)
+    )
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, unk_token="<unk>", pad_token="<pad>")
 
 
-@pytest.mark.parametrize("make", [byte_level, lambda: byte_level(True), word_piece, unigram, byte_fallback])
+@pytest.mark.parametrize(
+    "make", [byte_level, lambda: byte_level(True), word_piece, unigram, byte_fallback]
+)
 def test_tokenizer_that_can_be_trusted(model, make):
     encoder = load((model, make()))
     assert encoder.path == "captured" and all(check.passed for check in encoder.checks)
@@ -409,12 +471,16 @@ class Misspelling(PreTrainedTokenizerFast):
     def __call__(self, *arguments, **options):
         encoding = super().__call__(*arguments, **options)
         old, new = self.convert_tokens_to_ids(["e", "o"])
-        encoding["input_ids"] = [[new if index == old else index for index in ids] for ids in encoding["input_ids"]]
+        encoding["input_ids"] = [
+            [new if index == old else index for index in ids] for ids in encoding["input_ids"]
+        ]
         return encoding
 
 
 def retyped(kind: type) -> PreTrainedTokenizerFast:
-    return kind(tokenizer_object=byte_level().backend_tokenizer, unk_token="<unk>", pad_token="<pad>")
+    return kind(
+        tokenizer_object=byte_level().backend_tokenizer, unk_token="<unk>", pad_token="<pad>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -431,7 +497,9 @@ def retyped(kind: type) -> PreTrainedTokenizerFast:
 def test_tokenizer_that_cannot_be_trusted(model, make, failed):
     with pytest.raises(FailedCheck, match=failed) as refusal:
         load((model, make()))
-    assert [check.passed for check in refusal.value.checks].index(False) == len(refusal.value.checks) - 1
+    assert [check.passed for check in refusal.value.checks].index(False) == len(
+        refusal.value.checks
+    ) - 1
 
 
 class Changed(BertModel):
@@ -442,7 +510,9 @@ class Changed(BertModel):
     output = staticmethod(lambda output: output)
 
     def forward(self, input_ids, attention_mask, **options):
-        output = super().forward(**self.seen({"input_ids": input_ids, "attention_mask": attention_mask}), **options)
+        output = super().forward(
+            **self.seen({"input_ids": input_ids, "attention_mask": attention_mask}), **options
+        )
         if output.get("attentions"):
             output["attentions"] = tuple(self.maps(maps) for maps in output["attentions"])
         return self.output(output)
@@ -461,7 +531,11 @@ def no_mask(inputs):
         ("maps", lambda maps: 0.9 * maps, "rows sum to 1"),
         ("maps", lambda maps: maps * float("nan"), "rows sum to 1"),
         ("maps", lambda maps: torch.ones_like(maps) / maps.shape[-1], "nothing on padding"),
-        ("maps", lambda maps: torch.eye(maps.shape[-1]).expand_as(maps), "maps show what sub-tokens see"),
+        (
+            "maps",
+            lambda maps: torch.eye(maps.shape[-1]).expand_as(maps),
+            "maps show what sub-tokens see",
+        ),
         ("seen", no_mask, "nothing on padding"),
         ("output", lambda output: 1 / 0, "runs on text"),
     ],
@@ -478,7 +552,10 @@ def test_batch_that_leaks(tokenizer, model, monkeypatch):
     """Attention that depends on what else is in the batch, here on its length."""
 
     def forward(self, **inputs):
-        return before(self, **{**inputs, "position_ids": torch.arange(inputs["input_ids"].shape[1])[None].flip(1)})
+        return before(
+            self,
+            **{**inputs, "position_ids": torch.arange(inputs["input_ids"].shape[1])[None].flip(1)},
+        )
 
     before = BertModel.forward
     monkeypatch.setattr(BertModel, "forward", forward)
@@ -489,7 +566,9 @@ def test_batch_that_leaks(tokenizer, model, monkeypatch):
 def test_other_output(tokenizer, model, monkeypatch):
     """Fused attention that computes something else than the eager one: the eager maps are taken."""
     fused = capture.sdpa_attention_forward
-    monkeypatch.setattr(capture, "sdpa_attention_forward", lambda *a, **k: (1.5 * fused(*a, **k)[0], None))
+    monkeypatch.setattr(
+        capture, "sdpa_attention_forward", lambda *a, **k: (1.5 * fused(*a, **k)[0], None)
+    )
     encoder = load((model, tokenizer))
     assert encoder.path == "eager" and "output stays the same" in encoder.why
 
@@ -501,7 +580,9 @@ def test_unknown_argument(tokenizer, model, monkeypatch):
     def more(*arguments, **options):
         return known(*arguments, **options, block_indices=torch.zeros(1))
 
-    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, capture.ATTENTION_NAME, more)
+    monkeypatch.setitem(
+        transformers.AttentionInterface._global_mapping, capture.ATTENTION_NAME, more
+    )
     encoder = load((model, tokenizer))
     assert encoder.path == "eager" and "block_indices" in encoder.why
 
@@ -512,7 +593,9 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
     encoder, heard = load((model, tokenizer)), []
     assert encoder.layers == 2
     encoder.layers = layers
-    with pytest.raises(ModelError, match=f"called its attention 2 times, expected once for each of {layers} layers"):
+    with pytest.raises(
+        ModelError, match=f"called its attention 2 times, expected once for each of {layers} layers"
+    ):
         encoder.forward(encoder.inputs([np.array([1, 2, 3])]), heard.append)
     assert len(heard) == min(2, layers)
 
@@ -520,7 +603,10 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
 def test_doctor(tiny_model, folder, tokenizer, model):
     diagnosis = doctor(str(tiny_model))
     assert diagnosis.path == "captured" and len(diagnosis.checks) == 14
-    assert "2 layers of 3 attention heads" in diagnosis.summary and "511 sub-tokens" in diagnosis.summary
+    assert (
+        "2 layers of 3 attention heads" in diagnosis.summary
+        and "511 sub-tokens" in diagnosis.summary
+    )
 
     printed = CliRunner().invoke(main, ["doctor", str(tiny_model)])
     assert printed.exit_code == 0, printed.output
@@ -529,7 +615,10 @@ def test_doctor(tiny_model, folder, tokenizer, model):
     assert "FAILED" not in printed.stdout
 
     diagnosis = doctor((model, dropping()))
-    assert diagnosis.path == "refused" and "FAILED characters belong to one sub-token" in diagnosis.text()
+    assert (
+        diagnosis.path == "refused"
+        and "FAILED characters belong to one sub-token" in diagnosis.text()
+    )
 
     spoil(folder, "no tokenizer")
     printed = CliRunner().invoke(main, ["doctor", str(folder)])
@@ -537,5 +626,7 @@ def test_doctor(tiny_model, folder, tokenizer, model):
 
     printed = CliRunner().invoke(main, ["doctor", "no/such"])
     assert (
-        printed.exit_code == 1 and printed.stdout == "" and "Error: cannot load the model 'no/such'" in printed.stderr
+        printed.exit_code == 1
+        and printed.stdout == ""
+        and "Error: cannot load the model 'no/such'" in printed.stderr
     )

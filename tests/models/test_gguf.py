@@ -111,7 +111,9 @@ def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
 def test_of_several_files_one_is_named(tiny, tmp_path):
     for name in ("a.gguf", "b.gguf"):
         shutil.copy(tiny, tmp_path / name)
-    with pytest.raises(ModelError, match=r"has 2 GGUF files: name one with --gguf, such as a\.gguf, b\.gguf"):
+    with pytest.raises(
+        ModelError, match=r"has 2 GGUF files: name one with --gguf, such as a\.gguf, b\.gguf"
+    ):
         load(str(tmp_path))
     assert locate(str(tmp_path / "a.gguf")).name == "a.gguf"
     (tmp_path / "b.gguf").unlink()
@@ -122,13 +124,20 @@ def test_of_several_files_one_is_named(tiny, tmp_path):
 
 def test_a_file_in_parts_is_said_to_be_one(tiny, tmp_path):
     names = [f"a-{part:05}-of-00002.gguf" for part in (1, 2)]
-    parts = [whole([field("split.count", 2, struct.pack("<H", 2))], architecture=name) for name in ("llama", "")]
+    parts = [
+        whole([field("split.count", 2, struct.pack("<H", 2))], architecture=name)
+        for name in ("llama", "")
+    ]
     for name, part in zip(names, parts):
         (tmp_path / name).write_bytes(part)
-        with pytest.raises(ModelError, match=r"it is one of 2 parts of a GGUF file: join .*llama-gguf-split --merge"):
+        with pytest.raises(
+            ModelError,
+            match=r"it is one of 2 parts of a GGUF file: join .*llama-gguf-split --merge",
+        ):
             load(str(tmp_path / name))
     with pytest.raises(
-        ModelError, match=r"its GGUF file is in 2 parts, such as a-00001-of-00002\.gguf: join its parts"
+        ModelError,
+        match=r"its GGUF file is in 2 parts, such as a-00001-of-00002\.gguf: join its parts",
     ):
         load(str(tmp_path))
     shutil.copy(tiny, tmp_path / "b.gguf")
@@ -147,7 +156,9 @@ def test_the_type_of_a_file_is_its_own(tmp_path):
     q5_0 = tensor("output.weight", shape=(64, 4), kind=6, offset=512)
     kinds = {None: "Q5_0", 15: "Q4_K_M", 7: "Q8_0", 0: "Q5_0", 1024: "Q5_0", 9999: "Q5_0"}
     for number, name in kinds.items():
-        fields = [] if number is None else [field("general.file_type", 4, struct.pack("<I", number))]
+        fields = (
+            [] if number is None else [field("general.file_type", 4, struct.pack("<I", number))]
+        )
         file = tmp_path / "a.gguf"
         file.write_bytes(whole(fields, (tensor(), q5_0), data=1024))
         assert gguf_file.read_header(file).quantization == name
@@ -159,19 +170,30 @@ def test_the_type_of_a_file_is_its_own(tmp_path):
 def test_files_beside_it_are_not_read(tiny, tmp_path):
     shutil.copy(tiny, tmp_path / "a.gguf")
     expected = [ids.tolist() for ids, _, _ in load(str(tiny)).encode(["def f(): pass"])]
-    for name in ("tokenizer_config.json", "tokenizer.json", "generation_config.json", "adapter_config.json"):
+    for name in (
+        "tokenizer_config.json",
+        "tokenizer.json",
+        "generation_config.json",
+        "adapter_config.json",
+    ):
         (tmp_path / name).write_text('{"auto_map": {"AutoTokenizer": ["evil.Tokenizer", null]}}')
-    assert [ids.tolist() for ids, _, _ in load(str(tmp_path / "a.gguf")).encode(["def f(): pass"])] == expected
+    assert [
+        ids.tolist() for ids, _, _ in load(str(tmp_path / "a.gguf")).encode(["def f(): pass"])
+    ] == expected
 
 
 def test_without_the_package_the_error_says_so(tiny, monkeypatch):
     monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"gguf, which is not installed: pip install -e \"\.\[decoder\]\""):
+    with pytest.raises(
+        ModelError, match=r"gguf, which is not installed: pip install -e \"\.\[decoder\]\""
+    ):
         load(str(tiny))
 
 
 def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
-    with pytest.raises(ModelError, match="restores nothing: it is a decoder without fill-in-the-middle tokens"):
+    with pytest.raises(
+        ModelError, match="restores nothing: it is a decoder without fill-in-the-middle tokens"
+    ):
         load_restoring(str(tiny))
 
 
@@ -191,7 +213,9 @@ def array(kind: int, length: int, values: bytes = b"") -> bytes:
     return struct.pack("<IQ", kind, length) + values
 
 
-def tensor(name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0, rank=None) -> bytes:
+def tensor(
+    name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0, rank=None
+) -> bytes:
     shape = [struct.pack("<Q", size) for size in shape]
     return (
         text(name)
@@ -201,8 +225,20 @@ def tensor(name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset
     )
 
 
-def whole(fields=(), tensors=None, *, magic=b"GGUF", version=3, numbers=None, data=512, architecture="llama") -> bytes:
-    fields = [*([field("general.architecture", 8, text(architecture))] if architecture else []), *fields]
+def whole(
+    fields=(),
+    tensors=None,
+    *,
+    magic=b"GGUF",
+    version=3,
+    numbers=None,
+    data=512,
+    architecture="llama",
+) -> bytes:
+    fields = [
+        *([field("general.architecture", 8, text(architecture))] if architecture else []),
+        *fields,
+    ]
     tensors = [tensor()] if tensors is None else tensors
     numbers = numbers or (len(tensors), len(fields))
     header = magic + struct.pack("<IQQ", version, *numbers) + b"".join(fields) + b"".join(tensors)
@@ -224,7 +260,9 @@ HOSTILE = {
     "more fields than there are": whole(numbers=(1, 5)),
     "more tensors than there are": whole(numbers=(40, 1), data=0),
     "no architecture": whole(architecture=""),
-    "an architecture of another type": whole([field("general.architecture", 4, b"\1\0\0\0")], architecture=""),
+    "an architecture of another type": whole(
+        [field("general.architecture", 4, b"\1\0\0\0")], architecture=""
+    ),
     "an architecture that is a path": whole(architecture="../../etc"),
     "an unknown architecture": whole(architecture="frobnicate"),
     "a field twice": whole([field("a", 4, b"\0" * 4)] * 2),
@@ -241,12 +279,20 @@ HOSTILE = {
     "an array of a billion numbers": whole([field("a", 9, array(4, 10**9))]),
     "an array that is cut off": whole([field("a", 9, array(12, 1 << 20))]),
     "three million empty texts": whole([field("a", 9, array(8, 3_000_000, b"\0" * 24_000_000))]),
-    "many arrays": whole([field(f"a{n}", 9, array(0, 1 << 20, b"\0" * (1 << 20))) for n in range(3)]),
-    "a token of a megabyte": whole([field("tokenizer.ggml.tokens", 9, array(8, 1, text(b"b" * (1 << 20))))]),
-    "long tokens": whole([field("tokenizer.ggml.tokens", 9, array(8, 300, text(b"b" * 1000) * 300))]),
+    "many arrays": whole(
+        [field(f"a{n}", 9, array(0, 1 << 20, b"\0" * (1 << 20))) for n in range(3)]
+    ),
+    "a token of a megabyte": whole(
+        [field("tokenizer.ggml.tokens", 9, array(8, 1, text(b"b" * (1 << 20))))]
+    ),
+    "long tokens": whole(
+        [field("tokenizer.ggml.tokens", 9, array(8, 300, text(b"b" * 1000) * 300))]
+    ),
     "an alignment of 3": whole([field("general.alignment", 4, struct.pack("<I", 3))]),
     "an alignment of 0": whole([field("general.alignment", 4, struct.pack("<I", 0))]),
-    "an alignment of half of all numbers": whole([field("general.alignment", 4, struct.pack("<I", 1 << 31))]),
+    "an alignment of half of all numbers": whole(
+        [field("general.alignment", 4, struct.pack("<I", 1 << 31))]
+    ),
     "an alignment that is a text": whole([field("general.alignment", 8, text("32"))]),
     "two tensors of one name": whole(tensors=(tensor(), tensor())),
     "a tensor without dimensions": whole(tensors=(tensor(shape=()),)),
@@ -261,14 +307,24 @@ HOSTILE = {
     "weights only": whole(),
     "layers without an end": whole([field("llama.block_count", 4, struct.pack("<I", 2**32 - 1))]),
     "layers of a huge width": whole(
-        [field(f"llama.{name}", 4, struct.pack("<I", 1 << 20)) for name in ("embedding_length", "feed_forward_length")]
+        [
+            field(f"llama.{name}", 4, struct.pack("<I", 1 << 20))
+            for name in ("embedding_length", "feed_forward_length")
+        ]
     ),
     "a list of layers without an end": whole(
-        [field(f"qwen2.{name}", 4, struct.pack("<I", 2**32 - 1)) for name in ("block_count", "attention.head_count")],
+        [
+            field(f"qwen2.{name}", 4, struct.pack("<I", 2**32 - 1))
+            for name in ("block_count", "attention.head_count")
+        ],
         architecture="qwen2",
     ),
-    "factors without an end": whole(tensors=(tensor(), tensor("rope_freqs.weight", shape=(1 << 18,))), data=1 << 20),
-    "a number of heads that is a text": whole([field("llama.attention.head_count", 8, text("many"))]),
+    "factors without an end": whole(
+        tensors=(tensor(), tensor("rope_freqs.weight", shape=(1 << 18,))), data=1 << 20
+    ),
+    "a number of heads that is a text": whole(
+        [field("llama.attention.head_count", 8, text("many"))]
+    ),
     "no heads": whole([field("llama.attention.head_count", 4, b"\0" * 4)]),
 }
 
@@ -322,8 +378,14 @@ def test_the_decoder_is_never_imported(monkeypatch):
 def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_path):
     with LoopbackHub() as hub:
         hub.connect(monkeypatch, tmp_path / "hub")
-        hub.add("user/one", {"tiny.Q8_0.gguf": tiny.read_bytes(), "README.md": b"a model"}, type="model")
-        hub.add("user/two", {"a.gguf": tiny.read_bytes(), "inner/b.gguf": tiny.read_bytes()}, type="model")
+        hub.add(
+            "user/one", {"tiny.Q8_0.gguf": tiny.read_bytes(), "README.md": b"a model"}, type="model"
+        )
+        hub.add(
+            "user/two",
+            {"a.gguf": tiny.read_bytes(), "inner/b.gguf": tiny.read_bytes()},
+            type="model",
+        )
         for given, name in {
             "user/one": "user/one/tiny.Q8_0.gguf",
             "user/one/tiny.Q8_0.gguf": "user/one/tiny.Q8_0.gguf",
@@ -331,9 +393,15 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
         }.items():
             found = locate(given)
             assert (found.name, found.is_gguf, len(found.commit)) == (name, True, 40)
-            assert found.contents() == found.commit and Path(found.path).read_bytes() == tiny.read_bytes()
+            assert (
+                found.contents() == found.commit
+                and Path(found.path).read_bytes() == tiny.read_bytes()
+            )
             assert locate(name, found.commit) == found
-        with pytest.raises(ModelError, match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b"):
+        with pytest.raises(
+            ModelError,
+            match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b",
+        ):
             load("user/two")
         with pytest.raises(ModelError, match=r"cannot load the model 'user/one/none\.gguf'"):
             load("user/one/none.gguf")

@@ -46,7 +46,12 @@ FIELDS = {
 ROPE = {"rope_type": "default", "rope_theta": 1e4}
 WHOLE = {"rope_parameters": ROPE | {"partial_rotary_factor": 1.0}}
 SPARSE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
-GEMMA = {"head_dim": HEAD_DIM, "query_pre_attn_scalar": HEAD_DIM, "sliding_window": 8, "rms_norm_eps": 0.125}
+GEMMA = {
+    "head_dim": HEAD_DIM,
+    "query_pre_attn_scalar": HEAD_DIM,
+    "sliding_window": 8,
+    "rms_norm_eps": 0.125,
+}
 
 # architecture of llama.cpp -> the keys of a file, and the type and fields of transformers' model
 ARCHITECTURES = {
@@ -128,12 +133,20 @@ def llama3_factors(factor: float, low: float, high: float, context: int) -> list
         wave = 2 * math.pi * 1e4 ** (2 * pair / HEAD_DIM)
         smooth = (context / wave - low) / (high - low)
         factors.append(
-            1.0 if wave < context / high else factor if wave > context / low else 1 / ((1 - smooth) / factor + smooth)
+            1.0
+            if wave < context / high
+            else factor
+            if wave > context / low
+            else 1 / ((1 - smooth) / factor + smooth)
         )
     return factors
 
 
-YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 128}
+YARN = {
+    "rope.scaling.type": "yarn",
+    "rope.scaling.factor": 4.0,
+    "rope.scaling.original_context_length": 128,
+}
 HAND_YARN = ROPE | {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
 LONG, SHORT = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0], [1.0, 1.0, 1.25, 1.25, 1.5, 1.5, 2.0, 2.0]
 TENSORS = {"rope_factors_long.weight": LONG, "rope_factors_short.weight": SHORT}
@@ -145,7 +158,12 @@ HAND_LONGROPE = ROPE | {
     "attention_factor": 1.25,
     "original_max_position_embeddings": 32,
 }
-LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 256}
+LLAMA3 = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256,
+}
 
 # keys, tensors, and what transformers calls them
 SCALINGS = {
@@ -181,24 +199,36 @@ SCALINGS = {
 def scaled(architecture: str, rope: dict) -> PreTrainedModel:
     if architecture == "gemma3":
         rope = {"full_attention": rope, "sliding_attention": ROPE}
-        return by_hand(architecture, rope_parameters=rope, layer_types=["full_attention", "sliding_attention"])
+        return by_hand(
+            architecture, rope_parameters=rope, layer_types=["full_attention", "sliding_attention"]
+        )
     if architecture in ("nemotron", "phi3", "stablelm"):
         rope = rope | {"partial_rotary_factor": 1.0}
-    fields = {"original_max_position_embeddings": rope.get("original_max_position_embeddings", 4096)}
+    fields = {
+        "original_max_position_embeddings": rope.get("original_max_position_embeddings", 4096)
+    }
     return by_hand(architecture, rope_parameters=rope, **(fields if architecture == "phi3" else {}))
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-@pytest.mark.parametrize("architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"])
+@pytest.mark.parametrize(
+    "architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"]
+)
 def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     if (architecture, scaling) == ("phi3", "llama3"):
         pytest.skip("transformers' Phi-3 has no such positions to compare with")
     keys, tensors, rope = SCALINGS[scaling]
     base = by_hand(architecture)
-    file = gguf_files.save(tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, base, tensors)
-    if architecture == "phi3" and rope["rope_type"] in ("linear", "yarn"):  # transformers' model has longrope alone
+    file = gguf_files.save(
+        tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, base, tensors
+    )
+    if architecture == "phi3" and rope["rope_type"] in (
+        "linear",
+        "yarn",
+    ):  # transformers' model has longrope alone
         with pytest.raises(
-            ModelError, match=r"phi3\.rope\.scaling is (linear|yarn), which transformers' model does not have"
+            ModelError,
+            match=r"phi3\.rope\.scaling is (linear|yarn), which transformers' model does not have",
         ):
             gguf_file.config_of(file)
         return
@@ -265,11 +295,15 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(
-    ("architecture", "keys", "fields"), CHANGES, ids=lambda part: part if isinstance(part, str) else "+".join(part)
+    ("architecture", "keys", "fields"),
+    CHANGES,
+    ids=lambda part: part if isinstance(part, str) else "+".join(part),
 )
 def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, tmp_path):
     model = by_hand(architecture, **fields)
-    file = gguf_files.save(tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, model)
+    file = gguf_files.save(
+        tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, model
+    )
     ours = AutoModelForCausalLM.from_config(gguf_file.config_of(file)).eval()
     ours.load_state_dict(model.state_dict())
     assert torch.equal(logits(ours), logits(model))
@@ -284,7 +318,9 @@ def test_biases_are_those_that_the_file_has(tmp_path):
         ("stablelm", {"use_qkv_bias": True}),
     ):
         model = by_hand(architecture, **fields)
-        file = gguf_files.save(tmp_path / f"{architecture}.gguf", architecture, ARCHITECTURES[architecture][0], model)
+        file = gguf_files.save(
+            tmp_path / f"{architecture}.gguf", architecture, ARCHITECTURES[architecture][0], model
+        )
         torch.testing.assert_close(logits(read(file)), logits(model), rtol=0, atol=1e-5)
 
 
@@ -301,10 +337,16 @@ USED = {
 def all_keys() -> list[str]:
     """Each key that the package gguf knows of some architecture."""
     groups = [group for group in vars(gguf.Keys).values() if isinstance(group, type)]
-    groups += [inner for group in groups for inner in vars(group).values() if isinstance(inner, type)]
+    groups += [
+        inner for group in groups for inner in vars(group).values() if isinstance(inner, type)
+    ]
     texts = [text for group in groups for text in vars(group).values() if isinstance(text, str)]
     return sorted(
-        {text.removeprefix("{arch}.") for text in texts if text.startswith("{arch}.") and text.count("{") == 1}
+        {
+            text.removeprefix("{arch}.")
+            for text in texts
+            if text.startswith("{arch}.") and text.count("{") == 1
+        }
     )
 
 
@@ -316,7 +358,8 @@ def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
     for key in [*others, "a_key_of_tomorrow"]:
         file = gguf_files.save(tmp_path / "a.gguf", architecture, own | {key: 3}, model)
         with pytest.raises(
-            ModelError, match=rf"its key {architecture}\.{key} is 3, which is not known here.*: load the model"
+            ModelError,
+            match=rf"its key {architecture}\.{key} is 3, which is not known here.*: load the model",
         ):
             gguf_file.config_of(file)
 
@@ -326,9 +369,14 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
     own, model = ARCHITECTURES[architecture][0], by_hand(architecture)
     for key in own:
         file = gguf_files.save(
-            tmp_path / "a.gguf", architecture, {name: value for name, value in own.items() if name != key}, model
+            tmp_path / "a.gguf",
+            architecture,
+            {name: value for name, value in own.items() if name != key},
+            model,
         )
-        with pytest.raises(ModelError, match=rf"it does not say {architecture}\.{key}: convert it again"):
+        with pytest.raises(
+            ModelError, match=rf"it does not say {architecture}\.{key}: convert it again"
+        ):
             gguf_file.config_of(file)
 
 
@@ -362,15 +410,25 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
 )  # fmt: skip
 def test_what_transformers_cannot_say_is_refused(architecture, keys, tensors, message, tmp_path):
     file = gguf_files.save(
-        tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, by_hand(architecture), tensors
+        tmp_path / "a.gguf",
+        architecture,
+        ARCHITECTURES[architecture][0] | keys,
+        by_hand(architecture),
+        tensors,
     )
     with pytest.raises(ModelError, match=message):
         gguf_file.config_of(file)
 
 
 def test_the_same_number_of_heads_for_each_layer_is_one_number(tmp_path):
-    keys = RMS | {"attention.head_count_kv": [2, 2], "attention.causal": True, "rope.scaling.finetuned": True}
-    file = gguf_files.save(tmp_path / "a.gguf", "llama", keys | {"pooling_type": 1}, by_hand("llama"))
+    keys = RMS | {
+        "attention.head_count_kv": [2, 2],
+        "attention.causal": True,
+        "rope.scaling.finetuned": True,
+    }
+    file = gguf_files.save(
+        tmp_path / "a.gguf", "llama", keys | {"pooling_type": 1}, by_hand("llama")
+    )
     assert gguf_file.config_of(file).num_key_value_heads == 2
 
 
@@ -379,7 +437,8 @@ def test_a_tensor_without_a_place_is_no_model_without_it(tmp_path):
     weights = sum(weight.numel() for weight in model.parameters())
     file = gguf_files.save(tmp_path / "a.gguf", "llama", RMS, model, tensors)
     with pytest.raises(
-        ModelError, match=rf"tensors have {weights + HEAD_DIM:,} weights, and transformers' model has {weights:,}"
+        ModelError,
+        match=rf"tensors have {weights + HEAD_DIM:,} weights, and transformers' model has {weights:,}",
     ):
         read(file)
 
@@ -388,6 +447,7 @@ def test_another_architecture_is_named(tmp_path):
     file = gguf_files.save(tmp_path / "a.gguf", "llama", RMS, by_hand("llama"))
     file.write_bytes(file.read_bytes().replace(b"llama", b"bloom"))
     with pytest.raises(
-        ModelError, match="of the architecture bloom are not read.*expected gemma2, gemma3, gpt2, llama"
+        ModelError,
+        match="of the architecture bloom are not read.*expected gemma2, gemma3, gpt2, llama",
     ):
         gguf_file.config_of(file)

@@ -13,7 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import (
+    DataNotFound,
+    DatasetError,
+    LedgerError,
+    ModelError,
+    UnknownName,
+)
 from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import LABELS
@@ -81,16 +87,29 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
     """Two folders have one name, one card and one version; the labels of the second one are others."""
     without_last_edges(copy)
     (copy / "SHA256SUMS").write_text(sha256sums(copy))
-    edges = sum(map(len, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist()))
-    labelled = sum(map(bool, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist()))
-    for folder, expected in ((dataset_folder, edges), (copy, edges - labelled), (dataset_folder, edges)):
+    edges = sum(
+        map(len, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist())
+    )
+    labelled = sum(
+        map(
+            bool, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist()
+        )
+    )
+    for folder, expected in (
+        (dataset_folder, edges),
+        (copy, edges - labelled),
+        (dataset_folder, edges),
+    ):
         found, name = load_functions(folder, "python", "test")
         assert name == load_functions(dataset_folder, "python", "test")[1]
         assert sum(map(len, found["relations"][:])) == expected
         assert len(read_edges(folder, "python", "test")) == expected
         statistics = collect(folder, ["python"]).configs["python"]
         assert sum(relation.edges for relation in statistics.relations.values()) == expected
-    first, second = (probe(str(tiny_model), folder, **SOME, output=tmp_path / "r") for folder in (dataset_folder, copy))
+    first, second = (
+        probe(str(tiny_model), folder, **SOME, output=tmp_path / "r")
+        for folder in (dataset_folder, copy)
+    )
     assert len(second.ledger) == len(first.ledger) - first.functions
     path = first.paths(tmp_path / "r")[0]
     assert verify(path, model=str(tiny_model), data=dataset_folder, functions=2).accepted
@@ -102,14 +121,20 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
     assert pages[0] != pages[1]
 
 
-@pytest.mark.parametrize("command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"])
+@pytest.mark.parametrize(
+    "command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"]
+)
 @pytest.mark.parametrize("file", ["python/test.parquet", "README.md"])
-def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model, results, tmp_path):
+def test_a_dataset_that_was_edited_in_place_is_refused(
+    command, file, tiny_model, results, tmp_path
+):
     """By every command, with what to do; load_dataset would give the old rows, or sign them with the new version."""
     data = results.parent / "codesyntax"
     load_functions(data, "python", "test")
     if file == "README.md":
-        (data / file).write_text((data / file).read_text().replace(f"version: {LABELS}.", f"version: {LABELS}.1"))
+        (data / file).write_text(
+            (data / file).read_text().replace(f"version: {LABELS}.", f"version: {LABELS}.1")
+        )
     else:
         without_last_edges(data)
     given = {
@@ -119,7 +144,9 @@ def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model
         "verify": (json_in(results), "--model", tiny_model),
         "report": (results, "--output", tmp_path / "report"),
     }
-    done = CliRunner().invoke(main, [command, *map(str, given.get(command, ())), "--data", str(data)])
+    done = CliRunner().invoke(
+        main, [command, *map(str, given.get(command, ())), "--data", str(data)]
+    )
     assert done.exit_code == (3 if command == "verify" else 1)
     assert f"{file} was altered since it was built" in done.output
     assert "build it again" in done.output
@@ -128,7 +155,10 @@ def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model
 
 def test_what_is_no_dataset_of_ours(dataset_folder, copy, tmp_path):
     (tmp_path / "other").mkdir()
-    with pytest.raises(DatasetError, match="is not a dataset that `codesyntax build` wrote: README.md cannot be read"):
+    with pytest.raises(
+        DatasetError,
+        match="is not a dataset that `codesyntax build` wrote: README.md cannot be read",
+    ):
         load_functions(tmp_path / "other", "python", "test")
     (tmp_path / "other" / "README.md").write_text("---\nconfigs: []\n---\n")
     with pytest.raises(DatasetError, match="README.md does not say so"):
@@ -149,13 +179,22 @@ def loaded(dataset_folder):
 
 
 OTHERS = {
-    "the first five": (lambda d: d["test"].select(range(5)), "has 5 functions, and its split 'test' has 141"),
+    "the first five": (
+        lambda d: d["test"].select(range(5)),
+        "has 5 functions, and its split 'test' has 141",
+    ),
     "a slice": (lambda d: d["test"].filter(lambda row: row["id"] % 2), "has 70 functions"),
     "shuffled": (lambda d: d["test"].shuffle(seed=0), "in another order"),
     "one of them twice": (lambda d: d["test"].select([*range(140), 3]), "some of them twice"),
-    "both splits": (lambda d: datasets.concatenate_datasets([d["test"], d["validation"]]), "does not say which split"),
+    "both splits": (
+        lambda d: datasets.concatenate_datasets([d["test"], d["validation"]]),
+        "does not say which split",
+    ),
     "validation": (lambda d: d["validation"], "of the split 'validation', not 'test'"),
-    "splits swapped": (lambda d: datasets.DatasetDict(test=d["validation"]), "of the split 'validation'"),
+    "splits swapped": (
+        lambda d: datasets.DatasetDict(test=d["validation"]),
+        "of the split 'validation'",
+    ),
     "a part of validation": (
         lambda d: d["validation"].train_test_split(5, seed=0)["test"],
         "of the split 'validation'|5 func",
@@ -189,7 +228,9 @@ def test_a_loaded_dataset_is_whole_or_refused(what, loaded, tiny_model, tmp_path
 def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded):
     """Of a dataset that was made in memory we know nothing but what its rows say, and its name says so."""
     java = datasets.load_dataset(str(dataset_folder), "java", split="test")
-    with pytest.raises(DatasetError, match="has functions in python, but those of the config 'java' are in java"):
+    with pytest.raises(
+        DatasetError, match="has functions in python, but those of the config 'java' are in java"
+    ):
         load_functions(loaded, "java", "test")
     with pytest.raises(DatasetError, match="is of the config 'java', not 'java_skip_semicolon'"):
         load_functions(java, "java_skip_semicolon", "test")
@@ -219,7 +260,9 @@ def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, mo
     assert load(path).data_folder.samefile(tmp_path / "moved" / "codesyntax")
 
 
-def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch):
+def test_a_stray_dataset_of_that_name_is_not_taken(
+    tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch
+):
     """Nor is the Hub asked for what was a folder; what is not found is no rejection."""
     monkeypatch.setattr("probing.runs.data._from_hub", lambda *_: pytest.fail("asked the Hub"))
     shutil.rmtree(results.parent / "codesyntax")
@@ -240,9 +283,15 @@ def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, r
 
 
 @pytest.mark.slow
-def test_a_result_of_redrawn_dependents_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
-    result = probe(str(tiny_model), dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path)
-    assert result.settings.labels != label_digest(load_functions(dataset_folder, "python", "test")[0], 6)
+def test_a_result_of_redrawn_dependents_finds_its_data(
+    tiny_model, dataset_folder, tmp_path, monkeypatch
+):
+    result = probe(
+        str(tiny_model), dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path
+    )
+    assert result.settings.labels != label_digest(
+        load_functions(dataset_folder, "python", "test")[0], 6
+    )
     monkeypatch.chdir(tmp_path)
     assert dataset_folder.samefile(find_data(result.paths(tmp_path)[0], result.settings))
 
@@ -271,17 +320,23 @@ def sharded(tiny_model, tmp_path):
 
 
 def write_index(folder, weight_map):
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map})
+    )
 
 
 @pytest.mark.slow
-def test_swapped_shards_are_another_model(tiny_model, sharded, dataset_folder, tmp_path, monkeypatch):
+def test_swapped_shards_are_another_model(
+    tiny_model, sharded, dataset_folder, tmp_path, monkeypatch
+):
     """In the digest, in the cache and for verify, also where only an index tells where they are."""
     from transformers import AutoModel
 
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     first = probe(str(sharded), dataset_folder, **SOME, output=tmp_path / "r")
-    assert np.array_equal(first.ledger.ranks, probe(str(tiny_model), dataset_folder, **SOME).ledger.ranks)
+    assert np.array_equal(
+        first.ledger.ranks, probe(str(tiny_model), dataset_folder, **SOME).ledger.ranks
+    )
     model = AutoModel.from_pretrained(tiny_model)
     query = model.encoder.layer[0].attention.self.query.weight
     query.data = query.data.flip(0)
@@ -290,7 +345,9 @@ def test_swapped_shards_are_another_model(tiny_model, sharded, dataset_folder, t
     second = probe(str(sharded), dataset_folder, **SOME)
     assert second.settings.revision != first.settings.revision
     assert not np.array_equal(second.ledger.ranks, first.ledger.ranks)
-    assert not verify(first.paths(tmp_path / "r")[0], model=str(sharded), data=dataset_folder, functions=2).accepted
+    assert not verify(
+        first.paths(tmp_path / "r")[0], model=str(sharded), data=dataset_folder, functions=2
+    ).accepted
 
 
 @pytest.mark.parametrize(
@@ -310,7 +367,9 @@ def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         for file, content in {"config.json": b"{}", **files}.items():
-            (folder / file.replace("_txt", ".txt").replace("_safetensors", ".safetensors")).write_bytes(content)
+            (
+                folder / file.replace("_txt", ".txt").replace("_safetensors", ".safetensors")
+            ).write_bytes(content)
         return locate(str(folder)).contents()
 
     digests = [

@@ -41,7 +41,9 @@ FAMILIES = {
 }
 
 
-def tokenizer_with(tokens: tuple[str, ...], special: bool = True) -> transformers.PreTrainedTokenizerFast:
+def tokenizer_with(
+    tokens: tuple[str, ...], special: bool = True
+) -> transformers.PreTrainedTokenizerFast:
     tokenizer = byte_tokenizer()
     tokenizer.add_tokens(list(tokens), special_tokens=special)
     return tokenizer
@@ -50,8 +52,18 @@ def tokenizer_with(tokens: tuple[str, ...], special: bool = True) -> transformer
 def decoder(family: str = "llama", tokens: tuple[str, ...] = STARCODER):
     """A decoder of random weights, and a tokenizer that reads bytes and has these tokens."""
     tokenizer = tokenizer_with(tokens)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
-    positions = {"max_position_embeddings": 600, "vocab_size": 300, "bos_token_id": 0, "eos_token_id": 1}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    positions = {
+        "max_position_embeddings": 600,
+        "vocab_size": 300,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    }
     torch.manual_seed(0)
     config = transformers.CONFIG_MAPPING[family](**sizes, **positions, **FAMILIES[family])
     model = transformers.AutoModelForCausalLM.from_config(config)
@@ -76,7 +88,11 @@ def holes(loaded: InfillingModel) -> list[Copy]:
         inner = np.flatnonzero(~special)
         for length in (*range(1, 13), 20):
             start = int(rng.integers(len(inner) - length - 2))
-            copies.append(Copy(ids, inner[np.r_[start : start + length, [-1] * (length % 3 == 0)].astype(int)]))
+            copies.append(
+                Copy(
+                    ids, inner[np.r_[start : start + length, [-1] * (length % 3 == 0)].astype(int)]
+                )
+            )
     return copies
 
 
@@ -125,7 +141,9 @@ def test_each_run_of_neighbours_is_a_hole_beside_the_others():
 
 @pytest.mark.parametrize("lost", STARCODER)
 def test_a_decoder_without_these_tokens_is_refused(lost):
-    with pytest.raises(ModelError, match="restores nothing: it is a decoder without fill-in-the-middle") as error:
+    with pytest.raises(
+        ModelError, match="restores nothing: it is a decoder without fill-in-the-middle"
+    ) as error:
         load_restoring(decoder(tokens=tuple(token for token in STARCODER if token != lost)))
     assert "\n" not in str(error.value)
 
@@ -145,7 +163,9 @@ def test_a_prompt_needs_three_positions_more():
 def test_it_is_what_generate_writes(family):
     """Alone, of as many sub-tokens, ended by the same tokens; and the probability is that of a plain loop."""
     loaded = load_restoring(decoder(family))
-    loaded._stops = np.union1d(loaded._stops, np.arange(5, 30))  # so that an untrained model stops, too
+    loaded._stops = np.union1d(
+        loaded._stops, np.arange(5, 30)
+    )  # so that an untrained model stops, too
     copies, seen = holes(loaded), {"stopped": 0, "at its bound": 0, "of several": 0}
     for copy, filled in zip(copies, *Filler(loaded).fill([copies])):
         expected, chances, ranks = [], [], []
@@ -179,7 +199,9 @@ def planted(inputs, rows, columns, truth, *, right: bool):
     """`ScoringModel.compared` of a model that writes what stood there, or `~` everywhere."""
     said = truth if right else torch.full_like(truth, byte_tokenizer().convert_tokens_to_ids("~"))
     inputs["past_key_values"].update(*[torch.zeros(len(inputs["input_ids"]), 1, 1, 1)] * 2, 0)
-    return torch.stack([said, 3 * (said == truth), -1.0 - 2 * (said != truth), 0 * truth], dim=1).double()
+    return torch.stack(
+        [said, 3 * (said == truth), -1.0 - 2 * (said != truth), 0 * truth], dim=1
+    ).double()
 
 
 def test_what_is_written_replaces_the_hole_alone(monkeypatch):
@@ -228,13 +250,17 @@ def test_a_model_whose_writing_depends_on_the_batch_is_refused():
 RUN = {"node_types": ["if_statement", "parameters"], "draws": 2, "limit": 8, "max_length": 500}
 
 
-def test_a_decoder_has_fewer_controls_and_says_how_long_it_takes(folder, dataset_folder, monkeypatch, caplog):
+def test_a_decoder_has_fewer_controls_and_says_how_long_it_takes(
+    folder, dataset_folder, monkeypatch, caplog
+):
     """A clock that goes on by an hour each time it is asked: two of its times are an hour apart."""
     hours = itertools.count(0, 3600)
     monkeypatch.setattr("probing.instruments.masking.mask.time.perf_counter", lambda: next(hours))
     result = mask(str(folder), dataset_folder, **RUN | {"draws": None})
     assert result.settings.draws == 2
-    (said,) = [record.getMessage() for record in caplog.records if "holes of" in record.getMessage()]
+    (said,) = [
+        record.getMessage() for record in caplog.records if "holes of" in record.getMessage()
+    ]
     minutes = int(re.search(r"in about (\d+) minutes: lower --draws", said)[1])
     assert minutes >= 60  # the shortest function took an hour, and is one of those that are masked
 
@@ -255,7 +281,12 @@ def test_the_result_says_that_it_was_infilled(folder, dataset_folder, whole, tmp
     """It stands beside no result of a masked language model, and comes out again."""
     from support.models.byte_tokenizer import byte_model
 
-    mask(str(byte_model(tmp_path / "masked", 700)), dataset_folder, **RUN, output=tmp_path / "results")
+    mask(
+        str(byte_model(tmp_path / "masked", 700)),
+        dataset_folder,
+        **RUN,
+        output=tmp_path / "results",
+    )
     for name, content in whole.items():
         (tmp_path / "results" / name).write_bytes(content)
     (infilled,) = (name for name in whole if name.endswith(".json"))
@@ -263,7 +294,9 @@ def test_the_result_says_that_it_was_infilled(folder, dataset_folder, whole, tmp
     assert [len(group) for group in groups] == [1, 1]
     result = job.MaskResult.load(tmp_path / "results" / infilled)
     assert result.settings.protocol == INFILLING and "|protocol:infilling|" in result.signature
-    assert verify(tmp_path / "results" / infilled, model=str(folder), data=dataset_folder, functions=3).accepted
+    assert verify(
+        tmp_path / "results" / infilled, model=str(folder), data=dataset_folder, functions=3
+    ).accepted
 
 
 @pytest.mark.slow
@@ -274,7 +307,9 @@ def test_batches_change_nothing(folder, dataset_folder, whole, tmp_path, batch_t
 
 
 @pytest.mark.slow
-def test_a_killed_run_resumes_to_the_same_bytes(folder, dataset_folder, whole, tmp_path, monkeypatch):
+def test_a_killed_run_resumes_to_the_same_bytes(
+    folder, dataset_folder, whole, tmp_path, monkeypatch
+):
     monkeypatch.setattr(job.Masking, "PART", 2)
     done, real = [], job.Masking.run
 
@@ -288,7 +323,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(folder, dataset_folder, whole, t
         patch.setattr(job.Masking, "run", killed)
         with pytest.raises(KeyboardInterrupt):
             mask(str(folder), dataset_folder, **RUN, output=tmp_path)
-    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: (done.append(part), real(self, part, bar))[1])
+    monkeypatch.setattr(
+        job.Masking, "run", lambda self, part, bar: (done.append(part), real(self, part, bar))[1]
+    )
     mask(str(folder), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
     assert len({function.index for part in done for function in part}) == sum(map(len, done))
@@ -300,7 +337,9 @@ def test_a_model_that_writes_what_stood_there_scores_1(folder, dataset_folder, m
     monkeypatch.setattr(InfillingModel, "examine", lambda self: self)
     result = mask(load_pair(folder), dataset_folder, **RUN)
     assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
-    assert {arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)} == {100.0}
+    assert {
+        arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)
+    } == {100.0}
 
 
 def load_pair(folder: Path):
@@ -313,14 +352,21 @@ def load_pair(folder: Path):
 def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, tmp_path):
     from support.models.byte_tokenizer import byte_model
 
-    with pytest.raises(ArgumentError, match="protocol is 'published', but infilling is a decoder, which fills holes"):
+    with pytest.raises(
+        ArgumentError,
+        match="protocol is 'published', but infilling is a decoder, which fills holes",
+    ):
         mask(str(folder), dataset_folder, **RUN, protocol="published")
     masked = byte_model(tmp_path / "masked", 700)
-    with pytest.raises(ArgumentError, match="protocol is 'infilling', but masked is a masked language model"):
+    with pytest.raises(
+        ArgumentError, match="protocol is 'infilling', but masked is a masked language model"
+    ):
         mask(str(masked), dataset_folder, **RUN, protocol="infilling")
     without = tokenizer_with(STARCODER)
     without.mask_token = None
-    assert mask_positions("def f(): pass", without, "parameters", protocol="infilling").tolist() == [6, 7]
+    assert mask_positions(
+        "def f(): pass", without, "parameters", protocol="infilling"
+    ).tolist() == [6, 7]
 
 
 def test_conventions_differ():

@@ -28,13 +28,21 @@ from probing.runs.settings import short
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
-_LAYERS = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+_LAYERS = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+}
 FAMILIES = {
     "bert": (_LAYERS, AutoModelForMaskedLM),
     "roberta": (_LAYERS | {"max_position_embeddings": 514}, AutoModelForMaskedLM),
     "gpt2": ({"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}, AutoModelForCausalLM),
     "llama": (_LAYERS | {"num_key_value_heads": 2}, AutoModelForCausalLM),
-    "t5": ({"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}, AutoModelForSeq2SeqLM),
+    "t5": (
+        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4},
+        AutoModelForSeq2SeqLM,
+    ),
 }
 """Family -> its configuration, and the class with the head of its pre-training, which its checkpoints have."""
 
@@ -44,7 +52,9 @@ def saved(family: str, folder: Path, seed: int = 0) -> Path:
     sizes, pretraining = FAMILIES[family]
     tokenizer = AutoTokenizer.from_pretrained(embedded_model())
     torch.manual_seed(seed)
-    made = pretraining.from_config(CONFIG_MAPPING[family](**sizes, vocab_size=len(tokenizer), pad_token_id=0))
+    made = pretraining.from_config(
+        CONFIG_MAPPING[family](**sizes, vocab_size=len(tokenizer), pad_token_id=0)
+    )
     made.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -59,14 +69,20 @@ def hub(tmp_path, monkeypatch):
 
 def ways(family: str, folder: Path, hub: LoopbackHub) -> dict[str, str]:
     """Eight ways to load a checkpoint -> the digest of each."""
-    hub.add(f"user/{family}", {file.name: file.read_bytes() for file in folder.iterdir()}, type="model")
+    hub.add(
+        f"user/{family}", {file.name: file.read_bytes() for file in folder.iterdir()}, type="model"
+    )
     on_hub = load(f"user/{family}")
     (snapshot,) = (folder.parent / "cache").glob(f"models--user--{family}/snapshots/*")
     pretraining = FAMILIES[family][1]
-    sharded = shutil.copytree(folder, folder.parent / "sharded", ignore=shutil.ignore_patterns("*.safetensors"))
+    sharded = shutil.copytree(
+        folder, folder.parent / "sharded", ignore=shutil.ignore_patterns("*.safetensors")
+    )
     pretraining.from_pretrained(folder).save_pretrained(sharded, max_shard_size="20KB")
     assert len(list(sharded.glob("*.safetensors"))) > 2
-    without_head = shutil.copytree(folder, folder.parent / "without", ignore=shutil.ignore_patterns("*.safetensors"))
+    without_head = shutil.copytree(
+        folder, folder.parent / "without", ignore=shutil.ignore_patterns("*.safetensors")
+    )
     AutoModel.from_pretrained(folder).save_pretrained(without_head)
     assert on_hub.revision == hub.repositories["model", f"user/{family}"].heads["main"]
 
@@ -91,7 +107,10 @@ def test_one_digest(family, hub, tmp_path):
     folder = saved(family, tmp_path / "model")
     found = ways(family, folder, hub)
     assert len(found) == 8 and len(set(found.values())) == 1, found
-    assert load((AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))).revision in found.values()
+    assert (
+        load((AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))).revision
+        in found.values()
+    )
     assert load(str(saved(family, tmp_path / "other", seed=1))).revision not in found.values()
 
 
@@ -106,13 +125,18 @@ def test_a_head_is_a_further_part_of_the_identity(tmp_path):
         load_language_model(str(folder), max_length=99),
     )
     assert masked.revision == load_restoring((model, tokenizer)).revision == silenced.with_head
-    assert masked.revision.startswith(f"{encoder.revision}+") and silenced.revision == encoder.revision
+    assert (
+        masked.revision.startswith(f"{encoder.revision}+") and silenced.revision == encoder.revision
+    )
     with torch.no_grad():
         model.cls.predictions.bias[7] += 1
     other = load_restoring((model, tokenizer)).revision
     assert other != masked.revision and other.partition("+")[0] == encoder.revision
     model.save_pretrained(folder)
-    assert load(str(folder)).revision == encoder.revision and load_restoring(str(folder)).revision == other
+    assert (
+        load(str(folder)).revision == encoder.revision
+        and load_restoring(str(folder)).revision == other
+    )
     assert short(other) == f"{other[:12]}+{other[65:77]}"
 
 
@@ -127,7 +151,10 @@ def test_what_attention_depends_on_is_in_the_identity(tmp_path):
             weight.view(-1)[0] += 1
             assert (digest_of(model, tokenizer) == whole) == name.startswith("pooler."), name
             weight.copy_(before)
-    query, key = model.encoder.layer[0].attention.self.query, model.encoder.layer[0].attention.self.key
+    query, key = (
+        model.encoder.layer[0].attention.self.query,
+        model.encoder.layer[0].attention.self.key,
+    )
     query.weight, key.weight = key.weight, query.weight
     assert digest_of(model, tokenizer) != whole
     query.weight, key.weight = key.weight, query.weight
@@ -142,7 +169,10 @@ def test_what_attention_depends_on_is_in_the_identity(tmp_path):
 
 def test_a_result_of_a_pair_is_verified_with_the_folder(dataset_folder, tmp_path):
     folder = saved("bert", tmp_path / "model")
-    pair = AutoModelForTokenClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    pair = (
+        AutoModelForTokenClassification.from_pretrained(folder),
+        AutoTokenizer.from_pretrained(folder),
+    )
     result = probe(pair, dataset_folder, limit=6, output=tmp_path / "results")
     (file,) = (tmp_path / "results").glob("*.json")
     assert verify(file, model=str(folder), data=dataset_folder, functions=2).accepted

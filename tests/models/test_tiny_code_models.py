@@ -50,7 +50,11 @@ def test_altered_weights_are_refused(tmp_path, monkeypatch, name, steps):
 
 
 def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
-    diagnosis, filling, scoring = doctor(TINY_DECODER), load_restoring(TINY_DECODER), load_scoring(TINY_DECODER)
+    diagnosis, filling, scoring = (
+        doctor(TINY_DECODER),
+        load_restoring(TINY_DECODER),
+        load_scoring(TINY_DECODER),
+    )
     assert diagnosis.path == "captured" and "which see no later sub-tokens" in diagnosis.summary
     assert filling.mask is scoring.mask is None and filling.longest == 511
     (ids, _, _), *_ = filling.encode(["def area(width, height):\n    return width * height\n"])

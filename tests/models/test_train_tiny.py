@@ -72,7 +72,11 @@ def test_the_library_is_read_without_tests_and_installed_packages(tmp_path, monk
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "old.py").write_bytes(b"# coding: latin-1\n# \xe4\n")
     monkeypatch.setattr(sysconfig, "get_path", lambda name: {"stdlib": str(tmp_path)}[name])
-    assert train_tiny.library() == {"a/b.py": "x = 1\n", "b.py": "x = 1\n", "old.py": "# coding: latin-1\n# ä\n"}
+    assert train_tiny.library() == {
+        "a/b.py": "x = 1\n",
+        "b.py": "x = 1\n",
+        "old.py": "# coding: latin-1\n# ä\n",
+    }
 
 
 def test_functions_are_those_of_modules_and_classes_each_once():
@@ -80,7 +84,10 @@ def test_functions_are_those_of_modules_and_classes_each_once():
         "a.py": "@cache\ndef f():\n    def inner(): ...\n\nclass C:\n    def g(self):\n        return 1\n",
         "b.py": "def f():\n    def inner(): ...\n",
     }
-    assert train_tiny.functions(files) == ["def f():\n    def inner(): ...", "def g(self):\n        return 1"]
+    assert train_tiny.functions(files) == [
+        "def f():\n    def inner(): ...",
+        "def g(self):\n        return 1",
+    ]
 
 
 def test_a_library_without_source_is_refused(monkeypatch, tmp_path):
@@ -96,7 +103,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_other_weights(whole, tmp
     again = train(tmp_path / "again", steps=STEPS, sizes=SMALL)
     other = train(tmp_path / "other", steps=STEPS, sizes=SMALL, seed=1)
     assert bytes_of(again) == bytes_of(whole)
-    assert {name for name, data in bytes_of(other).items() if data != bytes_of(whole)[name]} == {"model.safetensors"}
+    assert {name for name, data in bytes_of(other).items() if data != bytes_of(whole)[name]} == {
+        "model.safetensors"
+    }
 
 
 @pytest.mark.parametrize("taken", [1, 3, 5])
@@ -116,13 +125,19 @@ def test_an_interrupted_training_continues_to_the_same_bytes(whole, tmp_path, mo
             train(tmp_path / "model", **options)
     assert not (tmp_path / "model").exists()
     steps = []
-    monkeypatch.setattr(train_tiny.Training, "advance", lambda self: (steps.append(self.step), advance(self))[1])
+    monkeypatch.setattr(
+        train_tiny.Training, "advance", lambda self: (steps.append(self.step), advance(self))[1]
+    )
     assert bytes_of(train(tmp_path / "model", **options)) == bytes_of(whole)
-    assert steps[0] == {1: 1, 3: 2, 5: 4}[taken]  # the last state: every second step, and those of checkpoints
+    assert (
+        steps[0] == {1: 1, 3: 2, 5: 4}[taken]
+    )  # the last state: every second step, and those of checkpoints
     ends = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert ends == {"step-000000", "step-000001", "step-000002", "step-000004"}
     for name in ends:
-        assert bytes_of(tmp_path / "checkpoints" / name) == bytes_of(whole.parent / "checkpoints" / name)
+        assert bytes_of(tmp_path / "checkpoints" / name) == bytes_of(
+            whole.parent / "checkpoints" / name
+        )
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "model"}
 
 
@@ -160,10 +175,14 @@ def test_it_learns(tmp_path):
     """The 40 functions are nearly the same: a model that learns restores far more of them than an untrained one."""
     texts = train_tiny.functions(FILES)
     trained = train(
-        tmp_path / "model", steps=150, sizes=SMALL._replace(width=32, rate=0.02), checkpoints=tmp_path / "checkpoints"
+        tmp_path / "model",
+        steps=150,
+        sizes=SMALL._replace(width=32, rate=0.02),
+        checkpoints=tmp_path / "checkpoints",
     )
     before, after = (
-        restored(load_restoring(folder), texts) for folder in (tmp_path / "checkpoints/step-000000", trained)
+        restored(load_restoring(folder), texts)
+        for folder in (tmp_path / "checkpoints/step-000000", trained)
     )
     assert before.masked == after.masked > 100
     assert before.restored < 0.05 * before.masked
@@ -188,7 +207,9 @@ def test_the_card_says_from_what(whole):
 
 @pytest.mark.slow
 def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
-    card = (train(tmp_path / "model", steps=1, sizes=SMALL, data=dataset_folder) / "README.md").read_text()
+    card = (
+        train(tmp_path / "model", steps=1, sizes=SMALL, data=dataset_folder) / "README.md"
+    ).read_text()
     assert "functions from elsewhere" in card and "not evaluated" not in card
 
 
@@ -219,7 +240,11 @@ def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monke
     assert loaded.mask is None and loaded.longest == 511
     assert restored(loaded, train_tiny.functions(FILES)).masked > 100
     card = (whole / "README.md").read_text()
-    assert "A Llama with" in card and "weights in float16" in card and "in 80 % of the inputs a middle behind" in card
+    assert (
+        "A Llama with" in card
+        and "weights in float16" in card
+        and "in 80 % of the inputs a middle behind" in card
+    )
 
 
 @pytest.mark.slow
@@ -241,7 +266,11 @@ def test_holes_are_moved_behind_prefix_and_suffix():
             assert (one == ids).all()
             continue
         (first,), (second,), (third,) = (np.flatnonzero(one == mark) for mark in marks)
-        prefix, suffix, middle = one[first + 1 : second], one[second + 1 : third], one[third + 1 : -1]
+        prefix, suffix, middle = (
+            one[first + 1 : second],
+            one[second + 1 : third],
+            one[third + 1 : -1],
+        )
         assert first == 0 and one[-1] == ids[-1]
         assert [*prefix, *middle, *suffix] == [*ids[1:-1]]
         lengths[len(middle)] += 1

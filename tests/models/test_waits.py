@@ -30,7 +30,10 @@ MASKS = {  # that transformers makes for a batch; for most it asks whether there
 
 
 def plain(numbers):
-    return [one.as_subclass(torch.Tensor).numpy() if isinstance(one, torch.Tensor) else one for one in numbers]
+    return [
+        one.as_subclass(torch.Tensor).numpy() if isinstance(one, torch.Tensor) else one
+        for one in numbers
+    ]
 
 
 @pytest.mark.slow
@@ -70,18 +73,26 @@ def test_one_wait_in_each_layer_is_noticed(monkeypatch):
     with PretendedGpu() as gpu:
         prepared.put(gpu.take, GPU)
         next(job for _, job in device_jobs.jobs(prepared))()
-    assert Counter(wait.function for wait in gpu.waits)["waiting"] == BATCHES * prepared.encoder.layers
+    assert (
+        Counter(wait.function for wait in gpu.waits)["waiting"] == BATCHES * prepared.encoder.layers
+    )
 
 
 GOES_ON = {
     "a product": lambda x: x @ x.T,
-    "a sum by index": lambda x: x.scatter_add(0, torch.zeros(2, 2, dtype=torch.long, device=GPU), x),
+    "a sum by index": lambda x: x.scatter_add(
+        0, torch.zeros(2, 2, dtype=torch.long, device=GPU), x
+    ),
     "the shape": lambda x: x.expand_as(torch.empty(3, 2, 2)).shape[0] * 2.0,
     "rows by an index on the GPU": lambda x: x[torch.arange(1, device=GPU)],
     "one value where a mask is": lambda x: x.clone().masked_fill_(x > 1, 0),
     "a choice": lambda x: torch.where(x > 1, x, 0.0),
-    "a copy to the GPU from pinned memory": lambda x: torch.ones(2).pin_memory().to(GPU, non_blocking=True) + x,
-    "a copy to pinned memory": lambda x: torch.empty(2, 2, pin_memory=True).copy_(x, non_blocking=True),
+    "a copy to the GPU from pinned memory": lambda x: (
+        torch.ones(2).pin_memory().to(GPU, non_blocking=True) + x
+    ),
+    "a copy to pinned memory": lambda x: torch.empty(2, 2, pin_memory=True).copy_(
+        x, non_blocking=True
+    ),
     "repetition, so many times": lambda x: x.repeat_interleave(2, dim=0),
 }
 WAITS = {
@@ -95,12 +106,16 @@ WAITS = {
     "values where a mask is": lambda x: x.clone().__setitem__(x > 1, x[0, 0].repeat(2)),
     "places": lambda x: x.nonzero(),
     "unique values": lambda x: x.unique(),
-    "repetition, as values say": lambda x: x.repeat_interleave(torch.ones(2, dtype=torch.long, device=GPU), dim=0),
+    "repetition, as values say": lambda x: x.repeat_interleave(
+        torch.ones(2, dtype=torch.long, device=GPU), dim=0
+    ),
     "counts": lambda x: x.flatten().long().bincount(),
     "equality": lambda x: torch.equal(x, x),
     "numbers of the host": lambda x: torch.tensor([1.0, 2.0], device=GPU) + x,
     "a copy to the GPU": lambda x: torch.ones(2).to(GPU) + x,
-    "a copy to the GPU from memory that is not pinned": lambda x: torch.ones(2).to(GPU, non_blocking=True) + x,
+    "a copy to the GPU from memory that is not pinned": lambda x: (
+        torch.ones(2).to(GPU, non_blocking=True) + x
+    ),
     "a copy to memory that is not pinned": lambda x: torch.empty(2, 2).copy_(x, non_blocking=True),
     "rows by an index of the host": lambda x: x[torch.arange(1)],
     "rows by a list": lambda x: x[[0, 1]],
@@ -152,7 +167,9 @@ def benchmark(name, *arguments, monkeypatch) -> int:
 @pytest.mark.slow
 def test_all_that_runs_on_a_gpu_in_one_call_runs_in_miniature(capsys, monkeypatch):
     assert benchmark("gpu", "--device", "cpu", "--small", monkeypatch=monkeypatch) == 0
-    said = {step["step"]: step for step in map(json.loads, capsys.readouterr().out.splitlines()[1:-1])}
+    said = {
+        step["step"]: step for step in map(json.loads, capsys.readouterr().out.splitlines()[1:-1])
+    }
     assert len(said) == 7 and said["memory"]["shrunk"]
     assert said["equality"]["outside"] == said["memory"]["outside"] == 0 < said["equality"]["cells"]
 

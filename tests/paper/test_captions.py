@@ -26,7 +26,11 @@ def curves():
 def test_curves_are_of_the_languages_configs_and_rules_of_their_captions(captions, curves):
     for name, exhibit in curves.items():
         caption = captions[name]
-        languages = {language for language, configs in inputs.CONFIGS.items() if set(configs) & set(exhibit.configs)}
+        languages = {
+            language
+            for language, configs in inputs.CONFIGS.items()
+            if set(configs) & set(exhibit.configs)
+        }
         assert languages == set(caption["languages"]), name
         assert list(exhibit.configs) == caption.get("configs", list(exhibit.configs)), name
         assert exhibit.rules == ((caption["rule"],) if "rule" in caption else exhibit.rules), name
@@ -44,7 +48,11 @@ def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(cap
         caption = captions[f"figure {case.figure}"]
         assert caption.get("relation", case.relation) == case.relation
         assert case.config in caption.get("languages", inputs.CODE)
-        assert case.head == "-".join(map(str, caption["head"])) if "head" in caption else case.head in caption["shows"]
+        assert (
+            case.head == "-".join(map(str, caption["head"]))
+            if "head" in caption
+            else case.head in caption["shows"]
+        )
     assert {case.figure for case in CASES} == {1, 5, *range(9, 16)}
 
 
@@ -63,7 +71,11 @@ def test_models_are_those_of_the_papers_table(captions):
 
 def test_published_numbers_are_the_papers(shared):
     published = json.loads((shared / "paper/codesyntax_published.json").read_text(encoding="utf-8"))
-    ours = {(row.config, row.rule, row.k, row.group, row.system): row.value for row in printed() if not row.against}
+    ours = {
+        (row.config, row.rule, row.k, row.group, row.system): row.value
+        for row in printed()
+        if not row.against
+    }
     checked = 0
     for table, rule in (
         ("table3_first_token", "first"),
@@ -73,7 +85,11 @@ def test_published_numbers_are_the_papers(shared):
         for config, models in published[table].items():
             for name, numbers in models.items():
                 checked += len(numbers)
-                assert [ours[config, rule, k, "mean", name] for k in published["k"]] == numbers, (table, config, name)
+                assert [ours[config, rule, k, "mean", name] for k in published["k"]] == numbers, (
+                    table,
+                    config,
+                    name,
+                )
     for table, config, rule in (
         ("table9_python_first_token", "python", "first"),
         ("table10_python_any_token", "python", "any"),

@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 @pytest.fixture(scope="module")
 def named_model(tmp_path_factory):
     """A small model under the name of the study's first."""
-    return shutil.copytree(embedded_model(TINY), tmp_path_factory.mktemp("hub") / "CodeBERTa-small-v1")
+    return shutil.copytree(
+        embedded_model(TINY), tmp_path_factory.mktemp("hub") / "CodeBERTa-small-v1"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,14 @@ def told():
 def made(named_model, told, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "study"
     with figures_unrendered():
-        probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT, tell=told.append)
+        probing.reproduce(
+            ["sample"],
+            [str(named_model)],
+            output,
+            study="syntaxeval",
+            limit=LIMIT,
+            tell=told.append,
+        )
     return output
 
 
@@ -52,7 +61,11 @@ def rows_of(made: Path, name: str) -> list[dict[str, str]]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def arms(made: Path, similarity: str) -> dict[str, list[tuple[float, float]]]:
@@ -84,16 +97,24 @@ def test_similarities_are_means_over_functions_and_node_types(made):
         pairs = [pair for of_type in arms(made, similarity).values() for pair in of_type]
         for place, arm in enumerate(("T1", "T0")):
             values = [pair[place] for pair in pairs]
-            assert float(rows[similarity][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
-            assert float(rows[similarity][f"{arm} deviation: here"]) == pytest.approx(statistics.stdev(values))
+            assert float(rows[similarity][f"{arm} mean: here"]) == pytest.approx(
+                statistics.fmean(values)
+            )
+            assert float(rows[similarity][f"{arm} deviation: here"]) == pytest.approx(
+                statistics.stdev(values)
+            )
     row = rows["jaccard"]  # Table 2 of the paper: 0.78 (0.21) and 0.88 (0.17)
-    assert [row[f"{arm} {what}: paper"] for arm in ("T1", "T0") for what in ("mean", "deviation")] == [
-        *("0.78", "0.21", "0.88", "0.17")
-    ]
+    assert [
+        row[f"{arm} {what}: paper"] for arm in ("T1", "T0") for what in ("mean", "deviation")
+    ] == [*("0.78", "0.21", "0.88", "0.17")]
     here = float(row["T1 mean: here"])
     assert float(row["T1 mean: difference"]) == pytest.approx(round(here, 2) - 0.78)
     assert row["comparable"] == "no: other parser, other data"
-    others = [row for row in rows_of(made, "performance") if row["system"] == "microsoft/codebert-base-mlm"]
+    others = [
+        row
+        for row in rows_of(made, "performance")
+        if row["system"] == "microsoft/codebert-base-mlm"
+    ]
     assert [row["comparable"] for row in others] == ["empty: no such model"] * 3
     assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
 
@@ -110,7 +131,9 @@ def test_similarities_by_node_type(made):
 def test_the_studys_estimator_is_half_the_second_function(made):
     found = arms(made, "jaccard")
     effects = {
-        row["group"]: row for row in rows_of(made, "effects") if (row["rule"], row["system"]) == ("jaccard", STUDY)
+        row["group"]: row
+        for row in rows_of(made, "effects")
+        if (row["rule"], row["system"]) == ("jaccard", STUDY)
     }
     assert set(found) <= set(effects) and len(found) > 5
     for kind, pairs in found.items():
@@ -130,13 +153,17 @@ def test_a_placebo_has_no_effect(made):
     rows = rows_of(made, "placebo")
     assert len(rows) > 10
     for row in rows:
-        mean, deviation = (float(row[f"placebo, T1 − T0, paired: {what}: here"]) for what in ("mean", "deviation"))
+        mean, deviation = (
+            float(row[f"placebo, T1 − T0, paired: {what}: here"]) for what in ("mean", "deviation")
+        )
         assert abs(mean) <= 4 * deviation / 10  # of 100 exchanges
 
 
 def test_the_page_counts_the_numbers_with_ours_beside_them(made):
     effects = [row for row in rows_of(made, "effects") if row["system"] == STUDY]
-    beside = 12 + sum(bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects)
+    beside = 12 + sum(
+        bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects
+    )
     assert f"{beside} of the 90 numbers" in (made / "report/report.md").read_text(encoding="utf-8")
     assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
 
@@ -162,7 +189,9 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
 def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
     for limit in (1, 2):
         probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)
-        assert f"{limit} functions, of which" in (tmp_path / "report/report.md").read_text(encoding="utf-8")
+        assert f"{limit} functions, of which" in (tmp_path / "report/report.md").read_text(
+            encoding="utf-8"
+        )
 
 
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
@@ -175,7 +204,9 @@ def test_other_studies_and_sources_are_refused(named_model, tmp_path):
         probing.reproduce(["sample"], [str(named_model)], tmp_path / "out", study="syntax")
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError):
-        probing.reproduce([str(tmp_path / "empty")], [str(named_model)], tmp_path / "out", study="syntaxeval")
+        probing.reproduce(
+            [str(tmp_path / "empty")], [str(named_model)], tmp_path / "out", study="syntaxeval"
+        )
     done = CliRunner().invoke(main, ["reproduce", "--source", "x", "--models", "y", "--study", "z"])
     assert done.exit_code == 2 and "'codesyntax', 'syntaxeval'" in done.stderr
 

@@ -63,7 +63,11 @@ def rows_of(made: Path, name: str) -> list[dict[str, str]]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.slow
@@ -76,10 +80,18 @@ class TestRun:
             assert f"\n### {exhibit.name}. {exhibit.title}\n" in text
         for number in (7, 8):
             heading = text.index(f"### Figure {number}. ")
-            assert text[heading:].split("\n")[2].startswith("Empty: ") and "was given" in text[heading : heading + 90]
+            assert (
+                text[heading:].split("\n")[2].startswith("Empty: ")
+                and "was given" in text[heading : heading + 90]
+            )
         drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
         assert drawn == {f"figure-{number}" for number in (2, 3, 4, 6, 16, 17, 18, 19)}
-        assert sorted(path.name for path in made.iterdir()) == ["java", "python", "report", "results"]
+        assert sorted(path.name for path in made.iterdir()) == [
+            "java",
+            "python",
+            "report",
+            "results",
+        ]
 
     def test_time_and_disk_are_told_first(self, told, made):
         assert "estimated: " in told[0] and "minutes" in told[0] and "MB" in told[0]
@@ -88,17 +100,26 @@ class TestRun:
     @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
         """And the paper's are beside them, each with its difference, of numbers rounded alike."""
-        rows = {row["system"]: row for row in rows_of(made, f"table-{table}") if row["config"] == "python"}
+        rows = {
+            row["system"]: row
+            for row in rows_of(made, f"table-{table}")
+            if row["config"] == "python"
+        }
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         found = baseline(made / "python/codesyntax", "python").summaries["published"]
         for k in ("1", "3", "10", "20"):
             here = f"k = {k}: here"
             assert float(rows["tiny"][here]) == result.scores[rule][k]
             for kind in ("Offset", "Keyword", "Combined"):
-                ours, theirs = found[kind.lower()]["scores"][rule][k][0], paper.scores("python", rule)[kind][k]
+                ours, theirs = (
+                    found[kind.lower()]["scores"][rule][k][0],
+                    paper.scores("python", rule)[kind][k],
+                )
                 assert float(rows[kind][here]) == pytest.approx(ours)
                 assert float(rows[kind][f"k = {k}: paper"]) == theirs
-                assert float(rows[kind][f"k = {k}: difference"]) == pytest.approx(round(ours, 1) - theirs)
+                assert float(rows[kind][f"k = {k}: difference"]) == pytest.approx(
+                    round(ours, 1) - theirs
+                )
             assert rows["CuBERT"][here] == "" and float(rows["CuBERT"][f"k = {k}: paper"])
         assert rows["CuBERT"]["comparable"] == "empty: no such model"
         assert rows["Offset"]["comparable"] == "no: other data, other functions"
@@ -109,23 +130,31 @@ class TestRun:
         rows = rows_of(made, "table-9")
         published = paper.relation_scores("python", "first")
         assert {row["group"] for row in rows} == set(published)
-        differences = [float(row["tiny − Offset: here"]) for row in rows if row["tiny − Offset: here"]]
+        differences = [
+            float(row["tiny − Offset: here"]) for row in rows if row["tiny − Offset: here"]
+        ]
         assert differences == sorted(differences, reverse=True) and len(differences) > 10
         for row in rows:
             theirs = published[row["group"]]
             assert float(row["CuBERT: paper"]) == theirs.cubert
             assert float(row["Offset: paper"]) == theirs.offset_score
             assert int(row["Offset: paper, which"]) == theirs.offset
-            assert float(row["CuBERT − Offset: paper"]) == pytest.approx(theirs.cubert - theirs.offset_score)
+            assert float(row["CuBERT − Offset: paper"]) == pytest.approx(
+                theirs.cubert - theirs.offset_score
+            )
             if row["tiny: here"]:
                 difference = float(row["tiny: here"]) - float(row["Offset: here"])
                 assert float(row["tiny − Offset: here"]) == pytest.approx(difference)
         test = next(row for row in rows if row["group"] == "If:if->test")
-        assert test["Offset: here, which"] == "1"  # most tests stand behind their `if`, without a bracket
+        assert (
+            test["Offset: here, which"] == "1"
+        )  # most tests stand behind their `if`, without a bracket
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         best = result.relations["If:if->test"]["first"]["1"]
         assert float(test["tiny: here"]) == best["score"]
-        assert test["tiny: here, which"] == (f"{best['layer']}-{best['head']}" if best["score"] else "-")
+        assert test["tiny: here, which"] == (
+            f"{best['layer']}-{best['head']}" if best["score"] else "-"
+        )
         ends = [row["group"] for row in rows_of(made, "table-6") if row["config"] == "python"]
         with_both = [row["group"] for row in rows if row["tiny − Offset: here"]]
         assert ends == with_both[:5] + with_both[-5:]
@@ -136,10 +165,18 @@ class TestRun:
         assert {"1", "9", "10"} <= {row["figure"] for row in rows}
         lacking = {case.figure for case in CASES} - {int(row["figure"]) for row in rows}
         assert 5 in lacking
-        notes = (made / "report/report.md").read_text(encoding="utf-8").partition("Without such a function: Figure ")[2]
-        assert lacking <= {int(number) for number in re.findall(r"(\d+) \(", notes.partition("\n")[0])}
+        notes = (
+            (made / "report/report.md")
+            .read_text(encoding="utf-8")
+            .partition("Without such a function: Figure ")[2]
+        )
+        assert lacking <= {
+            int(number) for number in re.findall(r"(\d+) \(", notes.partition("\n")[0])
+        }
         page = (made / "report/models/cases.html").read_text(encoding="utf-8")
-        cases = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
+        cases = json.loads(
+            re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1)
+        )
         assert len(cases) == len(rows)
         for number, (row, case) in enumerate(zip(rows, cases)):
             config, relation = row["config"], row["relation"]
@@ -170,7 +207,8 @@ class TestRun:
             (file,) = (made / "results").glob(f"tiny.{config}.test.*.errors.json")
             probed = probing.load(file.with_name(file.name.replace(".errors.json", ".json")))
             wrong = sum(
-                round(one["edges"] * (1 - one["first"]["1"]["score"] / 100)) for one in probed.relations.values()
+                round(one["edges"] * (1 - one["first"]["1"]["score"] / 100))
+                for one in probed.relations.values()
             )
             rows = [row for row in rows_of(made, "table-7") if row["config"] == config]
             assert sum(int(row["errors: here"]) for row in rows) == wrong > 0
@@ -184,12 +222,19 @@ class TestRun:
     def test_edges_are_of_all_splits(self, made):
         """Table 8 beside the published counts."""
         files = (made / "python/codesyntax/python").iterdir()
-        edges = [edge for file in files for row in pq.read_table(file)["relations"].to_pylist() for edge in row]
+        edges = [
+            edge
+            for file in files
+            for row in pq.read_table(file)["relations"].to_pylist()
+            for edge in row
+        ]
         rows = {row["group"]: row for row in rows_of(made, "table-8") if row["config"] == "python"}
         row = rows["If:if->test"]
         assert int(row["edges: paper"]) == 34_250
         assert int(row["edges: difference"]) == int(row["edges: here"]) - 34_250
-        assert sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["edges: here"]) > 0
+        assert (
+            sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["edges: here"]) > 0
+        )
 
     def test_semicolon_is_a_keyword_of_java(self, made):
         """As in the paper's numbers: it finds the ends of statements. Where it is never predicted, it is none."""
@@ -197,9 +242,12 @@ class TestRun:
         found = {}
         for config, figure in (("java", 16), ("java_skip_semicolon", 4)):
             edges = read_edges(data, config, "test")
-            words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")["scores"]["1"]
+            words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")[
+                "scores"
+            ]["1"]
             rows = {
-                (row["rule"], row["config"], row["system"], row["k"]): row for row in rows_of(made, f"figure-{figure}")
+                (row["rule"], row["config"], row["system"], row["k"]): row
+                for row in rows_of(made, f"figure-{figure}")
             }
             found[config] = words, float(rows["last", config, "Keyword", "1"]["value"])
         words, here = found["java"]
@@ -208,7 +256,9 @@ class TestRun:
         assert here == words
 
     @pytest.mark.usefixtures("unrendered")
-    def test_killed_twice_it_continues_to_the_same_bytes(self, made, source, tiny_model, tmp_path, monkeypatch):
+    def test_killed_twice_it_continues_to_the_same_bytes(
+        self, made, source, tiny_model, tmp_path, monkeypatch
+    ):
         output = tmp_path / "again"
         calls, run = [], module.probe
 
@@ -229,14 +279,19 @@ class TestRun:
         assert content(output) == content(made)
 
     def test_another_run_in_the_folder_is_refused(self, made, source, tiny_model):
-        with filelock.FileLock(made / ".lock"), pytest.raises(LedgerError, match="another run is writing"):
+        with (
+            filelock.FileLock(made / ".lock"),
+            pytest.raises(LedgerError, match="another run is writing"),
+        ):
             probing.reproduce([str(source)], [str(tiny_model)], made)
         (made / ".lock").unlink(missing_ok=True)
 
 
 def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Reproduction:
     """Python as in the paper, less `lost` functions, with `models` -> the direction in which they were probed."""
-    relations = {name: SimpleNamespace(edges=edges) for name, edges in paper.edges("python").items()}
+    relations = {
+        name: SimpleNamespace(edges=edges) for name, edges in paper.edges("python").items()
+    }
     counted = SimpleNamespace(functions=18_701 - lost, relations=relations)
     probed = {name: ProbedModel(name, direction, "") for name, direction in models.items()}
     inputs = Inputs({}, {}, {}, {"java": "no source"}, limit)
@@ -277,7 +332,10 @@ def test_difference_is_of_rounded_numbers(here, expected):
 
 def test_numbers_are_joined_by_all_that_they_are_of():
     """The paper's first; numbers that only one of the two has stay."""
-    ours = [ScoreRow("python", "mean", "mine", 1.0), ScoreRow("python", "mean", "Offset", 43.58, k=3)]
+    ours = [
+        ScoreRow("python", "mean", "mine", 1.0),
+        ScoreRow("python", "mean", "Offset", 43.58, k=3),
+    ]
     papers = [ScoreRow("python", "mean", "Offset", 43.6, k=k) for k in (1, 3)]
     frame = join(ours, papers, lambda config, system: f"{config}, {system}")
     rows = frame[["system", "k", "value", "paper", "difference", "comparable"]].to_numpy().tolist()
@@ -288,9 +346,19 @@ def test_numbers_are_joined_by_all_that_they_are_of():
     ]
     table = pivot("name", "title", frame, ("system",), "k")
     assert [column.full_name for column in table.columns] == [
-        *("system", "k = 1: here", "k = 1: paper", "k = 3: here", "k = 3: paper", "k = 3: difference")
+        *(
+            "system",
+            "k = 1: here",
+            "k = 1: paper",
+            "k = 3: here",
+            "k = 3: paper",
+            "k = 3: difference",
+        )
     ]
-    assert table.rows == [["Offset", None, 43.6, 43.58, 43.6, 0.0], ["mine", 1.0, None, None, None, None]]
+    assert table.rows == [
+        ["Offset", None, 43.6, 43.58, 43.6, 0.0],
+        ["mine", 1.0, None, None, None, None],
+    ]
 
 
 @pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
@@ -310,7 +378,9 @@ def test_differences_of_counts(count, text):
         (["sample"], ["{tiny}", "{twin}"], CodeSyntaxError, "both named tiny"),
     ],
 )
-def test_inputs_are_checked_before_anything_runs(sources, models, error, message, tiny_model, tmp_path):
+def test_inputs_are_checked_before_anything_runs(
+    sources, models, error, message, tiny_model, tmp_path
+):
     """A model that is given twice is one model; a language without any has baselines alone."""
     from probing.paper import inputs
 
@@ -320,7 +390,11 @@ def test_inputs_are_checked_before_anything_runs(sources, models, error, message
     models = [model.format(tiny=tiny_model, twin=twin) for model in models]
     if error is None:
         read = inputs.read(sources, models)
-        assert [len(read.models[language]) for language in ("python", "java", "german")] == [1, 1, 1]
+        assert [len(read.models[language]) for language in ("python", "java", "german")] == [
+            1,
+            1,
+            1,
+        ]
         assert read.languages == ["python", "java"]
         assert "java, java_with_new_lines, java_skip_semicolon from sample: baselines only" in (
             inputs.read(sources, models[:1]).text()
@@ -338,9 +412,16 @@ def test_a_model_of_one_language_is_probed_on_that(tmp_path):
     from probing.paper import inputs
 
     release = write_release(tmp_path / "release")
-    convert(release, tmp_path / "cubert", vocabulary=release.with_name("vocabulary.txt"), language="java")
+    convert(
+        release,
+        tmp_path / "cubert",
+        vocabulary=release.with_name("vocabulary.txt"),
+        language="java",
+    )
     read = inputs.read(["sample"], [str(tmp_path / "cubert")])
-    assert {language: len(models) for language, models in read.models.items() if models} == {"java": 1}
+    assert {language: len(models) for language, models in read.models.items() if models} == {
+        "java": 1
+    }
     assert paper.name_of(read.models["java"][0].name, "java") == "CuBERT"
 
 
@@ -357,7 +438,9 @@ def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
     (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([function]))
     read = inputs.read([str(tmp_path)], [str(tiny_model)])
     assert list(read.read) == ["python"]
-    assert read.missing["java"] == f"{tmp_path.name} has the published labels of python, not of java"
+    assert (
+        read.missing["java"] == f"{tmp_path.name} has the published labels of python, not of java"
+    )
     assert "not of python_with_new_lines" in read.missing["python_with_new_lines"]
 
 
@@ -366,7 +449,15 @@ def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ".git").mkdir()
     for output in (tmp_path, tmp_path / "notes.txt"):
-        arguments = ["reproduce", "--source", "sample", "--models", str(tiny_model), "--output", str(output)]
+        arguments = [
+            "reproduce",
+            "--source",
+            "sample",
+            "--models",
+            str(tiny_model),
+            "--output",
+            str(output),
+        ]
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code != 0 and "notes.txt" in result.output
     assert (tmp_path / "notes.txt").read_text() == "mine" and (tmp_path / ".git").is_dir()

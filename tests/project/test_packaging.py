@@ -26,7 +26,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OF_THE_SPACE = {"gradio"}
 
 # The grammars of the languages, which the similarity of syntax trees imports by the language's name.
-GRAMMARS = {record.grammar.partition(".")[0].replace("_", "-") for record in LANGUAGES.values() if record.grammar}
+GRAMMARS = {
+    record.grammar.partition(".")[0].replace("_", "-")
+    for record in LANGUAGES.values()
+    if record.grammar
+}
 
 
 def declared(requirements: Iterable[str]) -> set[str]:
@@ -42,7 +46,10 @@ def imported(files: Iterable[Path]) -> set[str]:
     roots: set[str] = set()
     own = set(PACKAGES)
     for path in files:
-        own |= {path.stem, path.parent.name}  # what stands beside a file: the tests' helpers, the metric of its Space
+        own |= {
+            path.stem,
+            path.parent.name,
+        }  # what stands beside a file: the tests' helpers, the metric of its Space
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 roots |= {alias.name.partition(".")[0] for alias in node.names}
@@ -54,7 +61,12 @@ def imported(files: Iterable[Path]) -> set[str]:
 
 
 def sources(*folders: str) -> list[Path]:
-    return [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "sample" not in path.parts]
+    return [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if "sample" not in path.parts
+    ]
 
 
 @pytest.mark.slow
@@ -77,14 +89,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
-    run(sys.executable, "-c", f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})", cwd=tree)
+    run(
+        sys.executable,
+        "-c",
+        f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})",
+        cwd=tree,
+    )
     (path,) = folder.glob("*.whl")
     return path
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     keep = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=cwd, env=keep | environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=cwd, env=keep | environment, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -108,12 +127,26 @@ def test_wheel_works_where_nothing_else_is(wheel, tmp_path):
     venv = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", venv, cwd=tmp_path)
     python = venv / "bin" / "python"
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
+    site = Path(
+        run(
+            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path
+        ).strip()
+    )
     # dependencies are those of this environment; an editable install is not among them, for its .pth file is not read
     packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (site / "dependencies.pth").write_text("\n".join(packages))
     run(
-        sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel, cwd=tmp_path
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=tmp_path,
     )
     found = run(python, "-c", "import probing; print(probing.__file__)", cwd=tmp_path)
     assert Path(found.strip()) == site / "probing" / "__init__.py"

@@ -40,7 +40,9 @@ COLUMNS = {
 
 
 def recipe() -> list[str]:
-    (block,) = re.findall(r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL)
+    (block,) = re.findall(
+        r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL
+    )
     return block.splitlines()
 
 
@@ -55,7 +57,11 @@ def test_the_recipe_goes_from_the_hub_to_a_report(dataset_folder, tmp_path):
         pq.write_table(pa.table({theirs: rows[ours] for theirs, ours in COLUMNS.items()}), file)
         functions[f"python/{split}.parquet"] = file.getvalue()
     with LoopbackHub() as hub:
-        hub.add("microsoft/codebert-base", {name: (model / name).read_bytes() for name in files}, type="model")
+        hub.add(
+            "microsoft/codebert-base",
+            {name: (model / name).read_bytes() for name in files},
+            type="model",
+        )
         hub.add("code-search-net/code_search_net", functions)
         with Walk(hub, tmp_path) as user:
             for line in recipe():

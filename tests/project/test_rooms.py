@@ -38,7 +38,10 @@ def modules() -> dict[str, Path]:
         for package in ("codesyntax_dataset", "codesyntax_metric", "probing")
         for path in sorted((ROOT / package).rglob("*.py"))
     ]
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in files
+    }
     return {name: path for name, path in names.items() if "sample" not in name.split(".")}
 
 
@@ -84,10 +87,14 @@ def test_imports_run_downward():
 def test_no_circles_and_few_levels():
     """No module imports itself by way of others, not even for types; and rooms stand on at most ten levels."""
     known = modules()
-    TopologicalSorter({name: imports(name, path, known) for name, path in known.items()}).prepare()  # raises CycleError
+    TopologicalSorter(
+        {name: imports(name, path, known) for name, path in known.items()}
+    ).prepare()  # raises CycleError
     rooms: dict[str, set[str]] = {name: set() for name in ROOMS}
     for name, path in known.items():
-        rooms[room(name)] |= {room(other) for other in imports(name, path, known, types=False)} - {room(name)}
+        rooms[room(name)] |= {room(other) for other in imports(name, path, known, types=False)} - {
+            room(name)
+        }
     levels: dict[str, int] = {}
     for name in TopologicalSorter(rooms).static_order():
         levels[name] = 1 + max((levels[other] for other in rooms[name]), default=0)

@@ -56,7 +56,12 @@ def test_the_lock_that_is_audited_pins_every_package():
 def test_no_server_listens_beyond_the_loopback():
     """Those of our tests name it; gradio's, the page of a metric, listens there unless it is told otherwise."""
     folders = ("codesyntax_dataset", "codesyntax_metric", "probing", "tests")
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py") if file != Path(__file__)]
+    files = [
+        file
+        for folder in folders
+        for file in (ROOT / folder).rglob("*.py")
+        if file != Path(__file__)
+    ]
     for file in files:
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"0\.0\.0\.0|server_name|share=True", text), file

@@ -19,7 +19,15 @@ import codesyntax_dataset
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import ArgumentError, DatasetError, ParseError, SourceError
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, Definition, Language, Relation, Variant, register
+from codesyntax_dataset.languages import (
+    CONFIGS,
+    LANGUAGES,
+    Definition,
+    Language,
+    Relation,
+    Variant,
+    register,
+)
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.cli import main
@@ -57,7 +65,10 @@ def definitions(text):
 SUMS = Language(
     name="sums",
     title="Sums",
-    variants=(Variant("whole", "{configs} has sums"), Variant("bare", "`_bare` lacks semicolons", never_predicted=";")),
+    variants=(
+        Variant("whole", "{configs} has sums"),
+        Variant("bare", "`_bare` lacks semicolons", never_predicted=";"),
+    ),
     relations=(
         Relation("Set:set->target", "assignment", "set x = a + b ; : set => x"),
         Relation("Set:target->value", "assignment", "set x = a + b ; : x => a + b"),
@@ -95,7 +106,8 @@ def source(tmp_path):
     folder.mkdir()
     for file in range(8):
         functions = [
-            f"to area{number}\n" + "".join(f"  set x{n} = wide + {'high + ' * n}{file} ;\n" for n in range(number + 1))
+            f"to area{number}\n"
+            + "".join(f"  set x{n} = wide + {'high + ' * n}{file} ;\n" for n in range(number + 1))
             for number in range(3)
         ]
         (folder / f"{file}{SUMS.suffixes[file % 2]}").write_text("\n".join(functions))
@@ -111,13 +123,17 @@ def codesyntax(*arguments):
 
 def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_path):
     data = tmp_path / "data"
-    codesyntax("build", "--source", source, "--config", "sums", "--config", "sums_bare", "--output", data)
+    codesyntax(
+        "build", "--source", source, "--config", "sums", "--config", "sums_bare", "--output", data
+    )
     built = check_folder(data).configs
     assert {config: report.functions for config, report in built.items()} == {
         "sums": {"test": 18, "validation": 6},
         "sums_bare": {"test": 18, "validation": 6},
     }
-    assert built["sums"].edges == {relation: {"test": 36, "validation": 12} for relation in sums.relation_names}
+    assert built["sums"].edges == {
+        relation: {"test": 36, "validation": 12} for relation in sums.relation_names
+    }
 
     probe = ("probe", tiny_model, "--data", data, "--config")
     codesyntax(*probe, "sums_bare", "--output", tmp_path)
@@ -125,11 +141,15 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     assert "|not-predicted:;|" in json.loads(bare.read_text())["signature"] + "|"
     assert "The labels of sums_bare exclude ';'" in " ".join(configs.ablation_notes())
 
-    found = json.loads(codesyntax("baseline", "--data", data, "--config", "sums", "--json"))["protocols"]["held-out"]
+    found = json.loads(codesyntax("baseline", "--data", data, "--config", "sums", "--json"))[
+        "protocols"
+    ]["held-out"]
     assert found["picked"]["offset"]["first"]["Set:set->target"][0] == 1
     assert found["offset"]["scores"]["first"]["1"] == [100.0, 100.0, 100.0]
 
-    codesyntax(*probe, "sums", "--split", "validation", "--split", "test", "--output", tmp_path / "results")
+    codesyntax(
+        *probe, "sums", "--split", "validation", "--split", "test", "--output", tmp_path / "results"
+    )
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
     assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
@@ -153,14 +173,18 @@ def test_a_language_without_keywords_has_offset_baselines_alone(source, tmp_path
         build(str(source), ["sums"], tmp_path / "data")
         found = baseline(tmp_path / "data", "sums").summaries["held-out"]
     assert found["combined"]["scores"] == found["offset"]["scores"]
-    assert {score[0] for by_k in found["keyword"]["scores"].values() for score in by_k.values()} == {0}
+    assert {
+        score[0] for by_k in found["keyword"]["scores"].values() for score in by_k.values()
+    } == {0}
 
 
 def test_many_keywords(source, tmp_path):
     """Whichever stand before those that occur; but for more than the baseline can tell apart."""
     found = []
     for others in (0, 62, 63, 64, 100):
-        with registered(replace(SUMS, keywords=(*(f"word{number}" for number in range(others)), *SUMS.keywords))):
+        with registered(
+            replace(SUMS, keywords=(*(f"word{number}" for number in range(others)), *SUMS.keywords))
+        ):
             build(str(source), ["sums"], tmp_path / f"data-{others}")
             found.append(baseline(tmp_path / f"data-{others}", "sums").summaries)
     assert found[1:] == found[:1] * 4
@@ -178,7 +202,9 @@ def test_a_name_that_is_taken_is_refused(sums):
 
 
 def test_a_language_that_codesearchnet_lacks(sums, shared):
-    with pytest.raises(SourceError, match="CodeSearchNet has no sums functions, only functions in python, java"):
+    with pytest.raises(
+        SourceError, match="CodeSearchNet has no sums functions, only functions in python, java"
+    ):
         list(read(str(shared / "data/codesearchnet"), "sums", Skips()))
 
 
@@ -190,7 +216,13 @@ def test_no_other_module_depends_on_which_language_it_is():
             if not {"languages", "sample", "paper", "programs"} & set(file.relative_to(ROOT).parts):
                 for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                     if isinstance(node, ast.Compare | ast.Dict):
-                        parts = node.keys if isinstance(node, ast.Dict) else (node.left, *node.comparators)
+                        parts = (
+                            node.keys
+                            if isinstance(node, ast.Dict)
+                            else (node.left, *node.comparators)
+                        )
                         names = {part.value for part in parts if isinstance(part, ast.Constant)}
-                        asked += [f"{file.name}:{node.lineno}"] * bool(names & {*LANGUAGES, *CONFIGS})
+                        asked += [f"{file.name}:{node.lineno}"] * bool(
+                            names & {*LANGUAGES, *CONFIGS}
+                        )
     assert not asked

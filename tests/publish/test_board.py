@@ -93,7 +93,9 @@ def test_ranks_are_ranges_by_hand():
     assert ranks(np.stack([base, better, unsure])) == [(2, 3), (1, 1), (2, 3)]
     assert ranks(np.stack([base, base, base])) == [(1, 3)] * 3
     assert ranks(base[None]) == [(1, 1)]
-    swings = base + np.resize([9.0, -9.0], 20)  # as good as `base` on average, and no test can tell it from either
+    swings = base + np.resize(
+        [9.0, -9.0], 20
+    )  # as good as `base` on average, and no test can tell it from either
     assert ranks(np.stack([base, better, swings])) == [(2, 3), (1, 2), (1, 3)]
 
 
@@ -106,7 +108,10 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
     for trial in range(300):
         gained = rng.normal(1, 0.3, functions) * rng.pareto(1 + trial % 3, functions)
         exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
-        apart = ranks(np.stack([gained, np.zeros(functions)]).astype(np.float32)) == [(1, 1), (2, 2)]
+        apart = ranks(np.stack([gained, np.zeros(functions)]).astype(np.float32)) == [
+            (1, 1),
+            (2, 2),
+        ]
         assert exact <= ALPHA or not apart
         separated += apart
     assert (separated > 0) == (functions > 6)
@@ -120,8 +125,12 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
-        "fits": settled(python, "user/fits", also_fits=["user/base"]),  # the same functions, said in another way
-        "begins": settled(python, "user/begins", begin=7),  # each decoder has a token of its own in front
+        "fits": settled(
+            python, "user/fits", also_fits=["user/base"]
+        ),  # the same functions, said in another way
+        "begins": settled(
+            python, "user/begins", begin=7
+        ),  # each decoder has a token of its own in front
         "config": settled(python, "user/base", config="python_with_new_lines"),
         "dtype": settled(python, "user/base", dtype="bfloat16"),
         "length": settled(python, "user/base", max_length=510),
@@ -131,16 +140,41 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     found = read([write(tmp_path, entries)])
     assert found.left_out == []
     tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
-    assert tables == [["base", "baseline", "begins", "fits", "other"], ["config"], ["direction"], ["dtype"], ["length"]]
+    assert tables == [
+        ["base", "baseline", "begins", "fits", "other"],
+        ["config"],
+        ["direction"],
+        ["dtype"],
+        ["length"],
+    ]
     (table,) = (table for table in found.tables if len(table.rows) == 5)
     others = {row.model for row in table.rows if OTHER_BASELINES in row.remarks}
     assert others == {"user/baseline"}
-    references = {repr(row.entry.estimates(row.entry.means(row.tables), "combined")) for row in table.rows}
+    references = {
+        repr(row.entry.estimates(row.entry.means(row.tables), "combined")) for row in table.rows
+    }
     assert len(references) == 1  # whatever one of them claims
-    assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row.values())
+    assert all(
+        rank[1] <= len(table.rows)
+        for table in found.tables
+        for row in table.ranks
+        for rank in row.values()
+    )
     for table in found.tables:
-        for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
-            assert len({row.entry.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
+        for name in (
+            "data",
+            "labels",
+            "direction",
+            "dtype",
+            "max-length",
+            "functions",
+            "edges",
+            "scoring",
+        ):
+            assert (
+                len({row.entry.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows})
+                == 1
+            )
 
 
 def test_other_hard_edges_stand_apart(python):
@@ -149,7 +183,9 @@ def test_other_hard_edges_stand_apart(python):
     hard = fewer["tables"]["beyond-offset"]
     hits = np.max([hard[who].max(axis=0) for who in ("model", "offset", "keyword")], axis=0)
     hard["n"][np.argmax((hard["n"] > 1) & (hard["n"] > hits))] -= 1
-    one, other, same = (row_of(of).entry.table for of in (python, fewer, settled(python, "user/same")))
+    one, other, same = (
+        row_of(of).entry.table for of in (python, fewer, settled(python, "user/same"))
+    )
     assert one == same != other
 
 
@@ -157,11 +193,17 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
     entries = {str(number): settled(python, name) for number, (name, _) in enumerate(MODELS[:4])}
     entries["4"] = of_model(evidence, "user/better", 1)
     entries["same"] = entries["3"]
-    folders = [write(tmp_path / name, {number: entries[number]}) for name, number in zip("abcdef", entries)]
+    folders = [
+        write(tmp_path / name, {number: entries[number]}) for name, number in zip("abcdef", entries)
+    ]
     for shuffled in ([0, 1, 2, 3, 4, 5], [5, 2, 0, 4, 3, 1]):
         save(read([folders[place] for place in shuffled]), tmp_path / f"board{shuffled[0]}")
     first, other = (
-        {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        {
+            file.relative_to(folder): file.read_bytes()
+            for file in folder.rglob("*")
+            if file.is_file()
+        }
         for folder in (tmp_path / "board0", tmp_path / "board5")
     )
     assert first == other
@@ -179,16 +221,25 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
     found = read([write(tmp_path, {"low": other, "first": python, "again": python})])
     assert remarks_of(found) == {"again": (CONFLICT,), "low": (CONFLICT,)}
     ((file, reason),) = found.left_out
-    assert (stem(file), reason.endswith(f"as {tmp_path.name}/entries/again{SUFFIX}")) == ("first", True)
+    assert (stem(file), reason.endswith(f"as {tmp_path.name}/entries/again{SUFFIX}")) == (
+        "first",
+        True,
+    )
 
 
 def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
     low = of_model(evidence, "user/base", -0.9)
     rows = [(name, load(written(of))) for name, of in (("low", low), ("honest", python))]
     ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main")}))
-    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70, "main"), ())]
-    assert left_out == [LeftOut("low", "the same model and revision as honest, which this board verified")]
-    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main"), "low": RunAgain(70, 70, "main")}))
+    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [
+        ("honest", (60, 70, "main"), ())
+    ]
+    assert left_out == [
+        LeftOut("low", "the same model and revision as honest, which this board verified")
+    ]
+    ((table,), left_out) = group(
+        rows_of(rows, {"honest": RunAgain(60, 70, "main"), "low": RunAgain(70, 70, "main")})
+    )
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 
@@ -199,17 +250,26 @@ def test_baselines_of_verified_entries_count_and_not_those_of_most(python):
         for protocol in forgeries.PROTOCOLS:
             forgeries.nothing_hit(entries[name], protocol, "offset", "keyword")
     read_entries = [(name, load(written(entry))) for name, entry in entries.items()]
-    for verified, lying in ({}, ["honest"]), ({"honest": RunAgain(60, 70, "main")}, ["liar", "other"]):
+    for verified, lying in (
+        ({}, ["honest"]),
+        ({"honest": RunAgain(60, 70, "main")}, ["liar", "other"]),
+    ):
         rows = rows_of(read_entries, verified)
         assert [row.file for row in rows if OTHER_BASELINES in row.remarks] == lying
 
 
-def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(evidence, python, tmp_path):
+def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(
+    evidence, python, tmp_path
+):
     copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
     near = of_model(evidence, "us3r/ba_se", 0.2)
     found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied, "near": near})]))
     assert found == {
-        "base": ("the ledger of user/copy", "the numbers of user/copy", "a name like that of us3r/ba_se"),
+        "base": (
+            "the ledger of user/copy",
+            "the numbers of user/copy",
+            "a name like that of us3r/ba_se",
+        ),
         "copied": ("the ledger of user/base", "the numbers of user/base"),
         "near": ("a name like that of user/base",),
     }
@@ -234,16 +294,22 @@ def test_names_that_look_alike_are_marked(python):
     for names in ALIKE:
         for row in board.suspicious([row_of(settled(python, name)) for name in names]):
             assert any(remark.startswith("a name like that of") for remark in row.remarks), names
-    for row in board.suspicious([row_of(settled(python, name)) for name in ("user/base", "other/base")]):
+    for row in board.suspicious(
+        [row_of(settled(python, name)) for name in ("user/base", "other/base")]
+    ):
         assert not any(remark.startswith("a name like that") for remark in row.remarks)
 
 
-def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few_functions, tmp_path):
+def test_baselines_come_from_the_data_or_from_most_entries(
+    evidence, python, few_functions, tmp_path
+):
     """An entry whose baselines find nothing wins nowhere."""
     forged = settled(of_model(evidence, "user/winner", 0.1), "user/winner")
     for protocol in forgeries.PROTOCOLS:
         forgeries.nothing_hit(forged, protocol, "offset", "keyword")
-    folder = write(tmp_path, {"winner": forged, "base": python, "better": of_model(evidence, "user/better", 1)})
+    folder = write(
+        tmp_path, {"winner": forged, "base": python, "better": of_model(evidence, "user/better", 1)}
+    )
     (table,) = read([folder]).tables
     assert [row.remarks for row in table.rows] == [(), (), (OTHER_BASELINES,)]
     cell = "held-out", "first", "1"
@@ -266,24 +332,32 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     for attack in attacks:
         (entries / f"{attack.name}{SUFFIX}").write_bytes(forgeries.file_of(attack, python))
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / f"inside{SUFFIX}").write_bytes(written(of_model(evidence, "user/elsewhere", 0.2)))
+    (tmp_path / "elsewhere" / f"inside{SUFFIX}").write_bytes(
+        written(of_model(evidence, "user/elsewhere", 0.2))
+    )
     (entries / "folder").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(entries / f"pipe{SUFFIX}")
     (entries / f"unreadable{SUFFIX}").touch(mode=0)
     (entries / f".hidden{SUFFIX}").write_text("{")
     (entries / "notes.txt").write_text("no entry")
     output = tmp_path / "board"
-    result = CliRunner().invoke(main, ["board", str(folder), "--output", str(output)], catch_exceptions=False)
+    result = CliRunner().invoke(
+        main, ["board", str(folder), "--output", str(output)], catch_exceptions=False
+    )
     assert result.exit_code == 0
     assert f"entries: 1, tables: 1, files left out: {len(attacks) + 5}\n" in result.stderr
     assert result.stdout.strip() == str(output / "index.html")
-    lines = [line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]]
+    lines = [
+        line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]
+    ]
     reasons = dict(line.split(": ", 1) for line in lines)
     assert len(reasons) == len(attacks) + 5
     for attack in attacks:
         assert re.search(attack.stopped_by, reasons.pop(f"{attack.name}{SUFFIX}")), attack.name
     assert reasons.pop(f"file<img src=x>\\n\\u202e|{SUFFIX}").startswith("the file is no hits file")
-    assert reasons.pop("old.json").startswith("the file is JSON, as entries of an earlier format: make it again")
+    assert reasons.pop("old.json").startswith(
+        "the file is JSON, as entries of an earlier format: make it again"
+    )
     assert "a link, a device or a folder" in reasons.pop("folder")
     assert "a link, a device or a folder" in reasons.pop(f"pipe{SUFFIX}")
     assert set(reasons) == {f"unreadable{SUFFIX}"}
@@ -307,8 +381,14 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
         (".", "too much to read with .: 3 files"),
         ("part", "too much to read with part: 1 files of"),
     ):
-        result = CliRunner().invoke(main, ["board", source, "--output", "board"], catch_exceptions=False)
-        assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (1, True, 1), result.stderr
+        result = CliRunner().invoke(
+            main, ["board", source, "--output", "board"], catch_exceptions=False
+        )
+        assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (
+            1,
+            True,
+            1,
+        ), result.stderr
     assert not Path("board").exists()
 
 
@@ -329,40 +409,68 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(python, tmp_path, monke
 
 def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path):
     better = of_model(evidence, "user/better", 1)
-    better["verified"] = {"functions": 48, "of": better["functions"] + better["chosen_on"]["functions"]}
+    better["verified"] = {
+        "functions": 48,
+        "of": better["functions"] + better["chosen_on"]["functions"],
+    }
     folder = write(tmp_path, {"base": python, "better": better})
     page = save(read([folder]), tmp_path / "board")
     with open(page.with_name("board.csv"), newline="") as file:
         rows = list(csv.DictReader(file))
-    by_place = {(row["kind"], row["model"], row["protocol"], row["rule"], row["k"]): row for row in rows}
+    by_place = {
+        (row["kind"], row["model"], row["protocol"], row["rule"], row["k"]): row for row in rows
+    }
     assert len(by_place) == len(rows)
     for protocol, rule, k in itertools.product(PROTOCOLS, RULES, TABLE_KS):
         row = by_place["model", "user/base", protocol, rule, k]
         difference = told["differences"][protocol][rule][k]
-        expected = [*told["protocols"][protocol]["scores"][rule][k], *difference["difference"], difference["p"]]
+        expected = [
+            *told["protocols"][protocol]["scores"][rule][k],
+            *difference["difference"],
+            difference["p"],
+        ]
         names = ("score", "score, low", "score, high")
         names += ("difference", "difference, low", "difference, high", "difference, p")
         assert [float(row[name]) for name in names] == pytest.approx(expected, abs=1e-4)
         for kind in ("combined", "offset", "keyword"):
             score = told["baselines"][protocol][kind]["scores"][rule][k][0]
-            assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(score, abs=1e-4)
+            assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(
+                score, abs=1e-4
+            )
     alike = told["same_relations"]
     places = {
-        (rule, k) for kind, model, protocol, rule, k in by_place if (model, protocol) == ("user/base", SAME_RELATIONS)
+        (rule, k)
+        for kind, model, protocol, rule, k in by_place
+        if (model, protocol) == ("user/base", SAME_RELATIONS)
     }
     assert places == {(rule, k) for rule in RULES for k in TABLE_KS}
     for rule, k in places:
         row = by_place["model", "user/base", SAME_RELATIONS, rule, k]
         expected = [*alike["scores"][rule][k], alike["differences"][rule][k]["difference"][0]]
-        assert [float(row[name]) for name in (*names[:3], "difference")] == pytest.approx(expected, abs=1e-4)
+        assert [float(row[name]) for name in (*names[:3], "difference")] == pytest.approx(
+            expected, abs=1e-4
+        )
         row = by_place["baseline", "combined", SAME_RELATIONS, rule, k]
-        assert float(row["score"]) == pytest.approx(alike["baselines"]["combined"][rule][k][0], abs=1e-4)
+        assert float(row["score"]) == pytest.approx(
+            alike["baselines"]["combined"][rule][k][0], abs=1e-4
+        )
     # Table 3 of the paper
     cubert = by_place["paper", "CuBERT", "published", "first", "1"]
-    assert (cubert["score"], round(float(cubert["difference"]), 1), cubert["first rank"]) == ("39.2", -10.2, "")
+    assert (cubert["score"], round(float(cubert["difference"]), 1), cubert["first rank"]) == (
+        "39.2",
+        -10.2,
+        "",
+    )
     assert by_place["model", "user/better", "held-out", "first", "1"]["first rank"] == "1"
-    verified = {row["model"]: (row["verified"], row["verified of"]) for row in rows if row["kind"] == "model"}
-    assert verified == {"user/better": ("0", ""), "user/base": ("0", "")}  # whatever an entry says of itself
+    verified = {
+        row["model"]: (row["verified"], row["verified of"])
+        for row in rows
+        if row["kind"] == "model"
+    }
+    assert verified == {
+        "user/better": ("0", ""),
+        "user/base": ("0", ""),
+    }  # whatever an entry says of itself
     markdown = page.with_name("board.md").read_text()
     (line,) = [line for line in markdown.splitlines() if "user/better" in line]
     assert line.endswith("| claimed |")
@@ -372,7 +480,9 @@ def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path)
         entries["scores"]["first"]["1"]
         for entries in (told["protocols"]["held-out"], alike, told["protocols"]["published"])
     ]
-    shown = [line.index(f"| {score:.1f} \\[{low:.1f}, {high:.1f}\\] |") for score, low, high in scores]
+    shown = [
+        line.index(f"| {score:.1f} \\[{low:.1f}, {high:.1f}\\] |") for score, low, high in scores
+    ]
     assert shown == sorted(shown)
     ours = markdown[: markdown.index("as printed in the paper")]
     table = [line.split(" | ") for line in ours.splitlines() if line.startswith("| ")]
@@ -392,7 +502,9 @@ def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
         (folder / taken).write_text("my own work")
         (folder / "notes.txt").write_text("beside it")
         before = {file: file.read_bytes() for file in folder.rglob("*.*")}
-        result = CliRunner().invoke(main, ["board", str(source), "--output", str(folder)], catch_exceptions=False)
+        result = CliRunner().invoke(
+            main, ["board", str(source), "--output", str(folder)], catch_exceptions=False
+        )
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
         assert f"{taken} was not made by `codesyntax board`" in result.stderr
         assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
@@ -416,7 +528,10 @@ def test_names_of_others_show_as_they_are():
 def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
     """From the loopback Hub: the same board as from a folder, and files that are not worth fetching are named."""
     better = of_model(evidence, "user/better", 1)
-    files = {f"entries/{name}{SUFFIX}": written(entry) for name, entry in (("base", python), ("better", better))}
+    files = {
+        f"entries/{name}{SUFFIX}": written(entry)
+        for name, entry in (("base", python), ("better", better))
+    }
     strange = {
         "README.md": b"---\n---\n",
         "entries/[a-z]*.hits.parquet": b"{}",
@@ -439,11 +554,21 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         )
         status, said = run("user/results@later", "--output", str(tmp_path / "later"))
         assert status == 0
-        assert "left out user/results@later/entries/[a-z]*.hits.parquet: not a plain file name" in said
-        assert "left out user/results@later/entries/large.hits.parquet: the file is larger than" in said
-        assert "left out user/results@later/entries/old.json: the file is JSON, as entries of an earlier" in said
+        assert (
+            "left out user/results@later/entries/[a-z]*.hits.parquet: not a plain file name" in said
+        )
+        assert (
+            "left out user/results@later/entries/large.hits.parquet: the file is larger than"
+            in said
+        )
+        assert (
+            "left out user/results@later/entries/old.json: the file is JSON, as entries of an earlier"
+            in said
+        )
         unasked = ("large", "[a-z]", "old.json")
-        assert [request for request in hub.requests if any(name in request for name in unasked)] == []
+        assert [
+            request for request in hub.requests if any(name in request for name in unasked)
+        ] == []
         status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))
         assert (status, "user/nothing does not exist" in said, said.count("\n")) == (1, True, 1)
     folder = write(tmp_path / "results", {"base": python, "better": better})
@@ -454,8 +579,12 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
 
 def unchecked(entry: Submission, name: str, family: str) -> Submission:
     """The entry of another model, whatever its name."""
-    settings = entry.settings.model_copy(update={"model": name, "revision": hashlib.sha1(name.encode()).hexdigest()})
-    other = entry.model_copy(update={"settings": settings, "run": entry.run.model_copy(update={"family": family})})
+    settings = entry.settings.model_copy(
+        update={"model": name, "revision": hashlib.sha1(name.encode()).hexdigest()}
+    )
+    other = entry.model_copy(
+        update={"settings": settings, "run": entry.run.model_copy(update={"family": family})}
+    )
     kind, _, rest = entry.signature.split("|", 2)
     signature = f"{kind}|model:{name}@{settings.revision[:12]}|{rest}"
     other._facts = entry._facts._replace(signature=signature)
@@ -475,20 +604,33 @@ def large(evidence, tmp_path_factory) -> tuple[Path, Callable[[str], Evidence]]:
         other = {"direction": "dependent-to-head"} if number in (1, 11) else {}
         other = {"config": "python_with_new_lines"} if number % 5 == 0 else other
         skills[number] = rng.uniform(-0.4, 0.7)
-        made = entries[f"{number}"] = of_model(evidence, "user/name", skills[number], number, **other)
+        made = entries[f"{number}"] = of_model(
+            evidence, "user/name", skills[number], number, **other
+        )
         if number % 2:
-            made["verified"] = {"functions": 48, "of": made["functions"] + made["chosen_on"]["functions"]}
-    read_rows = {stem(row.file): row for table in read([write(folder, entries)]).tables for row in table.rows}
+            made["verified"] = {
+                "functions": 48,
+                "of": made["functions"] + made["chosen_on"]["functions"],
+            }
+    read_rows = {
+        stem(row.file): row for table in read([write(folder, entries)]).tables for row in table.rows
+    }
     rows = []
     for again in range(10):
         model, family = MODELS[again % len(MODELS)]
         for number in range(20):
             name, row = f"{model}-{again * 20 + number:03}", read_rows[f"{number}"]
-            rows.append(dataclasses.replace(row, file=f"{name}{SUFFIX}", entry=unchecked(row.entry, name, family)))
+            rows.append(
+                dataclasses.replace(
+                    row, file=f"{name}{SUFFIX}", entry=unchecked(row.entry, name, family)
+                )
+            )
     tables, twice = group(rows)
     assert twice == []
     tables = [  # without the remarks that the same numbers under many names have
-        dataclasses.replace(table, rows=[dataclasses.replace(row, remarks=()) for row in table.rows])
+        dataclasses.replace(
+            table, rows=[dataclasses.replace(row, remarks=()) for row in table.rows]
+        )
         for table in tables
     ]
 
@@ -520,7 +662,11 @@ def models(page, table: int = 0) -> list[str]:
 def choose(page, **filters: str) -> None:
     """Set the menus over the first table."""
     for label, value in filters.items():
-        menu = page.locator(".table").first.locator("label", has_text=re.compile(f"^{label} ")).locator("select")
+        menu = (
+            page.locator(".table")
+            .first.locator("label", has_text=re.compile(f"^{label} "))
+            .locator("select")
+        )
         menu.select_option(value)
 
 
@@ -548,14 +694,19 @@ def test_search_and_contents(large, page):
     ]
     page.get_by_text("Contents", exact=True).click()
     page.get_by_role("link", name="python_with_new_lines").click()
-    assert page.locator("h2", has_text="python_with_new_lines").is_visible() and len(models(page, 2)) == 40
+    assert (
+        page.locator("h2", has_text="python_with_new_lines").is_visible()
+        and len(models(page, 2)) == 40
+    )
     # Table 3 of the paper, in a table of its own, without ranks
     assert dict(zip(column(page, "name", 3), column(page, "published, UAS", 3)))["CuBERT"] == "39.2"
     assert dict(zip(column(page, "name", 3), column(page, "published, Δ", 3)))["CuBERT"] == "−10.2"
     assert page.locator("table").nth(3).locator("thead").get_by_text("rank").count() == 0
     everything, box = models(page), page.get_by_role("searchbox", name="Models")
     box.fill("T5")
-    assert sorted(models(page)) == sorted(name for name in everything if name.startswith("Salesforce/"))
+    assert sorted(models(page)) == sorted(
+        name for name in everything if name.startswith("Salesforce/")
+    )
     box.fill("CODEBERT-BASE-00")
     assert set(models(page)) == {name for name in everything if "codebert-base-00" in name} != set()
     assert "combined baseline" in column(page, "name")
@@ -588,7 +739,10 @@ def test_the_page_of_a_model_by_keyboard(large, page):
     for relation, of in published.items():
         assert rows[relation][1] == f"{of['edges']:,}"
         assert ("few functions" in rows[relation][0]) == of["few_functions"]
-        for protocol, cells in (("held-out", rows[relation][3:7]), ("published", rows[relation][7:11])):
+        for protocol, cells in (
+            ("held-out", rows[relation][3:7]),
+            ("published", rows[relation][7:11]),
+        ):
             combined = entry["baselines"][protocol]["combined"]["relations"].get(relation)
             if relation not in entry["protocols"][protocol]["relations"]:
                 assert [cell.strip("|") for cell in cells] == ["–"] * 4
@@ -601,7 +755,9 @@ def test_the_page_of_a_model_by_keyboard(large, page):
             assert numbers == pytest.approx(found["score"], abs=0.0501)
             assert float(cells[2]) == pytest.approx(combined["first"]["1"]["score"][0], abs=0.0501)
             difference = float(cells[3].strip("|").replace("−", "-"))
-            assert difference == pytest.approx(found["score"][0] - combined["first"]["1"]["score"][0], abs=0.0501)
+            assert difference == pytest.approx(
+                found["score"][0] - combined["first"]["1"]["score"][0], abs=0.0501
+            )
     differences = [float(row[6].replace("−", "-")) for row in rows.values() if row[6] != "–"]
     assert differences == sorted(differences, reverse=True)
     origin = page.locator("[id$=-origin]").text_content()
@@ -614,7 +770,9 @@ def test_the_page_of_a_model_by_keyboard(large, page):
     page.wait_for_url("**/index.html")
 
 
-@pytest.mark.parametrize(("scheme", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 27)")])
+@pytest.mark.parametrize(
+    ("scheme", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 27)")]
+)
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_lies_outside_of_the_page(large, page, width, scheme, background):
     page.emulate_media(color_scheme=scheme)

@@ -71,12 +71,17 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
         "data": masked("user/x", labels="ba9876543210", functions=60),
         "types": masked("user/x", node_types=list(TYPES)[:2], functions=60),
         "failed": masked("user/x", failed=1, functions=60),
-        "length": masked("user/x", max_length=300, functions=60),  # of other text than its tokenizer reads at once
+        "length": masked(
+            "user/x", max_length=300, functions=60
+        ),  # of other text than its tokenizer reads at once
     }
     found = {name: entries([one])[0] for name, one in others.items()}
     (tmp_path / "all").mkdir()
     tables = board.read([write(tmp_path / "all", {**made, **found})]).tables
-    assert sorted(sorted(row.file.split("/")[-1].removesuffix(SUFFIX) for row in table.rows) for table in tables) == [
+    assert sorted(
+        sorted(row.file.split("/")[-1].removesuffix(SUFFIX) for row in table.rows)
+        for table in tables
+    ) == [
         ["config"],
         ["data"],
         ["draws"],
@@ -89,7 +94,10 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
 
 def test_what_was_not_compared_is_missed(tmp_path):
     """In three pairs a comparison failed: the table is the same, and the score lower than on what was compared."""
-    found = {one["settings"]["model"]: one for one in entries([masked("user/a", failed=3), masked("user/b")])}
+    found = {
+        one["settings"]["model"]: one
+        for one in entries([masked("user/a", failed=3), masked("user/b")])
+    }
     board_of = board.read([write(tmp_path, found)])
     ((table,), left_out) = board_of.tables, board_of.left_out
     assert ([row.model for row in table.rows], left_out) == (["user/a", "user/b"], [])
@@ -107,15 +115,23 @@ def test_csv_has_every_mean(made, scores, saved):
         of, outcome = scores[row["model"]], row["outcome"]
         if name := row["node type"]:
             hits = of.tables["masking"]
-            assert (int(row["functions"]), int(row["masked"])) == (len(hits.of(name)), masked_of(hits, name))
-            assert float(row["T1"]) == pytest.approx(of.by_type(of.tables)[name][outcome].t1, abs=1e-4)
+            assert (int(row["functions"]), int(row["masked"])) == (
+                len(hits.of(name)),
+                masked_of(hits, name),
+            )
+            assert float(row["T1"]) == pytest.approx(
+                of.by_type(of.tables)[name][outcome].t1, abs=1e-4
+            )
             assert (row["first rank"], row["T1, low"]) == ("", "")
         else:
             score = [of.scores(*compared)[outcome] for compared in (("T1",), ("T0",), ("T1", "T0"))]
             told = [
-                [float(row[f"{part}{bound}"]) for bound in ("", ", low", ", high")] for part in ("T1", "T0", "effect")
+                [float(row[f"{part}{bound}"]) for bound in ("", ", low", ", high")]
+                for part in ("T1", "T0", "effect")
             ]
-            assert np.array(told) == pytest.approx(np.array([of_arm[:3] for of_arm in score]), abs=1e-4)
+            assert np.array(told) == pytest.approx(
+                np.array([of_arm[:3] for of_arm in score]), abs=1e-4
+            )
             assert float(row["effect, p"]) == pytest.approx(score[2].p, abs=1e-4)
             assert int(row["first rank"]) <= int(row["last rank"])
 
@@ -151,7 +167,10 @@ def test_page_shows_models_and_their_node_types(made, scores, saved, page):
     assert cells[4].split("\n")[0] == f"{t1:.1f}"
     assert cells[5].split("\n")[0] == f"{t0:.1f}"
     page.get_by_role("link", name=best[0]).click()
-    types = [row.locator("td").first.inner_text() for row in page.locator("table").first.locator("tbody > tr").all()]
+    types = [
+        row.locator("td").first.inner_text()
+        for row in page.locator("table").first.locator("tbody > tr").all()
+    ]
     assert types == list(TYPES)
     for width in (1400, 400):
         page.set_viewport_size({"width": width, "height": 800})

@@ -25,7 +25,9 @@ from probing.evidence.submission import load
 from probing.models.location import TINY
 from probing.publish.export import export, read
 
-SCHEMAS = json.loads((Path(__file__).parents[1] / "data/every_eval_ever.json").read_text(encoding="utf-8"))
+SCHEMAS = json.loads(
+    (Path(__file__).parents[1] / "data/every_eval_ever.json").read_text(encoding="utf-8")
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -48,10 +50,22 @@ def results(tiny_model, data, tmp_path_factory):
     for direction in ("head-to-dependent", "dependent-to-head"):
         for dtype in ("float32", "bfloat16"):
             for split in ("test", "validation"):
-                probe(str(tiny_model), data, split=split, direction=direction, dtype=dtype, output=folder)
+                probe(
+                    str(tiny_model),
+                    data,
+                    split=split,
+                    direction=direction,
+                    dtype=dtype,
+                    output=folder,
+                )
     for control in ("sub-tokens", "spans"):
         for seed in range(3):
-            given = {"control": control, "seed": seed, "draws": 1, "node_types": ["parameters", "identifier"]}
+            given = {
+                "control": control,
+                "seed": seed,
+                "draws": 1,
+                "node_types": ["parameters", "identifier"],
+            }
             mask(TINY, data, **given, output=folder)
     return folder
 
@@ -59,7 +73,9 @@ def results(tiny_model, data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def exported(results, tmp_path_factory):
     output = tmp_path_factory.mktemp("exported")
-    files = export([results], output, format="every-eval-ever", organization="a lab", relationship="other")
+    files = export(
+        [results], output, format="every-eval-ever", organization="a lab", relationship="other"
+    )
     assert len(files) == 20
     return output
 
@@ -71,7 +87,9 @@ def records(folder: Path) -> list[tuple[dict, list[dict]]]:
         record = json.loads(file.read_text(encoding="utf-8"))
         path = folder / record["detailed_evaluation_results"]["file_path"]
         assert path == file.with_name(f"{file.stem}_samples.jsonl")
-        found.append((record, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]))
+        found.append(
+            (record, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+        )
     return found
 
 
@@ -118,7 +136,9 @@ def test_instances_make_up_the_number(exported):
         assert {line["evaluation_id"] for line in lines} == {record["evaluation_id"]}
         by_id = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
         assert {line["evaluation_result_id"] for line in lines} <= by_id.keys()
-        for number in {line["evaluation_result_id"] for line in lines}:  # a mean over edges, or over functions
+        for number in {
+            line["evaluation_result_id"] for line in lines
+        }:  # a mean over edges, or over functions
             ours = [line for line in lines if line["evaluation_result_id"] == number]
             asked = [int(line["metadata"]["asked"]) for line in ours]
             right = sum(line["evaluation"]["score"] * edges for line, edges in zip(ours, asked))
@@ -126,13 +146,17 @@ def test_instances_make_up_the_number(exported):
             assert 100 * right / sum(asked) == pytest.approx(score, abs=1e-3)
         if "masking" in record["evaluation_id"]:
             assert by_id.keys() >= {"masking.restored.parameters", "masking.restored.identifier"}
-        assert all(line["evaluation"]["is_correct"] == (line["evaluation"]["score"] == 1) for line in lines)
+        assert all(
+            line["evaluation"]["is_correct"] == (line["evaluation"]["score"] == 1) for line in lines
+        )
 
 
 def test_nothing_local_is_exported(exported, results):
     for file in exported.rglob("*.json*"):
         assert str(results) not in file.read_text(encoding="utf-8")
-        assert "/tmp" not in file.read_text(encoding="utf-8") and "def " not in file.read_text(encoding="utf-8")
+        assert "/tmp" not in file.read_text(encoding="utf-8") and "def " not in file.read_text(
+            encoding="utf-8"
+        )
 
 
 def test_a_table_has_the_numbers_of_the_store(exported, results, tmp_path):
@@ -173,5 +197,7 @@ def test_what_cannot_be_exported_is_said_in_a_line(results, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(LedgerError):
         export([tmp_path / "empty"], tmp_path)
-    ran = CliRunner().invoke(main, ["export", str(one), "--output", str(tmp_path / "out")], catch_exceptions=False)
+    ran = CliRunner().invoke(
+        main, ["export", str(one), "--output", str(tmp_path / "out")], catch_exceptions=False
+    )
     assert (ran.exit_code, ran.stdout) == (0, f"{tmp_path / 'out/results.csv'}\n")

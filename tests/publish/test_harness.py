@@ -26,16 +26,34 @@ REPO, TASK = "user/codesyntax", "codesyntax_python_pairs"
 
 def test_tasks():
     """One for each config of pairs with a split `test`, from the fields of which lm-eval makes requests."""
-    there = ["README.md", "python/test.parquet", "python_pairs/test.parquet", "java_pairs/validation.parquet"]
+    there = [
+        "README.md",
+        "python/test.parquet",
+        "python_pairs/test.parquet",
+        "java_pairs/validation.parquet",
+    ]
     ((path, text),) = lm_eval_tasks(REPO, there).items()
     task = yaml.safe_load(text)
     assert path == f"lm_eval/{TASK}.yaml" and path in lm_eval_files() and task["task"] == TASK
-    assert (task["dataset_path"], task["dataset_name"], task["test_split"]) == (REPO, "python_pairs", "test")
-    assert (task["output_type"], task["doc_to_text"], task["target_delimiter"]) == ("multiple_choice", "", "")
-    assert task["metric_list"] == [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}]
+    assert (task["dataset_path"], task["dataset_name"], task["test_split"]) == (
+        REPO,
+        "python_pairs",
+        "test",
+    )
+    assert (task["output_type"], task["doc_to_text"], task["target_delimiter"]) == (
+        "multiple_choice",
+        "",
+        "",
+    )
+    assert task["metric_list"] == [
+        {"metric": "acc", "aggregation": "mean", "higher_is_better": True}
+    ]
     choices = Environment(keep_trailing_newline=True).from_string(task["doc_to_choice"])
     hostile = {"good": "'\"\\ {{ é \u2028\t\n", "bad": '"""\r\n\x00{% raw %}'}
-    for row in (*PAIRS, hostile):  # a template must give back the very texts, the good one at the index of the target
+    for row in (
+        *PAIRS,
+        hostile,
+    ):  # a template must give back the very texts, the good one at the index of the target
         assert ast.literal_eval(choices.render(row)) == [row["good"], row["bad"]]
     assert task["doc_to_target"] == 0
 
@@ -61,21 +79,34 @@ print(json.dumps([found["results"][task]["acc,none"], scores]))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed: pip install lm_eval")
+@pytest.mark.skipif(
+    importlib.util.find_spec("lm_eval") is None,
+    reason="lm-eval is not installed: pip install lm_eval",
+)
 @pytest.mark.parametrize("batch_size", [1, 7])
 def test_lm_eval_finds_our_number(batch_size, tmp_path):
     """By the task as it is on a Hub, with a tiny decoder."""
     data, model = pairs_folder(tmp_path / "codesyntax"), tiny_decoder(tmp_path / "tiny")
-    there = {path.relative_to(data).as_posix(): path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    there = {
+        path.relative_to(data).as_posix(): path.read_bytes()
+        for path in data.rglob("*")
+        if path.is_file()
+    }
     for path, text in lm_eval_tasks(REPO, there).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_bytes(text)
     with LoopbackHub() as hub:
         hub.add(REPO, there)
-        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        variables = {
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_OFFLINE": "0",
+            "HF_ENDPOINT": hub.url,
+        }
         given = [tmp_path / "lm_eval", model, TASK, batch_size, LONGEST]
         command = [sys.executable, "-c", EVALUATE, *map(str, given)]
-        done = subprocess.run(command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True
+        )
     assert done.returncode == 0, done.stderr
     accuracy, scores = json.loads(done.stdout.splitlines()[-1])
     ours = prefer(model, data)

@@ -29,8 +29,13 @@ FILES = "publish the result with its ledger, two files that `codesyntax verify` 
     ],
 )
 def test_a_board_says_what_to_do_instead(instrument, instead):
-    made = in_parquet(pa.table({"n": [1]}), json.dumps({"format": submission.ENTRY_FORMAT, "instrument": instrument}))
-    with pytest.raises(EntryError, match=f"take attention and masking, not {instrument}: {instead}"):
+    made = in_parquet(
+        pa.table({"n": [1]}),
+        json.dumps({"format": submission.ENTRY_FORMAT, "instrument": instrument}),
+    )
+    with pytest.raises(
+        EntryError, match=f"take attention and masking, not {instrument}: {instead}"
+    ):
         submission.load(made)
 
 
@@ -39,7 +44,11 @@ def test_a_board_says_what_to_do_instead(instrument, instead):
 def test_submit_and_export_do_too(tmp_path):
     model, data = tiny_decoder(tmp_path / "tiny"), pairs_folder(tmp_path / "codesyntax")
     prefer(model, data, output=tmp_path / "preferred")
-    with pytest.raises(LedgerError, match="not preference: compare models on minimal pairs with lm-eval"):
+    with pytest.raises(
+        LedgerError, match="not preference: compare models on minimal pairs with lm-eval"
+    ):
         submit._complete([tmp_path / "preferred"], "maker/tiny")
-    with pytest.raises(LedgerError, match=r"not preference: .*, or take the CSV tables of `codesyntax report`"):
+    with pytest.raises(
+        LedgerError, match=r"not preference: .*, or take the CSV tables of `codesyntax report`"
+    ):
         export([tmp_path / "preferred"], tmp_path / "out")

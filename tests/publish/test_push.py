@@ -49,18 +49,28 @@ def published(folder: Path) -> dict[str, bytes]:
     """The files of a dataset as they are pushed: its card loads the repository."""
     contents = files(folder)
     card = re.sub(
-        r'load_dataset\("codesyntax", (.*?\))  # .*', rf'load_dataset("{DATASET}", \1', contents["README.md"].decode()
+        r'load_dataset\("codesyntax", (.*?\))  # .*',
+        rf'load_dataset("{DATASET}", \1',
+        contents["README.md"].decode(),
     )
     assert f'load_dataset("{DATASET}", "' in card
     before = hashlib.sha256(contents["README.md"]).hexdigest()
     contents["README.md"] = card.encode()
-    sums = contents["SHA256SUMS"].decode().replace(before, hashlib.sha256(card.encode()).hexdigest())
+    sums = (
+        contents["SHA256SUMS"].decode().replace(before, hashlib.sha256(card.encode()).hexdigest())
+    )
     return contents | {"SHA256SUMS": sums.encode()}
 
 
-def pushed(hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main") -> dict[str, bytes]:
+def pushed(
+    hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main"
+) -> dict[str, bytes]:
     """What is in a repository, but for the file that is there from the beginning."""
-    return {path: data for path, data in hub.files(name, type, revision).items() if path != ".gitattributes"}
+    return {
+        path: data
+        for path, data in hub.files(name, type, revision).items()
+        if path != ".gitattributes"
+    }
 
 
 @pytest.fixture
@@ -78,7 +88,9 @@ def connect(monkeypatch, tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+    return CliRunner().invoke(
+        main, [str(argument) for argument in arguments], catch_exceptions=False
+    )
 
 
 def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_folder):
@@ -103,11 +115,21 @@ def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_fold
         address = push_dataset(dataset_folder, DATASET).send(create_pr=True)
         assert address == f"{hub.url}/datasets/{DATASET}/discussions/1"
         assert pushed(hub) == {"notes.md": b"mine"}
-        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | published(dataset_folder)
+        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | published(
+            dataset_folder
+        )
         api, where = HfApi(token=TOKEN), {"repo_id": DATASET, "repo_type": "dataset"}
         (opened,) = api.get_repo_discussions(**where)
-        assert (opened.num, opened.status, opened.is_pull_request, opened.author) == (1, "open", True, "user")
-        assert api.change_discussion_status(discussion_num=1, new_status="closed", **where).new_status == "closed"
+        assert (opened.num, opened.status, opened.is_pull_request, opened.author) == (
+            1,
+            "open",
+            True,
+            "user",
+        )
+        assert (
+            api.change_discussion_status(discussion_num=1, new_status="closed", **where).new_status
+            == "closed"
+        )
         assert api.get_discussion_details(discussion_num=1, **where).status == "closed"
         api.merge_pull_request(discussion_num=1, **where)
         assert pushed(hub) == {"notes.md": b"mine"} | published(dataset_folder)
@@ -115,7 +137,9 @@ def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_fold
 
 
 @pytest.mark.slow
-def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(connect, tmp_path, dataset_folder):
+def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(
+    connect, tmp_path, dataset_folder
+):
     build("sample", ["java"], tmp_path / "java")
     with LoopbackHub() as hub:
         connect(hub)
@@ -155,7 +179,10 @@ FOREVER = math.inf
         (Fault("commit", status=500), "status 500 (ordered by the test)"),
         (Fault("commit"), "lost the connection"),
         (Fault("repos/create", status=502), "status 502"),
-        (Fault("commit", FOREVER, status=429, headers={"Retry-After": "86400"}), "wait 86400 seconds"),
+        (
+            Fault("commit", FOREVER, status=429, headers={"Retry-After": "86400"}),
+            "wait 86400 seconds",
+        ),
         (Fault("commit", FOREVER, status=429), "wait some minutes"),
         (Fault("preupload", status=403), "may not write to user/codesyntax"),
         (Fault("validate-yaml", status=400), "status 400"),
@@ -191,14 +218,19 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
     [
         (Fault("repos/create", 2, status=429, headers={"Retry-After": "7"}), [7, 7]),
         (Fault("/commit/", 1, status=429, headers={"RateLimit": '"api";r=0;t=55'}), [55]),
-        (Fault("preupload", 1, status=429, headers={"Retry-After": "7"}), [8]),  # the client's own patience adds 1
+        (
+            Fault("preupload", 1, status=429, headers={"Retry-After": "7"}),
+            [8],
+        ),  # the client's own patience adds 1
         (Fault("PUT", 1, status=429, headers={"Retry-After": "7"}), [8]),
         (Fault("PUT", 1, status=500), [1]),
         (Fault("PUT", 1), [1]),  # the first large file breaks in the middle
     ],
     ids=lambda value: f"{value.on} {value.status}" if isinstance(value, Fault) else "",
 )
-def test_a_passing_fault_is_waited_for_as_long_as_the_hub_asks(connect, dataset_folder, fault, waited):
+def test_a_passing_fault_is_waited_for_as_long_as_the_hub_asks(
+    connect, dataset_folder, fault, waited
+):
     with LoopbackHub(lfs=True) as hub:
         waits = connect(hub)
         hub.faults = [fault]
@@ -226,7 +258,9 @@ def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
         (READ_ONLY, "may not write to user/codesyntax_metric"),
     ],
 )
-def test_a_token_that_cannot_push_is_refused_before_anything_is_there(connect, monkeypatch, token, complaint):
+def test_a_token_that_cannot_push_is_refused_before_anything_is_there(
+    connect, monkeypatch, token, complaint
+):
     with LoopbackHub() as hub:
         connect(hub)
         monkeypatch.setenv("HF_TOKEN", token)
@@ -239,14 +273,29 @@ def test_a_token_that_cannot_push_is_refused_before_anything_is_there(connect, m
 def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(connect):
     with LoopbackHub() as hub:
         connect(hub)
-        hub.faults = [Fault("create", FOREVER, status=401, headers={"X-Error-Message": f"{TOKEN} has expired"})]
+        hub.faults = [
+            Fault(
+                "create", FOREVER, status=401, headers={"X-Error-Message": f"{TOKEN} has expired"}
+            )
+        ]
         refused = run("push", "metric", "--repo", METRIC)
     assert "does not accept the token ([token] has expired" in refused.stderr
     assert TOKEN not in refused.output
 
 
 @pytest.mark.parametrize(
-    "repo", ["codesyntax", "a/b/c", "user/", "/name", "user/na me", "user/..", "user/x.git", "../user/x", ""]
+    "repo",
+    [
+        "codesyntax",
+        "a/b/c",
+        "user/",
+        "/name",
+        "user/na me",
+        "user/..",
+        "user/x.git",
+        "../user/x",
+        "",
+    ],
 )
 def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo):
     with pytest.raises(HubError, match="is not a valid repository name, expected USER/NAME"):
@@ -254,7 +303,9 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
 
 
 def test_the_metric_only_goes_where_evaluate_finds_it():
-    with pytest.raises(HubError, match="of its name, USER/codesyntax_metric or USER/ast_similarity"):
+    with pytest.raises(
+        HubError, match="of its name, USER/codesyntax_metric or USER/ast_similarity"
+    ):
         push_metric("user/my_metric")
 
 
@@ -280,12 +331,31 @@ def test_evaluate_loads_the_similarity_of_trees_from_its_space(connect, tmp_path
         expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
         sent = pushed(hub, "user/ast_similarity", "space")
         assert sent == {name: expected[name] for name in sent}
-        assert {Path(name).stem for name in sent} == {"README", "app", "ast_similarity", "requirements", "similarity"}
-        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        assert {Path(name).stem for name in sent} == {
+            "README",
+            "app",
+            "ast_similarity",
+            "requirements",
+            "similarity",
+        }
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+            if name in os.environ
+        }
         place = {"HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url}
-        environment = {**kept, **place, "HF_UPDATE_DOWNLOAD_COUNTS": "0"}  # evaluate counts with a host of its own
+        environment = {
+            **kept,
+            **place,
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+        }  # evaluate counts with a host of its own
         done = subprocess.run(
-            [sys.executable, "-c", LOAD], check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+            [sys.executable, "-c", LOAD],
+            check=False,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
     assert done.returncode == 0, done.stderr
     module, jaccard = json.loads(done.stdout)
@@ -309,15 +379,23 @@ def test_load_dataset_loads_minimal_pairs_from_their_repository(connect, tmp_pat
         connect(hub)
         assert run("push", "dataset", folder, "--repo", DATASET).exit_code == 0
         sent = pushed(hub)
-        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        variables = {
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_OFFLINE": "0",
+            "HF_ENDPOINT": hub.url,
+        }
         command = [sys.executable, "-c", PAIRS]
-        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=os.environ | variables, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     rows, features, version = json.loads(done.stdout)
     assert rows == pq.read_table(folder / "go_pairs/test.parquet").to_pylist() and len(rows) > 20
     assert features == str(PAIR_FEATURES) and version.startswith(f"{LABELS}.")
     for phenomenon, count in Counter(row["phenomenon"] for row in rows).items():
-        assert re.search(rf"^\| `{phenomenon}` .*\| {count} \|", sent["README.md"].decode(), flags=re.MULTILINE)
+        assert re.search(
+            rf"^\| `{phenomenon}` .*\| {count} \|", sent["README.md"].decode(), flags=re.MULTILINE
+        )
     assert sent.keys() - files(folder).keys() == {"lm_eval/codesyntax_go_pairs.yaml"}
 
 
@@ -377,7 +455,9 @@ def write(name: str, text: str = "x"):
 
 def with_ids(ids):
     def change(table: pa.Table) -> pa.Table:
-        return table.set_column(0, table.schema.field("id"), pa.array(ids(table["id"].to_pylist()), pa.int64()))
+        return table.set_column(
+            0, table.schema.field("id"), pa.array(ids(table["id"].to_pylist()), pa.int64())
+        )
 
     return change
 
@@ -413,7 +493,9 @@ def link(folder: Path) -> None:
         (lambda folder: (folder / "SHA256SUMS").unlink(), "SHA256SUMS is missing"),
         (with_sums(lambda folder: (folder / "eval.yaml").unlink()), "eval.yaml is missing"),
         (
-            with_sums(lambda folder: shutil.copytree(folder / "java", folder / "java_skip_semicolon")),
+            with_sums(
+                lambda folder: shutil.copytree(folder / "java", folder / "java_skip_semicolon")
+            ),
             "java_skip_semicolon/test.parquet belongs to a config that the card does not name",
         ),
         (
@@ -423,33 +505,75 @@ def link(folder: Path) -> None:
         (with_sums(edited("README.md", "| 141 |", "| 142 |")), "| 142 |"),
         (with_sums(edited("README.md", f"version: {LABELS}.", "version: 0.1.")), "version: 0.1."),
         (with_sums(edited("README.md", "split: test", "split: train")), "split: train"),
-        (with_sums(edited("README.md", "config_name: java", "config_name: jawa")), "names a config 'jawa'"),
-        (with_sums(edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1")), "`If:if->test`"),
-        (with_sums(edited("README.md", "Made by", "Written by")), "was not made by `codesyntax build`"),
+        (
+            with_sums(edited("README.md", "config_name: java", "config_name: jawa")),
+            "names a config 'jawa'",
+        ),
+        (
+            with_sums(edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1")),
+            "`If:if->test`",
+        ),
+        (
+            with_sums(edited("README.md", "Made by", "Written by")),
+            "was not made by `codesyntax build`",
+        ),
         (with_sums(write("README.md", "Made by hand")), "was not made by"),
-        (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML header of a dataset"),
-        (with_sums(edited("eval.yaml", "java-held-out", "java-best")), "id: java-best-dependent-to-head"),
-        (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is not UTF-8 text"),
+        (
+            with_sums(edited("README.md", "configs:", "configs: [")),
+            "does not begin with the YAML header of a dataset",
+        ),
+        (
+            with_sums(edited("eval.yaml", "java-held-out", "java-best")),
+            "id: java-best-dependent-to-head",
+        ),
+        (
+            with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")),
+            "eval.yaml is not UTF-8 text",
+        ),
         (with_sums(rewritten(lambda table: table.slice(1))), "| 140 |"),
         (
             with_sums(rewritten(lambda table: table.drop_columns(["url"]))),
             "python/test.parquet has the columns id int64, code",
         ),
-        (with_sums(rewritten(with_ids(lambda ids: [ids[1], *ids[1:]]))), "python has the id 1 2 times"),
-        (with_sums(rewritten(with_ids(lambda ids: ids[::-1]))), f"README.md says '| `python` | {LABELS}."),
-        (with_sums(write("python/test.parquet")), "python cannot be read"),
-        (with_sums(edited("README.md", "config_name: java", "config_name: [java]")), "names a config ['java']"),
-        (with_sums(edited("README.md", "configs:", "date: 2026-99-99\nconfigs:")), "does not begin with the YAML"),
-        (with_sums(edited("README.md", "configs:", f"deep: {'[' * 5000}\nconfigs:")), "does not begin with the YAML"),
-        (with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "{"}))), "cannot be read"),
         (
-            with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "[" * 100_000}))),
+            with_sums(rewritten(with_ids(lambda ids: [ids[1], *ids[1:]]))),
+            "python has the id 1 2 times",
+        ),
+        (
+            with_sums(rewritten(with_ids(lambda ids: ids[::-1]))),
+            f"README.md says '| `python` | {LABELS}.",
+        ),
+        (with_sums(write("python/test.parquet")), "python cannot be read"),
+        (
+            with_sums(edited("README.md", "config_name: java", "config_name: [java]")),
+            "names a config ['java']",
+        ),
+        (
+            with_sums(edited("README.md", "configs:", "date: 2026-99-99\nconfigs:")),
+            "does not begin with the YAML",
+        ),
+        (
+            with_sums(edited("README.md", "configs:", f"deep: {'[' * 5000}\nconfigs:")),
+            "does not begin with the YAML",
+        ),
+        (
+            with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "{"}))),
+            "cannot be read",
+        ),
+        (
+            with_sums(
+                rewritten(
+                    lambda table: table.replace_schema_metadata({"huggingface": "[" * 100_000})
+                )
+            ),
             "cannot be read",
         ),
         (with_sums(rewritten(without_code)), "python cannot be read"),
     ],
 )
-def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(tmp_path, dataset_folder, tamper, reason):
+def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
+    tmp_path, dataset_folder, tamper, reason
+):
     folder = tmp_path / "codesyntax"
     shutil.copytree(dataset_folder, folder)
     tamper(folder)
@@ -479,14 +603,21 @@ def test_every_file_has_its_checksum(dataset_folder):
         name: hashlib.sha256(data).hexdigest() for name, data in contents.items()
     }
     if shutil.which("sha256sum"):
-        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=dataset_folder, check=True)
+        subprocess.run(
+            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"],
+            cwd=dataset_folder,
+            check=True,
+        )
 
 
 def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     """The ids by hand; the keys are those that the Hub reads."""
     told = yaml.safe_load((dataset_folder / "eval.yaml").read_text(encoding="utf-8"))
     assert list(told) == ["name", "description", "tasks"]
-    assert all(list(task) == ["id", "config", "split"] and task["split"] == "test" for task in told["tasks"])
+    assert all(
+        list(task) == ["id", "config", "split"] and task["split"] == "test"
+        for task in told["tasks"]
+    )
     assert [(task["id"], task["config"]) for task in told["tasks"]] == [
         ("python-beyond-offset-dependent-to-head", "python"),
         ("python-held-out-dependent-to-head", "python"),
@@ -500,7 +631,9 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
 def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(tmp_path):
     for split, repository in (("test", "one"), ("validation", "two")):
         (tmp_path / "source" / split / repository).mkdir(parents=True)
-        (tmp_path / "source" / split / repository / "a.py").write_text("def f(x):\n    return x.y\n")
+        (tmp_path / "source" / split / repository / "a.py").write_text(
+            "def f(x):\n    return x.y\n"
+        )
     for excluded, expected in (("two", ["python-mask-restored"]), ("one", None)):
         (tmp_path / "list").write_text(excluded)
         build(
@@ -512,16 +645,25 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
         )
         check_folder(tmp_path / "out")
         file = tmp_path / "out" / "eval.yaml"
-        told = [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]] if file.exists() else None
+        told = (
+            [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]]
+            if file.exists()
+            else None
+        )
         assert told == expected
 
 
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():
     """A dataset of all configs has at most eight leaderboards."""
-    assert DIRECTIONS == topk_uas.DIRECTIONS  # written again, for the dataset does not import the metric
+    assert (
+        DIRECTIONS == topk_uas.DIRECTIONS
+    )  # written again, for the dataset does not import the metric
     ids = [task.id for task in tasks(CONFIGS)]
     assert len(set(ids)) == len(ids) <= 8
-    assert task_id("java_skip_semicolon", "held-out", "head-to-dependent") == "java_skip_semicolon-held-out"
+    assert (
+        task_id("java_skip_semicolon", "held-out", "head-to-dependent")
+        == "java_skip_semicolon-held-out"
+    )
     assert mask_task_id("ruby") == "ruby-mask-restored"
     with pytest.raises(UnknownName):
         mask_task_id("pyton")
@@ -540,7 +682,11 @@ def test_the_yaml_of_the_card_is_what_datasets_and_the_hub_client_read(dataset_f
 
     card = huggingface_hub.DatasetCard.load(dataset_folder / "README.md")
     configs = MetadataConfigs.from_dataset_card_data(card.data)
-    assert set(configs) == set(DatasetInfosDict.from_dataset_card_data(card.data)) == {"python", "java"}
+    assert (
+        set(configs)
+        == set(DatasetInfosDict.from_dataset_card_data(card.data))
+        == {"python", "java"}
+    )
     assert configs.get_default_config_name() == "python"
 
 
@@ -568,7 +714,10 @@ def test_the_page_scores_an_example(app):
     row = ["If:if->test", 1, 100.0, 100.0, 100.0, 100.0]
     for rule, head in (("first", 1), ("any", 0), ("last", 0)):
         sentence, rows = app.score_example(app.EXAMPLE, rule)
-        assert sentence == "Mean over relations at k = 1, 3, 10, 20: 100.0, 100.0, 100.0, 100.0 percent."
+        assert (
+            sentence
+            == "Mean over relations at k = 1, 3, 10, 20: 100.0, 100.0, 100.0, 100.0 percent."
+        )
         assert rows == [[*row, f"layer 0, head {head}"]]
     assert app.score_example('{"attention": [[[[0]]]], "edges": []}', "first") == (
         "Mean over relations at k = 1, 3, 10, 20: none, none, none, none percent.",
@@ -600,6 +749,8 @@ def test_the_page_tells_what_is_wrong_with_an_example(app, text, reason):
 
 
 def test_the_card_of_the_space_names_the_page(app):
-    front = yaml.safe_load((Path(app.__file__).with_name("README.md")).read_text(encoding="utf-8").split("---\n")[1])
+    front = yaml.safe_load(
+        (Path(app.__file__).with_name("README.md")).read_text(encoding="utf-8").split("---\n")[1]
+    )
     assert (front["sdk"], front["app_file"]) == ("gradio", "app.py")
     assert json.loads(app.EXAMPLE)["edges"] == [["If:if->test", 1, 2, 3]]

@@ -48,7 +48,14 @@ def made(tiny_model, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     for config in ("python", "java"):
         for split in ("test", "validation"):
-            probe(str(tiny_model), data, config, split, direction="dependent-to-head", output=folder / config)
+            probe(
+                str(tiny_model),
+                data,
+                config,
+                split,
+                direction="dependent-to-head",
+                output=folder / config,
+            )
     return folder
 
 
@@ -96,7 +103,9 @@ def opened(hub, name=MODEL, type="model"):
 
 def written(hub):
     """Requests that change something."""
-    return [request for request in hub.requests if re.match("POST .*/(commit|discussions)", request)]
+    return [
+        request for request in hub.requests if re.match("POST .*/(commit|discussions)", request)
+    ]
 
 
 def test_from_result_to_merged_entries(hub, made):
@@ -105,15 +114,26 @@ def test_from_result_to_merged_entries(hub, made):
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
     ]
-    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.RESULTS_FILE: yaml.safe_dump(others).encode()}, type="model")
+    hub.add(
+        MODEL,
+        {**hub.files(MODEL, "model"), submit.RESULTS_FILE: yaml.safe_dump(others).encode()},
+        type="model",
+    )
     source = "https://a.org/b"
     requests = submit.submission(
-        [made / "python", made / "java"], MODEL, DATASET, source_url=source, model_index=True, board=BOARD
+        [made / "python", made / "java"],
+        MODEL,
+        DATASET,
+        source_url=source,
+        model_index=True,
+        board=BOARD,
     )
     assert written(hub) == []
     addresses = [f"{hub.url}/{MODEL}/discussions/1", f"{hub.url}/datasets/{BOARD}/discussions/1"]
     assert [request.open() for request in requests] == addresses
-    assert [request.open() for request in requests] == [f"already open: {it}; --undo closes it" for it in addresses]
+    assert [request.open() for request in requests] == [
+        f"already open: {it}; --undo closes it" for it in addresses
+    ]
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open"], ["open"])
 
     api = HfApi()
@@ -128,17 +148,32 @@ def test_from_result_to_merged_entries(hub, made):
     by_config = {config: one.test for config, one in both.items()}
     for one in read[1:]:
         result = by_config[one.task_id.split("-")[0]]
-        assert (one.dataset_id, one.dataset_revision) == (DATASET, hub.repositories["dataset", DATASET].sha("main"))
+        assert (one.dataset_id, one.dataset_revision) == (
+            DATASET,
+            hub.repositories["dataset", DATASET].sha("main"),
+        )
         assert (one.source_url, one.source_name) == (source, "CodeSyntax")
         assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(one.date)).days <= 1
         assert one.notes == result.signature
-    on_board = [submission.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
-    assert {one.signature for one in on_board} == {result.signature for result in by_config.values()}
+    on_board = [
+        submission.load(content)
+        for path, content in hub.files(BOARD).items()
+        if path.startswith("entries/")
+    ]
+    assert {one.signature for one in on_board} == {
+        result.signature for result in by_config.values()
+    }
     for one in on_board:
-        held_out = next(of for of in read if of.task_id.startswith(f"{one.settings.config}-held-out"))
+        held_out = next(
+            of for of in read if of.task_id.startswith(f"{one.settings.config}-held-out")
+        )
         assert held_out.value == round(one.scores("model")["held-out", "first", "1"].value, 2)
     card = ModelCard(merged["README.md"].decode())
-    assert (card.data.license, card.data.model_name, card.text) == ("apache-2.0", "Tiny", "# Tiny\n")
+    assert (card.data.license, card.data.model_name, card.text) == (
+        "apache-2.0",
+        "Tiny",
+        "# Tiny\n",
+    )
     results = {of.metric_name: of.metric_value for of in card.data.eval_results}
     said = "top-1 UAS, first token of the dependent"
     assert results == {None: 0.5, **{f"{one.task_id}: {said}": one.value for one in read[1:]}}
@@ -147,7 +182,9 @@ def test_from_result_to_merged_entries(hub, made):
 @only_regular
 def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
     """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
-    hub.repositories["model", MODEL].discuss("CodeSyntax results of somebody else", "", "other", True)
+    hub.repositories["model", MODEL].discuss(
+        "CodeSyntax results of somebody else", "", "other", True
+    )
     arguments = (results, *WHERE, "--board", BOARD)
     before = len(hub.requests)
     with monkeypatch.context() as patch:
@@ -155,9 +192,15 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
         dry = run(*arguments, "--dry-run")
         _, planned = submit.submission([results], MODEL, DATASET, board=BOARD, dry_run=True)
     assert (dry.exit_code, hub.requests[before:]) == (0, [])
-    assert f"task_id: {PYTHON}" in dry.output and "revision" not in dry.output.partition("entries/")[0]
+    assert (
+        f"task_id: {PYTHON}" in dry.output and "revision" not in dry.output.partition("entries/")[0]
+    )
     assert run(*arguments).output.count("/discussions/") == 2
-    (sent,) = (of for path, of in hub.files(BOARD, revision="refs/pr/1").items() if path.startswith("entries/"))
+    (sent,) = (
+        of
+        for path, of in hub.files(BOARD, revision="refs/pr/1").items()
+        if path.startswith("entries/")
+    )
     assert sent in planned.files.values() and f"{len(sent):,} bytes" in dry.output
     assert run(*arguments, "--undo").output.count("closed http") == 2
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
@@ -253,7 +296,9 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
     commit = hub.repositories["model", MODEL].sha("refs/pr/1")
     recomputed(results, with_settings(model=name, revision=commit))
-    with pytest.raises(CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"):
+    with pytest.raises(
+        CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"
+    ):
         submit.submission([results], MODEL, DATASET)
     assert written(hub) == []
 
@@ -285,13 +330,21 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
 @only_regular
 def test_answers_that_no_hub_gives(hub, results):
     """As from a proxy or another server: {} where fields are expected, and no JSON at all."""
-    for on, arguments in (("whoami", ("--undo",)), ("discussions", ("--undo",)), ("GET /api/models", ())):
+    for on, arguments in (
+        ("whoami", ("--undo",)),
+        ("discussions", ("--undo",)),
+        ("GET /api/models", ()),
+    ):
         hub.faults = [Fault(on, status=200, times=99)]
         outcome = run(results, *WHERE, *arguments)
         assert outcome.exit_code == 1
-        assert re.fullmatch("Error: .* does not answer like a Hub about maker/tiny .*\n", outcome.stderr)
+        assert re.fullmatch(
+            "Error: .* does not answer like a Hub about maker/tiny .*\n", outcome.stderr
+        )
     with (
-        pytest.raises(HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"),
+        pytest.raises(
+            HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"
+        ),
         plain_errors(MODEL),
     ):
         json.loads("<html>")
@@ -302,8 +355,18 @@ def test_answers_that_no_hub_gives(hub, results):
     ("source", "status", "headers", "reason"),
     [
         (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results is gated .*accept its terms"),
-        (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results does not exist"),  # what it says without a token
-        (BOARD, 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "does not accept the token"),
+        (
+            BOARD,
+            401,
+            {"X-Error-Code": "RepoNotFound"},
+            "lab/results does not exist",
+        ),  # what it says without a token
+        (
+            BOARD,
+            401,
+            {"X-Error-Message": "Invalid credentials in Authorization header"},
+            "does not accept the token",
+        ),
         (f"{BOARD}@nothing", None, {}, "lab/results has no such revision"),
         ("-/-", None, {}, "is not a valid repository name"),
     ],
@@ -334,7 +397,12 @@ def test_the_same_results_of_another_day_are_there_already():
     dated = {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 1.5, "date": "2026-01-01"}
     there = yaml.safe_dump([dated], sort_keys=False)
     assert submit._merged(there, [{**dated, "date": "2026-02-02"}]) == there
-    assert yaml.safe_load(submit._merged(there, [{**dated, "value": 2.5, "date": "2026-02-02"}]))[0]["value"] == 2.5
+    assert (
+        yaml.safe_load(submit._merged(there, [{**dated, "value": 2.5, "date": "2026-02-02"}]))[0][
+            "value"
+        ]
+        == 2.5
+    )
 
 
 @only_regular
@@ -383,17 +451,26 @@ def test_a_model_without_card_gets_one():
     one = SimpleNamespace(settings=SimpleNamespace(config="python"))
     headline = submit.Headline(12.5, one, "", "first", ("feature-extraction", "top-k-uas"))
     card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {PYTHON: headline}, None))
-    assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [(DATASET, 12.5)]
+    assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [
+        (DATASET, 12.5)
+    ]
 
 
 @only_regular
 def test_a_dataset_without_these_tasks(hub, results):
     """The board takes results that are of no task."""
     hub.add(DATASET, {**hub.files(DATASET), "eval.yaml": b"tasks: [{id: java-held-out}]"})
-    with pytest.raises(HubError, match=f"has no task {PYTHON}, .* names java-held-out: send the results to a board"):
+    with pytest.raises(
+        HubError, match=f"has no task {PYTHON}, .* names java-held-out: send the results to a board"
+    ):
         submit.submission([results], MODEL, DATASET)
-    assert [one.repo for one in submit.submission([results], MODEL, DATASET, board=BOARD)] == [BOARD]
-    hub.add(DATASET, {path: content for path, content in hub.files(DATASET).items() if path != "eval.yaml"})
+    assert [one.repo for one in submit.submission([results], MODEL, DATASET, board=BOARD)] == [
+        BOARD
+    ]
+    hub.add(
+        DATASET,
+        {path: content for path, content in hub.files(DATASET).items() if path != "eval.yaml"},
+    )
     with pytest.raises(HubError, match="no eval.yaml"):
         submit.submission([results], MODEL, DATASET)
 

@@ -51,7 +51,14 @@ def made(model, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     mask(str(model), data, output=folder / "masked")
     for split in ("test", "validation"):
-        probe(str(model), data, "python", split, direction="dependent-to-head", output=folder / "probed")
+        probe(
+            str(model),
+            data,
+            "python",
+            split,
+            direction="dependent-to-head",
+            output=folder / "probed",
+        )
     return folder
 
 
@@ -91,7 +98,14 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     """In one command: opened, merged, and read back; values worked out from the JSON of the result."""
     ran = CliRunner().invoke(
         main,
-        ["submit", *(str(made / name) for name in ("masked", "probed")), *WHERE, "--board", BOARD, "--model-index"],
+        [
+            "submit",
+            *(str(made / name) for name in ("masked", "probed")),
+            *WHERE,
+            "--board",
+            BOARD,
+            "--model-index",
+        ],
         catch_exceptions=False,
     )
     assert (ran.exit_code, ran.stdout.count("/discussions/1")) == (0, 2)
@@ -99,7 +113,10 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     api.merge_pull_request(MODEL, 1)
     api.merge_pull_request(BOARD, 1, repo_type="dataset")
     merged = hub.files(MODEL, "model")
-    read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.RESULTS_FILE]))}
+    read = {
+        one.task_id: one
+        for one in parse_eval_result_entries(yaml.safe_load(merged[submit.RESULTS_FILE]))
+    }
     assert list(read) == [
         "python-held-out-dependent-to-head",
         "python-beyond-offset-dependent-to-head",
@@ -107,7 +124,10 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     ]
     result = json.loads(result_file(made / "masked").read_text())
     one = read["python-mask-restored"]
-    t1, t0 = (np.mean([of[arm]["restored"] for of in result["node_types"].values()]) for arm in ("t1", "t0"))
+    t1, t0 = (
+        np.mean([of[arm]["restored"] for of in result["node_types"].values()])
+        for arm in ("t1", "t0")
+    )
     assert one.value == pytest.approx(t1, abs=0.0051)
     assert one.notes.startswith(f"{result['signature']}; T0 ")
     told = re.search("; T0 (.+), T1 - T0 ([^ ]+)", one.notes)
@@ -124,7 +144,10 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
     assert on_board.verified.functions == on_board.verified.of > 0
     found = board.read([BOARD])
-    assert ([table.instrument for table in found.tables], found.left_out) == (["attention", "masking"], [])
+    assert ([table.instrument for table in found.tables], found.left_out) == (
+        ["attention", "masking"],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +161,10 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
         ({"limit": 5}, "partial run: run it without --limit"),
         ({"split": "validation"}, "--split validation, but a task needs --split test"),
         ({"config": "java"}, "but a task needs --node-types .*enhanced_for_statement"),
-        ({"config": "java_skip_semicolon"}, "but a task needs --node-types .*enhanced_for_statement"),
+        (
+            {"config": "java_skip_semicolon"},
+            "but a task needs --node-types .*enhanced_for_statement",
+        ),
     ],
 )
 def test_other_settings_than_those_of_the_task_are_refused(changed, reason, results):

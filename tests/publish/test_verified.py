@@ -39,7 +39,9 @@ def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     sent = made.submission()
     files = {f"entries/{sent.file_name}": sent.to_bytes()}
     both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
-    return files | {ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both}
+    return files | {
+        ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both
+    }
 
 
 def test_the_journey_from_submit_to_a_verified_board(
@@ -53,8 +55,17 @@ def test_the_journey_from_submit_to_a_verified_board(
         hub.add(BOARD, {})
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
-        hub.add(MODEL, {**contents(tiny_model), "note.txt": b"other weights"}, revision="refs/pr/1", type="model")
-        for model, folder in ((MODEL, "honest"), (OTHER, "lying"), (f"{MODEL}@refs/pr/1", "request")):
+        hub.add(
+            MODEL,
+            {**contents(tiny_model), "note.txt": b"other weights"},
+            revision="refs/pr/1",
+            type="model",
+        )
+        for model, folder in (
+            (MODEL, "honest"),
+            (OTHER, "lying"),
+            (f"{MODEL}@refs/pr/1", "request"),
+        ):
             for split in ("test", "validation"):
                 probe(model, str(data), "python", split, output=tmp_path / folder)
         recomputed(tmp_path / "request", with_settings(model=MODEL))
@@ -72,21 +83,36 @@ def test_the_journey_from_submit_to_a_verified_board(
         settings(lower, model="MAKER/Tiny")
         request = by_hand(tmp_path / "request", data)
         files = {**honest, **by_hand(tmp_path / "lying", data), **request}
-        files |= {f"entries/{at}.hits.parquet": written(of) for at, of in (("spoof", spoofed), ("low", lower))}
+        files |= {
+            f"entries/{at}.hits.parquet": written(of)
+            for at, of in (("spoof", spoofed), ("low", lower))
+        }
         hub.add(BOARD, files)
 
         claimed = read([BOARD], data)
         assert {row.verified for row in claimed.tables[0].rows} == {None}
-        command = ["board", BOARD, "--data", str(data), "--verify", "--output", str(tmp_path / "board")]
+        command = [
+            "board",
+            BOARD,
+            "--data",
+            str(data),
+            "--verify",
+            "--output",
+            str(tmp_path / "board"),
+        ]
         done = CliRunner().invoke(main, command, catch_exceptions=False)
         assert done.exit_code == 0, done.stderr
         left = {
-            line.split(": ")[0].rsplit("/", 1)[1]: line for line in done.stderr.splitlines() if "left out " in line[:9]
+            line.split(": ")[0].rsplit("/", 1)[1]: line
+            for line in done.stderr.splitlines()
+            if "left out " in line[:9]
         }
         assert "refuted: the ledger" in left.pop("spoof.hits.parquet")
         assert "which this board verified" in left.pop("low.hits.parquet")
         (of_request,) = (path.rpartition("/")[2] for path in request if path.startswith("entries/"))
-        assert "refuted: revision: " in left[of_request] and "on no branch or tag of maker/tiny" in left.pop(of_request)
+        assert "refuted: revision: " in left[
+            of_request
+        ] and "on no branch or tag of maker/tiny" in left.pop(of_request)
         (lie,) = left.values()
         assert "refuted: ranks:" in lie and "differ by more than rounding" in lie
         with open(tmp_path / "board" / "board.csv", newline="") as file:
@@ -153,7 +179,9 @@ def test_whoever_replaces_a_ledger_refutes_nobody(submitted):
 
 
 def test_nothing_is_verified_without_data(tmp_path):
-    done = CliRunner().invoke(main, ["board", str(tmp_path), "--verify", "--output", str(tmp_path / "board")])
+    done = CliRunner().invoke(
+        main, ["board", str(tmp_path), "--verify", "--output", str(tmp_path / "board")]
+    )
     assert (done.exit_code, "--data" in done.stderr) == (1, True)
 
 

@@ -21,7 +21,9 @@ OTHER = Program("php", ["php", "valid.php"])
 @functools.cache
 def _installed() -> bool:
     try:
-        found = subprocess.run(["php", "-r", "exit((int) !@include 'PhpParser/autoload.php');"], check=False)
+        found = subprocess.run(
+            ["php", "-r", "exit((int) !@include 'PhpParser/autoload.php');"], check=False
+        )
     except FileNotFoundError:
         return False
     return found.returncode == 0

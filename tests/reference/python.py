@@ -48,7 +48,11 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
     def start(node) -> int:
         at = place(node.lineno, node.col_offset)
         if decorators := getattr(node, "decorator_list", []):
-            at = max(token.start for token in tokens if token.text == "@" and token.start < start(decorators[0]))
+            at = max(
+                token.start
+                for token in tokens
+                if token.text == "@" and token.start < start(decorators[0])
+            )
         return at
 
     def end(node) -> int:
@@ -73,20 +77,28 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             return
         from_last = relation in ("Call:func->args", "Call:args->keywords", "Call:func->keywords")
         at = heads if isinstance(heads, int) else tail(heads[-1]) if from_last else head(heads[0])
-        span = dependents if isinstance(dependents, tuple) else (start(dependents[0]), end(dependents[-1]))
+        span = (
+            dependents
+            if isinstance(dependents, tuple)
+            else (start(dependents[0]), end(dependents[-1]))
+        )
         span = balanced(tokens, *span)
         if at < span[0] or (from_last and at <= span[0]):
             found.append((relation, at, *span))
 
     def word(position: int, *texts: str) -> int:
         """The first token of these from a position on."""
-        return next(token.start for token in tokens if token.start >= position and token.text in texts)
+        return next(
+            token.start for token in tokens if token.start >= position and token.text in texts
+        )
 
     def generator(node) -> tuple[int, int]:
         return start(node.generators[0].target), end(node.generators[-1].iter)
 
     def spread(sign: str, value: ast.expr) -> None:
-        at = max(token.start for token in tokens if token.text == sign and token.start < start(value))
+        at = max(
+            token.start for token in tokens if token.text == sign and token.start < start(value)
+        )
         add("Spread:spread->value", at, [value])
 
     for node in _nodes(ast.parse(code)):
@@ -123,7 +135,10 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("Compare:left->comparator", [node.left], node.comparators)
             case ast.arguments():
                 every = [*node.posonlyargs, *node.args]
-                for one, value in [*zip(every[::-1], node.defaults[::-1]), *zip(node.kwonlyargs, node.kw_defaults)]:
+                for one, value in [
+                    *zip(every[::-1], node.defaults[::-1]),
+                    *zip(node.kwonlyargs, node.kw_defaults),
+                ]:
                     add("Default:name->value", [one], value and [value])
             case ast.Dict():
                 for key, value in zip(node.keys, node.values):
@@ -166,7 +181,11 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     add("Lambda:params->body", inside[0], [node.body])
             case ast.Match():
                 patterns = node.cases[0].pattern
-                case = max(token.start for token in tokens if token.text == "case" and token.start < start(patterns))
+                case = max(
+                    token.start
+                    for token in tokens
+                    if token.text == "case" and token.start < start(patterns)
+                )
                 statement = case, end(node.cases[-1].body[-1])
                 add("Switch:switch->expr", start(node), [node.subject])
                 add("Switch:switch->statement", start(node), statement)

@@ -107,13 +107,19 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         kind = node["kind"]
         if kind.name in ("AddrOf", "Unary"):
             return tail(kind.listed[-1])
-        if kind.name == "Path" and (given := kind[1]["segments"].listed[-1]["args"].given):  # such as `f::<T>`
-            return max(token.end for token in tokens if token.end <= start(given[0]) and token.text != "::")
+        if kind.name == "Path" and (
+            given := kind[1]["segments"].listed[-1]["args"].given
+        ):  # such as `f::<T>`
+            return max(
+                token.end for token in tokens if token.end <= start(given[0]) and token.text != "::"
+            )
         return tail(kind[0]) if kind.name == "Paren" else end(node)
 
     def word(position: int, *texts: str) -> int:
         """The first token of these from a position on."""
-        return next(token.start for token in tokens if token.start >= position and token.text in texts)
+        return next(
+            token.start for token in tokens if token.start >= position and token.text in texts
+        )
 
     def path(at: int, segments: list[Node], position: int) -> None:
         """Adds the edges from the first token of a path to its names behind it, which stand from a position on."""
@@ -128,7 +134,9 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 position = end(given[0]) if given else place + len(name)
             rooted = name == "{{root}}"
 
-    def add(relation: str, at: int | Node, first: Node | tuple[int, int], last: Node | None = None) -> None:
+    def add(
+        relation: str, at: int | Node, first: Node | tuple[int, int], last: Node | None = None
+    ) -> None:
         at = at if isinstance(at, int) else head(at)
         if isinstance(first, Node):
             one = first.within if first.name == "Expr" and last in (None, first) else first
@@ -164,20 +172,34 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             path(of_trait, whole["segments"].listed[:ready], of_trait)
             path(start(node), whole["segments"].listed[ready:], max(behind, end(qualified["ty"])))
             done.append(whole)
-        elif node.name == "Path" and "segments" in node.parts and not any(node is whole for whole in done):
+        elif (
+            node.name == "Path"
+            and "segments" in node.parts
+            and not any(node is whole for whole in done)
+        ):
             path(start(node), node["segments"].listed, start(node))
         elif node.name == "Arm" and (value := node["body"].given):
             add("Case:test->body", start(node["pat"]), value)
         elif node.name == "Base":
-            dots = max(token.start for token in tokens if token.text == ".." and token.start < start(node[0]))
+            dots = max(
+                token.start
+                for token in tokens
+                if token.text == ".." and token.start < start(node[0])
+            )
             add("Spread:spread->value", dots, node[0])
-        if "span" not in node.parts:  # such as the kind `Expr` of a statement, which holds an expression
+        if (
+            "span" not in node.parts
+        ):  # such as the kind `Expr` of a statement, which holds an expression
             continue
         if node.name == "Local":
             assign(node["pat"], node["kind"].parts.get(0))
         elif node.name == "Item" and node["kind"].name in ("Const", "Static"):
             item = node["kind"][0]
-            value = item["expr"].given if node["kind"].name == "Static" else item["rhs_kind"]["rhs"].given
+            value = (
+                item["expr"].given
+                if node["kind"].name == "Static"
+                else item["rhs_kind"]["rhs"].given
+            )
             assign(word(start(node), item["ident"].name.rpartition("#")[0]), value)
         elif node.name == "Item" and node["kind"].name in ("TyAlias", "Type"):
             alias = node["kind"][0]
@@ -232,13 +254,20 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     add("Switch:switch->expr", start(node), kind[0])
                     if arms := kind[1].listed:
                         attributes = arms[0]["attrs"].listed
-                        statement = start(attributes[0] if attributes else arms[0]), end(arms[-1]["body"][0])
+                        statement = (
+                            start(attributes[0] if attributes else arms[0]),
+                            end(arms[-1]["body"][0]),
+                        )
                         add("Switch:switch->statement", start(node), statement)
                         add("Switch:expr->statement", kind[0], statement)
                 case "MethodCall":
                     call = kind[0]
                     name = call["seg"]["ident"].name.rpartition("#")[0]
-                    add("Attribute:value->attr", call["receiver"], (start(call), start(call) + len(name)))
+                    add(
+                        "Attribute:value->attr",
+                        call["receiver"],
+                        (start(call), start(call) + len(name)),
+                    )
                     arguments(start(call) + len(name), call["args"].listed)
                 case "Range":
                     if (lower := kind[0].given) and (upper := kind[1].given):

@@ -13,7 +13,8 @@ from probing.report.figures import to_svg
 def log(*heads: float) -> list[dict]:
     """The history of a training with one evaluation every 100 steps, beside the loss."""
     entries = [
-        {"step": 100 * number, "syntax/held_out": score, "syntax/best_rule": 40.0} for number, score in enumerate(heads)
+        {"step": 100 * number, "syntax/held_out": score, "syntax/best_rule": 40.0}
+        for number, score in enumerate(heads)
     ]
     return [{"step": 50, "loss": 1.0}, *entries, {"step": 200, "loss": 0.5}]
 
@@ -29,7 +30,10 @@ def log(*heads: float) -> list[dict]:
 def test_the_sentence_says_from_which_step_on_heads_are_above_the_rule(heads, said):
     sentence = probing.course(log(*heads)).sentence
     assert sentence.endswith(f"they {said}.")
-    assert f"step {100 * (len(heads) - 1):,} the best heads find {heads[-1]:.1f} %" in sentence and "40.0 %" in sentence
+    assert (
+        f"step {100 * (len(heads) - 1):,} the best heads find {heads[-1]:.1f} %" in sentence
+        and "40.0 %" in sentence
+    )
 
 
 def test_what_a_loop_logged_in_another_order_and_twice():
@@ -45,10 +49,18 @@ def test_what_a_loop_logged_in_another_order_and_twice():
 
 
 def test_the_picture_has_scores_and_baselines():
-    history = [{**entry, "syntax/preference": 70.0} if "loss" not in entry else entry for entry in log(1.0, 20.0, 30.0)]
+    history = [
+        {**entry, "syntax/preference": 70.0} if "loss" not in entry else entry
+        for entry in log(1.0, 20.0, 30.0)
+    ]
     figure = probing.course(history).plot()
-    lines = {line.get_label(): list(line.get_ydata()) for axis in figure.axes for line in axis.lines}
-    assert lines["heads, held-out"] == [1.0, 20.0, 30.0] and lines["best offset or keyword"] == [40.0] * 3
+    lines = {
+        line.get_label(): list(line.get_ydata()) for axis in figure.axes for line in axis.lines
+    }
+    assert (
+        lines["heads, held-out"] == [1.0, 20.0, 30.0]
+        and lines["best offset or keyword"] == [40.0] * 3
+    )
     assert lines["minimal pairs"] == [70.0] * 3
     assert "heads, held-out" in to_svg(figure)
 

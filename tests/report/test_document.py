@@ -29,7 +29,9 @@ TABLE = Table(
 
 
 def lines(width: int = 200) -> list[str]:
-    return [" ".join(line.split()) for line in TABLE.to_terminal(width).splitlines() if line.strip(" ─")]
+    return [
+        " ".join(line.split()) for line in TABLE.to_terminal(width).splitlines() if line.strip(" ─")
+    ]
 
 
 def test_a_terminal_shows_the_rows_of_the_first_filter_and_a_difference_in_three_columns():
@@ -48,7 +50,10 @@ def test_a_narrow_terminal_drops_spare_columns_in_their_order_and_says_so():
     for width, dropped in ((60, "held-out: 95 % interval"), (40, "edges, held-out: 95 % interval")):
         shown = " ".join(lines(width))
         assert f"not shown at this width: {dropped} (--wide)" in shown
-        assert "92.5 -1.2 0.0312" in shown and max(map(len, TABLE.to_terminal(width).splitlines())) <= width
+        assert (
+            "92.5 -1.2 0.0312" in shown
+            and max(map(len, TABLE.to_terminal(width).splitlines())) <= width
+        )
 
 
 def test_a_csv_file_has_all_rows():

@@ -31,15 +31,21 @@ def checkpoints(evidence):
         offsets = best_offsets(evidence.probed.validation.ledger, 1)
         found = {0: False, 16: ~is_hard(result.ledger, offsets), 4000: True}[step]
         ranks = np.broadcast_to(
-            np.where(np.broadcast_to(found, len(result.ledger)), 0, 255)[None, :, None, None], result.ledger.ranks.shape
+            np.where(np.broadcast_to(found, len(result.ledger)), 0, 255)[None, :, None, None],
+            result.ledger.ranks.shape,
         )
         made = copy.deepcopy(result.ledger.settings)
         made["run"]["step"] = step
         made["settings"]["revision"] = f"{step:064x}"
-        return ProbeResult.from_ledger(replace(result.ledger, ranks=ranks.astype(np.uint8), settings=made))
+        return ProbeResult.from_ledger(
+            replace(result.ledger, ranks=ranks.astype(np.uint8), settings=made)
+        )
 
     return {
-        step: replace(evidence, probed=Probed(planted(step, "test"), planted(step, "validation"), {})) for step in STEPS
+        step: replace(
+            evidence, probed=Probed(planted(step, "test"), planted(step, "validation"), {})
+        )
+        for step in STEPS
     }
 
 
@@ -72,7 +78,9 @@ def test_a_planted_training(checkpoints):
 def test_what_is_passed_stays_passed():
     def course(*lows):
         lows = np.array(lows, float)
-        return Course(np.stack([lows + 1, lows, lows + 2]), 0.0, np.stack([lows, lows, lows, lows]), {}, {})
+        return Course(
+            np.stack([lows + 1, lows, lows + 2]), 0.0, np.stack([lows, lows, lows, lows]), {}, {}
+        )
 
     assert course(-1, 2, 3).passes() == 1
     assert course(-1, 2, -1, 3, 4).passes() == 3
@@ -93,7 +101,11 @@ def test_the_sentence(checkpoints):
     never = replace(
         found,
         steps=[0, 16],
-        edges=replace(found.edges, scores=found.edges.scores[:, :2], differences=found.edges.differences[:, :2]),
+        edges=replace(
+            found.edges,
+            scores=found.edges.scores[:, :2],
+            differences=found.edges.differences[:, :2],
+        ),
     )
     assert sentence([SimpleNamespace(title="python", trainings=[never])]).endswith(
         f"at steps 0, 16; none passes the best offset, {offset} %."
@@ -112,10 +124,14 @@ def test_a_report_shows_every_checkpoint_once(results, few_functions):
     assert [row[0] for row in table.rows] == [0, 16, 4000]
     assert [row[3][0] for row in table.rows] == [0, 0, 100]
     assert {row[0] for row in relations.rows} == {"all", "hard"}
-    assert all(row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all")  # at step 16
+    assert all(
+        row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all"
+    )  # at step 16
     panels = len({row[1] for row in relations.rows})
     assert drawn.svg.count('<g id="axes_') >= panels > 10
-    assert all(f">{step}</text>" in drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.svg
+    assert (
+        all(f">{step}</text>" in drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.svg
+    )
 
 
 @pytest.mark.slow

@@ -62,7 +62,9 @@ def test_edges_of_a_relation_in_two_configs(opened):
     assert opened.locator("#panes h2").all_text_contents() == BOTH
     choose(opened, "Assign:target->value")
     assert edges(opened) == ["~ first ⇒ xs[0]", "+ last ⇒ xs[0]", "+ n ⇒ sum(x for x in xs)"]
-    assert opened.locator("#found").text_content() == "3 edges: = 0 kept, ~ 1 moved, + 2 new, − 0 gone"
+    assert (
+        opened.locator("#found").text_content() == "3 edges: = 0 kept, ~ 1 moved, + 2 new, − 0 gone"
+    )
     assert [lines for _, lines in opened.evaluate(DRAWN)] == [2, 1, 1]
     choose(opened, "Call:func->args")
     assert edges(opened) == ["~ g ⇒ first, [last]", "+ sum ⇒ (x for x in xs)"]
@@ -73,7 +75,9 @@ def test_edges_of_a_relation_in_two_configs(opened):
 def test_a_relation_that_differs_is_opened(page):
     """Two configs are compared for what differs, here the last relation of all."""
     code = 'def f(a):\n    b = a\n    return f"{b + a}"\n'
-    page.set_content(probing.show_labels(code, configs=("python_exact", "python_interpolated")).html)
+    page.set_content(
+        probing.show_labels(code, configs=("python_exact", "python_interpolated")).html
+    )
     assert edges(page) == ["+ b ⇒ a"]
 
 
@@ -131,23 +135,33 @@ def test_narrow_page(labels, page, scheme):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("language", [name for name, one in LANGUAGES.items() if not one.of_treebanks])
+@pytest.mark.parametrize(
+    "language", [name for name, one in LANGUAGES.items() if not one.of_treebanks]
+)
 def test_every_language(page, language):
     """Every edge of a function is drawn; in two configs, if the language has two."""
     configs = list(LANGUAGES[language].configs)
     chosen = [configs[0], *(name for name in configs[1:] if name.endswith("_exact"))]
-    code = max((function.code for function in read("sample", language, Skips())), key=lambda one: -abs(len(one) - 600))
+    code = max(
+        (function.code for function in read("sample", language, Skips())),
+        key=lambda one: -abs(len(one) - 600),
+    )
     page.set_content(probing.show_labels(code, configs=chosen).html)
     page.locator("#choice summary").click()
     page.locator("#choice").get_by_role("button", name="all").click()
     drawn = dict(page.evaluate(DRAWN))
-    labelled = sum(len(annotate(code, language, LANGUAGES[language].configs[name].name).edges) for name in chosen)
+    labelled = sum(
+        len(annotate(code, language, LANGUAGES[language].configs[name].name).edges)
+        for name in chosen
+    )
     assert sum(drawn.values()) == labelled > 20
 
 
 def test_markup_in_code_stays_text(page):
     markup = '</script><img src=x onerror="document.title=1">'
-    page.set_content(probing.show_labels(f"def f(x):\n    return x.g({markup!r})\n", configs=BOTH).html)
+    page.set_content(
+        probing.show_labels(f"def f(x):\n    return x.g({markup!r})\n", configs=BOTH).html
+    )
     assert page.locator("img").count() == 0
     assert page.title() == "Labels of the given code"
 
@@ -158,11 +172,20 @@ def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     def run(*arguments: str):
         return CliRunner().invoke(main, ["show", "--data", str(dataset_folder), *arguments])
 
-    assert run("--labels", "--id", "3", "--config", "python", "--config", "python_exact").stdout == "labels.html\n"
+    assert (
+        run("--labels", "--id", "3", "--config", "python", "--config", "python_exact").stdout
+        == "labels.html\n"
+    )
     assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
     for arguments, message in (
-        (["tiny-model", "--labels", "--id", "3"], "MODEL has nothing to do with what --labels shows"),
-        (["--labels", "--masked", "--id", "3"], "--masked has nothing to do with what --labels shows"),
+        (
+            ["tiny-model", "--labels", "--id", "3"],
+            "MODEL has nothing to do with what --labels shows",
+        ),
+        (
+            ["--labels", "--masked", "--id", "3"],
+            "--masked has nothing to do with what --labels shows",
+        ),
         (["--id", "3"], "give a MODEL, or --labels"),
         (["tiny", "--config", "python", "--config", "java", "--id", "3"], "give one, or --labels"),
     ):
@@ -174,7 +197,12 @@ def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     ("configs", "relation", "error", "message"),
     [
         (["python", "java"], None, ArgumentError, "two different ones of one language"),
-        (["python", "python_exact", "java"], None, ArgumentError, "expected one, or two of one language"),
+        (
+            ["python", "python_exact", "java"],
+            None,
+            ArgumentError,
+            "expected one, or two of one language",
+        ),
         (["python"], "If:if->tset", UnknownName, "did you mean 'If:if->test'"),
         ([], None, CodeSyntaxError, "configs are none"),
     ],

@@ -12,13 +12,17 @@ from probing.report.configs import languages
 from probing.report.findings import Findings, Score, Subject
 
 
-def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str, ...] = (), model: str = "m"):
+def findings(
+    config: str, scores: dict[str, tuple[float, float]], few: tuple[str, ...] = (), model: str = "m"
+):
     """Of one model: relation -> its score and that of the best baseline, the same for every k."""
     found = {}
     for name, (mine, theirs) in scores.items():
         for k in map(int, TABLE_KS):
             n = 5 if name in few else 9
-            found[model, HELD_OUT, "first", k, name, ""] = Score(mine, mine - 1, mine + 1, n=n, functions=n)
+            found[model, HELD_OUT, "first", k, name, ""] = Score(
+                mine, mine - 1, mine + 1, n=n, functions=n
+            )
             found[BEST_BASELINE, HELD_OUT, "first", k, name, ""] = Score(theirs, n=9, functions=9)
     result = SimpleNamespace(settings=SimpleNamespace(config=config, control=None, model=model))
     subject = Subject(model, Path(), Path(), result, None, {}, 9, None, [])
@@ -32,7 +36,11 @@ PYTHON = findings(
 GO = findings(
     "go", {"If:if->test": (50.0, 70.0), "Call:func->args": (30.0, 90.0), "Dict:key->value": (7.0, 6.0), "Go:go->call": (1.0, 2.0)}
 )  # fmt: skip
-JAVA = findings("java_exact", {"If:if->test": (40.0, 50.0), "Call:func->args": (8.0, 9.0)}, few=("Call:func->args",))
+JAVA = findings(
+    "java_exact",
+    {"If:if->test": (40.0, 50.0), "Call:func->args": (8.0, 9.0)},
+    few=("Call:func->args",),
+)
 
 
 def test_shared_relations_of_three_languages():
@@ -41,13 +49,35 @@ def test_shared_relations_of_three_languages():
     _, figure, table = section.parts
     rows = {name: row for k, (name, _), *row in table.rows if k == "1"}
     assert list(rows) == ["Call:func->args", "Dict:key->value", "If:if->test"]
-    assert rows["If:if->test"] == [[90, 89, 91], 80, 10, [50, 49, 51], 70, -20, [40, 39, 41], 50, -10]
-    assert rows["Call:func->args"] == [[20, 19, 21], 60, -40, [30, 29, 31], 90, -60, None, None, None]
+    assert rows["If:if->test"] == [
+        [90, 89, 91],
+        80,
+        10,
+        [50, 49, 51],
+        70,
+        -20,
+        [40, 39, 41],
+        50,
+        -10,
+    ]
+    assert rows["Call:func->args"] == [
+        [20, 19, 21],
+        60,
+        -40,
+        [30, 29, 31],
+        90,
+        -60,
+        None,
+        None,
+        None,
+    ]
     assert [column.group for column in table.columns[2::3]] == ["Python", "Go", "Java"]
     assert len(table.rows) == 3 * len(TABLE_KS)
     assert "mean of the 1 relations that all languages share" in figure.title
     drawn = [
-        text for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<") if text in figure.svg
+        text
+        for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<")
+        if text in figure.svg
     ]
     assert len(drawn) == 7
     places = {name: figure.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}

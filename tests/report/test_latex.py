@@ -51,8 +51,14 @@ def test_a_table_by_hand():
         r"If:if-\textgreater{}test & 1,234 & 92.5 & \texttt{a\_b} & "
         r"$-$1.2 {\scriptsize ($-$2.0 to +0.5; p 0.031)} \\"
     )
-    assert second.startswith(r"50 \% of \$x\_1\$ \& \{\#2\} \textbackslash{}input\{x\} \textasciitilde{}")
-    assert "[U+202E][U+4E2D]" in second and "é[U+2717]" in second and "not shown" not in TABLE.to_latex()
+    assert second.startswith(
+        r"50 \% of \$x\_1\$ \& \{\#2\} \textbackslash{}input\{x\} \textasciitilde{}"
+    )
+    assert (
+        "[U+202E][U+4E2D]" in second
+        and "é[U+2717]" in second
+        and "not shown" not in TABLE.to_latex()
+    )
     assert (rule, mean) == (r"\midrule", r"mean &  & 46.3 &  &  \\")
     assert end == [r"\bottomrule", r"\end{tabular}"]
 

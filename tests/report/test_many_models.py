@@ -53,7 +53,9 @@ def renamed(findings, name: str, more: float = 0):
     for key, score in of(findings, findings.subjects[0].name):
         _, protocol, _, _, group, against = key
         if (protocol, group, against) == ("held-out", "mean", ""):
-            score = score._replace(value=score.value + more, low=score.low + more, high=score.high + more)
+            score = score._replace(
+                value=score.value + more, low=score.low + more, high=score.high + more
+            )
         scores[name, *key[1:]] = score
     return scores
 
@@ -64,7 +66,15 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     for split in ("test", "validation"):
         probe(str(tiny_model), dataset_folder, "python", split, limit=10, output=results)
-        probe(str(tiny_model), dataset_folder, "python", split, limit=10, control="random-weights", output=results)
+        probe(
+            str(tiny_model),
+            dataset_folder,
+            "python",
+            split,
+            limit=10,
+            control="random-weights",
+            output=results,
+        )
     (findings,) = read_findings([results], dataset_folder)
     first, control = findings.subjects
     subjects, scores = [], dict(findings.scores)
@@ -72,11 +82,17 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
         scores |= renamed(findings, name, number)
         subjects.append(replace(first, name=name, result=of_model(first.result, name)))
     pairs = {
-        (one, other): dict.fromkeys(MEANS, compared(one, other)) for one, other in combinations(range(len(NAMES)), 2)
+        (one, other): dict.fromkeys(MEANS, compared(one, other))
+        for one, other in combinations(range(len(NAMES)), 2)
     }
-    of_first = replace(control, result=of_model(control.result, NAMES[0]), name=f"{NAMES[0]}, random-weights")
+    of_first = replace(
+        control, result=of_model(control.result, NAMES[0]), name=f"{NAMES[0]}, random-weights"
+    )
     subjects.append(of_first)
-    scores |= {(f"{NAMES[0]}, random-weights", *key[1:]): score for key, score in of(findings, control.name)}
+    scores |= {
+        (f"{NAMES[0]}, random-weights", *key[1:]): score
+        for key, score in of(findings, control.name)
+    }
     return [replace(findings, subjects=subjects, pairs=pairs, scores=scores)]
 
 
@@ -84,7 +100,9 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS}
+            module,
+            "by_instrument",
+            lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS},
         )
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
@@ -122,7 +140,8 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     (findings,) = all_findings
     names = [f"organization/some-longer-name-{number}" for number in range(count)]
     models = [
-        replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name)) for name in names
+        replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name))
+        for name in names
     ]
     pairs = {pair: dict.fromkeys(MEANS, compared(*pair)) for pair in combinations(range(count), 2)}
     scores = dict(findings.scores)
@@ -131,13 +150,19 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     answer = headline.section([replace(findings, subjects=models, pairs=pairs, scores=scores)], {})
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
     told = page.locator(".answer > .texts p").inner_text()
-    assert (f"the next of {count} models, find" in told) == ("not significantly better than" in told) == (count > 1)
+    assert (
+        (f"the next of {count} models, find" in told)
+        == ("not significantly better than" in told)
+        == (count > 1)
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": 1400, "height": 900})
         for part in (".answer > .texts p", ".answer table", ".answer figure"):
             (box,) = [one.bounding_box() for one in page.locator(part).all()]
-            assert box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+            assert (
+                box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400
+            ), part
         page.set_viewport_size({"width": 400, "height": 900})
         page.reload()
         assert page.evaluate("document.documentElement.scrollWidth") == 400
@@ -147,27 +172,41 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
 def of_direction(findings, direction):
     first = findings.subjects[0]
     settings = first.result.settings.model_copy(update={"direction": direction})
-    return replace(findings, subjects=[replace(first, result=first.result._replace(settings=settings))])
+    return replace(
+        findings, subjects=[replace(first, result=first.result._replace(settings=settings))]
+    )
 
 
-@pytest.mark.parametrize(("p", "said"), [(0.04, ", the best of 2 models,"), (0.06, ", not significantly better than ")])
+@pytest.mark.parametrize(
+    ("p", "said"), [(0.04, ", the best of 2 models,"), (0.06, ", not significantly better than ")]
+)
 def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_findings, p, said):
     """Here the last has the highest mean; of one pair, p needs no correction."""
     (findings,) = all_findings
     pair = dict.fromkeys(MEANS, compared(0, 1)._replace(p=np.full(len(TABLE_MEASURES), p)))
-    told = headline.sentence([replace(findings, subjects=findings.subjects[:2], pairs={(0, 1): pair})])
+    told = headline.sentence(
+        [replace(findings, subjects=findings.subjects[:2], pairs={(0, 1): pair})]
+    )
     assert f"of {findings.subjects[1].name}{said}" in told
 
 
 def test_directions_are_not_mixed(all_findings):
     """The first sentence speaks of one, and tables with both have a column and a hint."""
     (findings,) = all_findings
-    forward, backward = (of_direction(findings, name) for name in ("head-to-dependent", "dependent-to-head"))
+    forward, backward = (
+        of_direction(findings, name) for name in ("head-to-dependent", "dependent-to-head")
+    )
     assert headline.sentence([forward, backward]) == headline.sentence([forward])
     both, alone = headline.models([forward, backward], {}), headline.models([forward], {})
     assert "direction" in [column.name for column in both.columns] and "--direction" in both.notes
-    assert "direction" not in [column.name for column in alone.columns] and "--direction" not in alone.notes
-    rows = [["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0] for name in ("head-to-dependent", "dependent-to-head")]
+    assert (
+        "direction" not in [column.name for column in alone.columns]
+        and "--direction" not in alone.notes
+    )
+    rows = [
+        ["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0]
+        for name in ("head-to-dependent", "dependent-to-head")
+    ]
     assert "--direction" in summary(rows).notes and "--direction" not in summary(rows[:1]).notes
 
 
@@ -177,7 +216,10 @@ def test_figures_draw_the_best(all_findings, monkeypatch):
     best = sorted(NAMES)[-4:]
     (findings,) = all_findings
     assert [model.name for model in findings.drawn] == best
-    assert findings.drawn_in_words == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
+    assert (
+        findings.drawn_in_words
+        == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
+    )
     assert [subject.name for subject, _, _ in findings.styled] == best  # and no control of another
 
 
@@ -211,10 +253,15 @@ def test_pairs_are_seen_from_the_model_of_the_page(written):
         if (row["rule"], row["k"]) == ("first", "1")
     ]
     assert [row["vs model"] for row in rows] == ordered[:2] + ordered[3:]
-    known = [[float(row[f"held-out: difference{part}"]) for part in ("", ", low", ", high")] for row in rows]
+    known = [
+        [float(row[f"held-out: difference{part}"]) for part in ("", ", low", ", high")]
+        for row in rows
+    ]
     assert known[0] == [2, 0, 3] and known[1] == [-18, -20, -17]  # 2 and 20 - 2, turned round
     assert known[2] == [40 - 3, 40 - 4, 40 - 1]
-    every = [row for row in rows_of(written, "python-pairs") if (row["rule"], row["k"]) == ("first", "1")]
+    every = [
+        row for row in rows_of(written, "python-pairs") if (row["rule"], row["k"]) == ("first", "1")
+    ]
     assert len(every) == 6 * 5 / 2
 
 

@@ -67,7 +67,10 @@ def test_marks_by_hand(opened):
         f"{similar[name]:.3f}" for name in ("jaccard", "sorensen_dice", "levenshtein")
     ]
     assert "−2.500" in said  # 12 of 16 have −3, the others −1
-    right, wrong = arm(opened, 1).locator(".right").count(), arm(opened, 1).locator(".wrong").count()
+    right, wrong = (
+        arm(opened, 1).locator(".right").count(),
+        arm(opened, 1).locator(".wrong").count(),
+    )
     assert right + wrong == 16
     assert opened.locator("#found").inner_text() == (
         "Of 16 sub-tokens in nodes of the type return_statement, the model restores 4; of as many random ones, "
@@ -77,7 +80,9 @@ def test_marks_by_hand(opened):
 
 def test_marks_do_not_rest_on_colour(opened):
     looks = "(one) => [getComputedStyle(one).textDecorationLine, getComputedStyle(one).textDecorationStyle].join(' ')"
-    assert {opened.locator(f".code {kind}").first.evaluate(looks) for kind in (".right", "ins")} == {
+    assert {
+        opened.locator(f".code {kind}").first.evaluate(looks) for kind in (".right", "ins")
+    } == {
         "underline solid",
         "underline wavy",
     }
@@ -169,7 +174,9 @@ def test_everything_by_keys(opened):
     opened.keyboard.press("Tab")
     while opened.evaluate("document.activeElement !== document.body"):
         stops.append(opened.evaluate("(({id, value}) => id || value)(document.activeElement)"))
-        assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", stops
+        assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", (
+            stops
+        )
         opened.keyboard.press("Tab")
     assert stops == ["type", "identifier", "if_statement", "parameters", "return_statement"]
 
@@ -189,7 +196,9 @@ def test_narrow_page(model, planted, page, scheme):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["show", *(str(argument) for argument in arguments)], catch_exceptions=False)
+    return CliRunner().invoke(
+        main, ["show", *(str(argument) for argument in arguments)], catch_exceptions=False
+    )
 
 
 def test_command(model, tmp_path, monkeypatch):
@@ -197,10 +206,14 @@ def test_command(model, tmp_path, monkeypatch):
     (tmp_path / "f.py").write_text(CODE)
     done = run(model, "--masked", "--code", "f.py", "--node-type", "call_or_not")
     assert done.exit_code == 1
-    done = run(model, "--masked", "--code", "f.py", "--node-type", "block")  # not one of the default ones
+    done = run(
+        model, "--masked", "--code", "f.py", "--node-type", "block"
+    )  # not one of the default ones
     assert (done.exit_code, done.stdout) == (0, "masked.html\n"), done.output
     assert '"opened": "block"' in (tmp_path / "masked.html").read_text()
-    again = run(model, "--masked", "--code", "f.py", "--node-type", "block", "--output", "again.html")
+    again = run(
+        model, "--masked", "--code", "f.py", "--node-type", "block", "--output", "again.html"
+    )
     assert again.exit_code == 0
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "masked.html").read_bytes()
 
@@ -219,7 +232,15 @@ def test_command(model, tmp_path, monkeypatch):
 )  # fmt: skip
 def test_bad_input(model, tmp_path, code, options, words):
     (tmp_path / "f.txt").write_text(code)
-    result = run(model, "--masked", "--code", tmp_path / "f.txt", "--output", tmp_path / "page.html", *options)
+    result = run(
+        model,
+        "--masked",
+        "--code",
+        tmp_path / "f.txt",
+        "--output",
+        tmp_path / "page.html",
+        *options,
+    )
     assert result.exit_code == 1
     (line,) = result.stderr.strip().splitlines()
     for word in words:
@@ -236,8 +257,14 @@ def test_models_that_restore_nothing(tiny_model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--masked", "--relation", "If:if->test"], "--relation has nothing to do with what --masked shows"),
-        (["--masked", "--result", "some.json"], "--result has nothing to do with what --masked shows"),
+        (
+            ["--masked", "--relation", "If:if->test"],
+            "--relation has nothing to do with what --masked shows",
+        ),
+        (
+            ["--masked", "--result", "some.json"],
+            "--result has nothing to do with what --masked shows",
+        ),
         (["--node-type", "if_statement"], "--node-type is about masked syntax"),
     ],
 )

@@ -43,7 +43,9 @@ def data(tmp_path_factory):
     """Some of the sample's functions in two configs."""
     folder = tmp_path_factory.mktemp("built") / "codesyntax"
     left_out = folder.with_name("left-out.txt")
-    left_out.write_text("mailroom\nledgerbook\njsonlet\nheapwork\nplanar\nnetretry\nlinalg\nspanset\n")
+    left_out.write_text(
+        "mailroom\nledgerbook\njsonlet\nheapwork\nplanar\nnetretry\nlinalg\nspanset\n"
+    )
     build("sample", ["java", "java_skip_semicolon"], folder, exclude_repositories=left_out)
     return folder
 
@@ -59,7 +61,11 @@ def results(tiny_model, data, tmp_path_factory):
         probe(model, data, "java", split, control="random-weights", output=folder)
         probe(model, data, "java", split, control="redrawn-dependents", output=folder)
         probe(model, data, "java_skip_semicolon", split, output=folder)
-    analysed = next(file for file in folder.glob("tiny.java.test.*.json") if '"max_length": 511' in file.read_text())
+    analysed = next(
+        file
+        for file in folder.glob("tiny.java.test.*.json")
+        if '"max_length": 511' in file.read_text()
+    )
     save(analyse(analysed, model=str(tiny_model), data=str(data)), analysed)
     return folder
 
@@ -69,7 +75,11 @@ def made(results, data, tmp_path_factory):
     """The folder of a report, and the evidence that it gathered, config by config."""
     gathered = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(findings.gather, "gather", lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1])
+        patch.setattr(
+            findings.gather,
+            "gather",
+            lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1],
+        )
         page = report([results], tmp_path_factory.mktemp("written") / "report", data)
     return page.parent, gathered
 
@@ -112,7 +122,9 @@ def rows_of(written, table):
 
 def scores_of(written, config):
     return {
-        (row["rule"], row["k"], row["name"]): row for row in rows_of(written, "overview") if row["config"] == config
+        (row["rule"], row["k"], row["name"]): row
+        for row in rows_of(written, "overview")
+        if row["config"] == config
     }
 
 
@@ -126,18 +138,26 @@ def numbers(row, *names):
 def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
     """The numbers of the table of means, and what redrawn dependents cannot be compared with."""
     rows = {
-        (row["offsets avoided"], row["rule"], row["k"], row["name"]): row for row in rows_of(written, "java-beyond")
+        (row["offsets avoided"], row["rule"], row["k"], row["name"]): row
+        for row in rows_of(written, "java-beyond")
     }
     for one in evidence:
-        ledgers, made = (one.probed.validation.ledger, one.probed.test.ledger), one.probed.test.settings
+        ledgers, made = (
+            (one.probed.validation.ledger, one.probed.test.ledger),
+            one.probed.test.settings,
+        )
         name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
         for avoided in (1, 3):
             found = beyond(*ledgers, avoided)
             for k in (1, 20):
                 row = rows[str(avoided), "first", str(k), name]
-                assert numbers(row, "score", "score, low", "score, high") == list(found.mean.at(k - 1)[:3])
+                assert numbers(row, "score", "score, low", "score, high") == list(
+                    found.mean.at(k - 1)[:3]
+                )
                 assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
-                assert int(row["hard edges"]) == sum(found.edges[relation][0] for relation in found.in_mean)
+                assert int(row["hard edges"]) == sum(
+                    found.edges[relation][0] for relation in found.in_mean
+                )
 
 
 def test_tables_say_what_the_evidence_says(written, evidence):
@@ -157,9 +177,12 @@ def test_tables_say_what_the_evidence_says(written, evidence):
                     assert numbers(means[rule, k, "offset"], *found) == offset
                     compared += 1
     assert compared == 4 * 3 * 2 * 4
-    model = next(one for one in evidence if one.probed.test.settings.max_length == 511 and one.comparisons)
+    model = next(
+        one for one in evidence if one.probed.test.settings.max_length == 511 and one.comparisons
+    )
     relations = {
-        (row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-tiny-max-length-511")
+        (row["rule"], row["k"], row["relation"]): row
+        for row in rows_of(written, "java-relations-tiny-max-length-511")
     }
     entry = model.scores
     for protocol, comparison in model.comparisons.items():
@@ -168,21 +191,31 @@ def test_tables_say_what_the_evidence_says(written, evidence):
             of = entry["protocols"][protocol]["relations"][name]
             parts = [f"{protocol}: score", f"{protocol}: score, low", f"{protocol}: score, high"]
             assert numbers(row, *parts) == of["any"]["3"]["score"]
-            head = f"{of['any']['3']['layer']}-{of['any']['3']['head']}" if of["any"]["3"]["score"][0] else ""
+            head = (
+                f"{of['any']['3']['layer']}-{of['any']['3']['head']}"
+                if of["any"]["3"]["score"][0]
+                else ""
+            )
             assert row[f"{protocol}: head"] == head
             assert (int(row["edges"]), int(row["functions"])) == (of["edges"], of["functions"])
             assert ("few functions" in row["relation, marks"]) == (of["functions"] < 6)
-            keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]["score"][0]
+            keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"][
+                "score"
+            ][0]
             assert float(row[f"{protocol}: keyword"]) == keyword
             assert float(row[f"{protocol}: difference"]) == difference.value
             assert float(row[f"{protocol}: difference, p"]) == difference.p
             # the baseline that is named is the one that the difference is to
             compared_with = float(row[f"{protocol}: {row[f'{protocol}: compared with']}"])
-            assert float(row[f"{protocol}: difference"]) == pytest.approx(of["any"]["3"]["score"][0] - compared_with)
+            assert float(row[f"{protocol}: difference"]) == pytest.approx(
+                of["any"]["3"]["score"][0] - compared_with
+            )
     # of the paper, at k = 1, by its own table
     theirs = paper.relation_scores("java", "any")["If:if->else"]
     row = relations["any", "1", "If:if->else"]
-    assert numbers(row, "paper: CuBERT", "paper: offset", "paper: offset, which") == list(map(float, theirs))
+    assert numbers(row, "paper: CuBERT", "paper: offset", "paper: offset, which") == list(
+        map(float, theirs)
+    )
 
 
 def test_models_are_compared_on_common_functions_and_corrected_together(written, evidence):
@@ -203,12 +236,18 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
         [one.comparisons["held-out"].of_mean("first", 3).p for one in (short, long)],
         control.comparisons["held-out"],
     )
-    assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
+    assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(
+        holm(np.array(raw)).tolist()
+    )
     assert found["tiny, random-weights"] == of_control.of_mean("first", 3).p
-    (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
+    (pair,) = [
+        row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")
+    ]
     assert (pair["model"], pair["vs model"]) == ("tiny, max-length 120", "tiny, max-length 511")
     expected = compare(short.hits["published"], long.hits["published"])
-    assert float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0  # the same model twice
+    assert (
+        float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0
+    )  # the same model twice
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
         for row in rows_of(written, "results")
@@ -217,61 +256,104 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     probed, common = functions["tiny, max-length 511"]
     assert common < probed and {both[1] for both in functions.values()} == {common}
     assert functions["tiny, max-length 120"] == (common, common)
-    overview = [row for row in rows_of(written, "overview") if row["config"] == "java" and row["kind"] != "paper"]
+    overview = [
+        row
+        for row in rows_of(written, "overview")
+        if row["config"] == "java" and row["kind"] != "paper"
+    ]
     assert {int(row["functions"]) for row in overview} == {common}
 
 
 def test_published_means_over_the_relations_of_held_out_stand_beside(written):
     """Of a model and a baseline, from their scores in the table of relations; validation lacks some of the relations."""
     overview = {
-        (row["name"], row["rule"], row["k"]): row for row in rows_of(written, "overview") if row["config"] == "java"
+        (row["name"], row["rule"], row["k"]): row
+        for row in rows_of(written, "overview")
+        if row["config"] == "java"
     }
     for rule, k in (("first", "1"), ("any", "10")):
         row = overview["tiny, max-length 511", rule, k]
         relations = [
-            of for of in rows_of(written, "java-relations-tiny-max-length-511") if (of["rule"], of["k"]) == (rule, k)
+            of
+            for of in rows_of(written, "java-relations-tiny-max-length-511")
+            if (of["rule"], of["k"]) == (rule, k)
         ]
-        both = [of for of in relations if of["held-out: score"] and "not in mean" not in of["relation, marks"]]
+        both = [
+            of
+            for of in relations
+            if of["held-out: score"] and "not in mean" not in of["relation, marks"]
+        ]
         assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
         assert (row[f"{SAME}: relations"], row[f"{SAME}: edges"]) == (
             row["held-out: relations"],
             row["held-out: edges"],
         )
         found = {}
-        for name, column in (("tiny, max-length 511", "score"), ("offset", "offset"), ("combined", "combined")):
+        for name, column in (
+            ("tiny, max-length 511", "score"),
+            ("offset", "offset"),
+            ("combined", "combined"),
+        ):
             found[name], low, high = numbers(
-                overview[name, rule, k], *(f"{SAME}: score{part}" for part in ("", ", low", ", high"))
+                overview[name, rule, k],
+                *(f"{SAME}: score{part}" for part in ("", ", low", ", high")),
             )
             if column != "combined":
-                assert found[name] == pytest.approx(np.mean([float(of[f"published: {column}"]) for of in both]))
+                assert found[name] == pytest.approx(
+                    np.mean([float(of[f"published: {column}"]) for of in both])
+                )
             assert low <= found[name] <= high
             points = {
-                (of["rule"], of["protocol"], of["name"], of["k"]): of["score"] for of in rows_of(written, "java-curves")
+                (of["rule"], of["protocol"], of["name"], of["k"]): of["score"]
+                for of in rows_of(written, "java-curves")
             }
             assert float(points[rule, SAME, name, k]) == found[name]
         best = np.mean([float(of[f"published: {of['published: compared with']}"]) for of in both])
         assert found["combined"] == pytest.approx(best)
         difference = f"{SAME}: difference"
-        assert float(row[f"{SAME}: vs best baseline"]) == pytest.approx(found["tiny, max-length 511"] - best)
+        assert float(row[f"{SAME}: vs best baseline"]) == pytest.approx(
+            found["tiny, max-length 511"] - best
+        )
         assert row[f"{SAME}: vs best baseline, p"] != ""
-        of_pairs = [of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)]
+        of_pairs = [
+            of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)
+        ]
         assert {float(of[difference]) for of in of_pairs} == {0}  # the same model twice
         of_ablations = [
-            of for of in rows_of(written, "java-ablations") if (of["rule"], of["k"], of["name"]) == (rule, k, "offset")
+            of
+            for of in rows_of(written, "java-ablations")
+            if (of["rule"], of["k"], of["name"]) == (rule, k, "offset")
         ]
         assert found["offset"] in [float(of[f"{SAME}: score"]) for of in of_ablations]
 
 
 def one_edge(*left_out: int) -> Edges:
     """Five tokens, one edge from token 0 to tokens 2 and 3; those `left_out` are never predicted."""
-    columns = {"function": 0, "relation": 0, "head": 0, "first": 2, "last": 3, "tokens": 5, "begin": 0}
+    columns = {
+        "function": 0,
+        "relation": 0,
+        "head": 0,
+        "first": 2,
+        "last": 3,
+        "tokens": 5,
+        "begin": 0,
+    }
     arrays = {name: np.array([value]) for name, value in columns.items()}
     never = np.isin(np.arange(5), left_out)
-    return Edges(["If:if->test"], **arrays, keyword=np.full(5, -1), left_out=never, language="java", settings={})
+    return Edges(
+        ["If:if->test"],
+        **arrays,
+        keyword=np.full(5, -1),
+        left_out=never,
+        language="java",
+        settings={},
+    )
 
 
 def guess(edges, direction, relations=None):
-    return random_attention.expected(random_attention.by_relation(edges, direction), relations).reshape(3, -1)
+    return random_attention.expected(
+        random_attention.by_relation(edges, direction), relations
+    ).reshape(3, -1)
 
 
 def test_chance_counted_by_hand():
@@ -284,29 +366,57 @@ def test_chance_counted_by_hand():
     assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
     assert np.isnan(guess(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
     first, anyone, last = guess(one_edge(3, 4), DIRECTIONS[0])
-    assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(last)
+    assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(
+        last
+    )
     assert not guess(one_edge(0), DIRECTIONS[0]).any()
 
 
 def test_random_attention_never_predicts_what_models_may_not():
-    first, anyone, last = random_attention.random_attention(one_edge(1, 3, 4), heads=40).ranks[:, 0, 0]
+    first, anyone, last = random_attention.random_attention(one_edge(1, 3, 4), heads=40).ranks[
+        :, 0, 0
+    ]
     assert not first.any() and not anyone.any() and (last == 255).all()
-    assert len(set(random_attention.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist())) == 4
+    assert (
+        len(set(random_attention.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist()))
+        == 4
+    )
 
 
 def test_ablations_stand_side_by_side(written):
-    shown = [row for row in rows_of(written, "java-ablations") if (row["rule"], row["k"]) == ("any", "10")]
+    shown = [
+        row
+        for row in rows_of(written, "java-ablations")
+        if (row["rule"], row["k"]) == ("any", "10")
+    ]
     found = {(row["name"], row["config"]): row["held-out: score"] for row in shown}
     common = {row["config"]: row["functions: common"] for row in rows_of(written, "results")}
     assert len(set(common.values())) == 2  # one config has a model that reads less
     assert {(row["config"], row["functions"]) for row in shown} == set(common.items())
-    for config, name in (("java", "tiny, max-length 511"), ("java_skip_semicolon", "tiny"), ("java", "keyword")):
-        assert found[name, config] == scores_of(written, config)["any", "10", name]["held-out: score"]
-    assert list(dict.fromkeys(row["rule"] for row in rows_of(written, "java-ablations"))) == ["last", "any", "first"]
+    for config, name in (
+        ("java", "tiny, max-length 511"),
+        ("java_skip_semicolon", "tiny"),
+        ("java", "keyword"),
+    ):
+        assert (
+            found[name, config] == scores_of(written, config)["any", "10", name]["held-out: score"]
+        )
+    assert list(dict.fromkeys(row["rule"] for row in rows_of(written, "java-ablations"))) == [
+        "last",
+        "any",
+        "first",
+    ]
     drawn = (written / "figures/java-ablations.svg").read_text(encoding="utf-8")
-    assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [True, True, False]
+    assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [
+        True,
+        True,
+        False,
+    ]
     page = (written / "index.html").read_text(encoding="utf-8")
-    assert "The labels of java_skip_semicolon exclude &#39;;&#39;, and models must not predict it either" in page
+    assert (
+        "The labels of java_skip_semicolon exclude &#39;;&#39;, and models must not predict it either"
+        in page
+    )
     assert "not-predicted:;" in page  # the signature
 
 
@@ -324,35 +434,55 @@ def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
     for split in ("validation", "test"):
         probe(model, folder, "java_skip_semicolon", split, output=results)
         for direction in DIRECTIONS:
-            probed[direction] = probe(model, folder, "java", split, direction=direction, output=results)
+            probed[direction] = probe(
+                model, folder, "java", split, direction=direction, output=results
+            )
     written = report([results], tmp_path / "report", folder).parent
-    for name, direction in (("java-dependent-to-head", "dependent-to-head"), ("java", "head-to-dependent")):
-        shown = {row["relation"]: int(row["edges"]) for row in rows_of(written, f"{name}-relations-tiny")}
-        assert shown == {relation: entry["edges"] for relation, entry in probed[direction].relations.items()}
+    for name, direction in (
+        ("java-dependent-to-head", "dependent-to-head"),
+        ("java", "head-to-dependent"),
+    ):
+        shown = {
+            row["relation"]: int(row["edges"]) for row in rows_of(written, f"{name}-relations-tiny")
+        }
+        assert shown == {
+            relation: entry["edges"] for relation, entry in probed[direction].relations.items()
+        }
         assert max(shown.values()) < 20
-    assert {row["config"] for row in rows_of(written, "java-ablations")} == {"java", "java_skip_semicolon"}
+    assert {row["config"] for row in rows_of(written, "java-ablations")} == {
+        "java",
+        "java_skip_semicolon",
+    }
 
 
 def test_errors_are_shown_where_they_were_analysed(written, results):
     (file,) = results.glob("*.errors.json")
     analysis = json.loads(file.read_text())
     rows = {
-        row["relation"]: row for row in rows_of(written, "java-errors-tiny-max-length-511") if row["rule"] == "first"
+        row["relation"]: row
+        for row in rows_of(written, "java-errors-tiny-max-length-511")
+        if row["rule"] == "first"
     }
     for name, entry in analysis["rules"]["first"].items():
         assert int(rows[name]["errors"]) == entry["errors"]
         for kind, of in entry["classes"].items():
             assert float(rows[name][f"class: {kind}"]) == of["share"]
     examples = rows_of(written, "java-error-examples-tiny-max-length-511")
-    assert len(examples) == sum(len(entry["classes"]) for entry in analysis["rules"]["first"].values())
-    assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(encoding="utf-8")
+    assert len(examples) == sum(
+        len(entry["classes"]) for entry in analysis["rules"]["first"].values()
+    )
+    assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_entries_are_those_of_models(written):
     entries = [load_entry(file) for file in (written / "entries").iterdir()]
     shown = {row["signature"] for row in rows_of(written, "results")}
     assert len(shown) == 5
-    runs = {signature.split("|functions:")[0] for signature in shown if "|control:" not in signature}
+    runs = {
+        signature.split("|functions:")[0] for signature in shown if "|control:" not in signature
+    }
     assert {entry.signature.split("|functions:")[0] for entry in entries} == runs
     # the page has the functions that all models of a config read, entries all: those that one could not read are missed
     rows = {(entry.settings.config, entry.scored) for entry in entries}
@@ -367,7 +497,9 @@ def test_strata(written):
     assert [f"{row['by']} {row['tokens']}" for row in of_one] == re.findall(
         r">((?:distance|length) [^<]+)</text>", drawn
     )
-    edges = [sum(int(row["edges"]) for row in of_one if row["by"] == by) for by in ("distance", "length")]
+    edges = [
+        sum(int(row["edges"]) for row in of_one if row["by"] == by) for by in ("distance", "length")
+    ]
     assert edges[0] == edges[1] > 0 and ">best offset</text>" in drawn
 
 
@@ -390,7 +522,10 @@ def test_bars_without_an_interval_have_no_line():
     model = figures.Bars("m", np.array([[10, 20], [5, np.nan], [15, np.nan]]), figures.COLOURS[0])
     unknown = [np.nan, np.nan]
     best = figures.Bars(
-        "best baseline", np.array([[56.4, 90], unknown, unknown]), figures.FAINT, ["keyword else", "offset 2"]
+        "best baseline",
+        np.array([[56.4, 90], unknown, unknown]),
+        figures.FAINT,
+        ["keyword else", "offset 2"],
     )
     (axis,) = figures.bars(["A", "B"], {"held-out": [model, best]}).axes
     assert [bar.get_width() for bar in axis.patches] == [10, 20, 56.4, 90]
@@ -403,7 +538,12 @@ def test_bars_without_an_interval_have_no_line():
 
 
 def test_a_table_in_three_forms():
-    columns = [Column("rule"), Column("name"), Column("edges", COUNT), Column("gain", DIFFERENCE, "held-out")]
+    columns = [
+        Column("rule"),
+        Column("name"),
+        Column("edges", COUNT),
+        Column("gain", DIFFERENCE, "held-out"),
+    ]
     rows = [
         ["first", MARKUP, 1200, [-2.04, -3.0, -1.0, 0.0321]],
         ["first", "b", None, None],
@@ -411,17 +551,30 @@ def test_a_table_in_three_forms():
     ]
     table = Table("t", "Title", columns, rows, filters=1)
     lines = table.to_csv().splitlines()
-    assert lines[0] == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high","held-out: gain, p"'
+    assert (
+        lines[0]
+        == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high","held-out: gain, p"'
+    )
     assert lines[1] == f"first,{MARKUP},1200,-2.04,-3.0,-1.0,0.0321" and lines[2] == "first,b,,,,,"
     assert lines[3] == "last,c,3,0.01,,,1.0"
     text = table.to_markdown()
-    assert "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |" in text
-    assert "| b | – | – |" in text and "| c |" not in text  # the page shows `first` at first, and so does this
+    assert (
+        "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |"
+        in text
+    )
+    assert (
+        "| b | – | – |" in text and "| c |" not in text
+    )  # the page shows `first` at first, and so does this
     page = str(in_html(MARKUP, columns[1].kind))
     assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
-    assert str(in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
+    assert (
+        str(in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
+    )
     assert str(in_html([50.0, None, None], SCORE)) == '<td class="n">50.0<small>–</small>'
-    assert str(in_html(rows[2][3], DIFFERENCE)) == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
+    assert (
+        str(in_html(rows[2][3], DIFFERENCE))
+        == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
+    )
 
 
 @pytest.mark.parametrize(
@@ -429,7 +582,10 @@ def test_a_table_in_three_forms():
     [
         ([-2.0, -3.0, -1.0, 0.049], "n down"),
         ([2.0, None, None, 0.049], "n up"),
-        ([2.0, 1.0, 3.0, 0.051], "n"),  # the interval excludes 0, the corrected test does not tell it from 0
+        (
+            [2.0, 1.0, 3.0, 0.051],
+            "n",
+        ),  # the interval excludes 0, the corrected test does not tell it from 0
         ([-2.0, -3.0, -1.0, 0.961], "n"),
     ],
 )
@@ -443,16 +599,27 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     (target / "tables").mkdir(parents=True)
     (target / "tables/old.csv").write_text("1")
     (target / "report.md").write_text(MADE_BY)
-    done = CliRunner().invoke(main, ["report", str(partial), "--output", str(target), "--data", str(dataset_folder)])
+    done = CliRunner().invoke(
+        main, ["report", str(partial), "--output", str(target), "--data", str(dataset_folder)]
+    )
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == str(target / "index.html")
     first = report([partial], tmp_path / "first", dataset_folder).parent
     files, others = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
         for folder in (target, first)
     )
     assert files == others
-    assert {path.suffix for path in files} == {".html", ".md", ".csv", ".svg"}  # a partial run has no entry
+    assert {path.suffix for path in files} == {
+        ".html",
+        ".md",
+        ".csv",
+        ".svg",
+    }  # a partial run has no entry
     assert sorted(tmp_path.iterdir()) == [target, first]
     # a partial run says so
     assert b"python, partial, first 20 functions" in files[Path("index.html")]
@@ -524,7 +691,9 @@ def test_first_screen_holds_sentence_table_and_figure(opened, scheme):
     opened.set_viewport_size({"width": 1400, "height": 900})
     for part in (".answer > .texts p", ".answer table", ".answer figure"):
         (box,) = [one.bounding_box() for one in opened.locator(part).all()]
-        assert box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+        assert (
+            box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400
+        ), part
     assert opened.evaluate("document.documentElement.scrollHeight") <= 12 * 900
 
 
@@ -537,15 +706,26 @@ def test_a_link_to_a_folded_part_opens_it(opened):
 
 def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
     titles = opened.locator("main h2").all_inner_texts()
-    assert titles[:4] == ["What was found", "Curves over k", "Beyond offsets", "Models, controls and baselines"]
-    linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
+    assert titles[:4] == [
+        "What was found",
+        "Curves over k",
+        "Beyond offsets",
+        "Models, controls and baselines",
+    ]
+    linked = [
+        link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
+    ]
     assert len(linked) == opened.locator("table, figure").count() > 10
     assert [path for path in linked if not (written / path).is_file()] == []
 
 
 def test_finding_says_what_the_tables_say(written, opened):
     """The best model beside the best baseline in a sentence, all in the table; the relations that it gains in follow."""
-    rows = [row for (rule, k, _), row in scores_of(written, "java").items() if (rule, k) == ("first", "1")]
+    rows = [
+        row
+        for (rule, k, _), row in scores_of(written, "java").items()
+        if (rule, k) == ("first", "1")
+    ]
     scores = {row["name"]: row["held-out: score"] for row in rows}
     found = {row["model"]: row for row in rows_of(written, "models") if row["config"] == "java"}
     models = {row["name"]: row for row in rows if row["kind"] == "model"}
@@ -583,8 +763,15 @@ def test_models_are_text_on_the_page(written, page):
     """A name that is mark-up, in every part that is rendered for a report."""
     from probing.report.document import Section
 
-    parts = [MARKUP, Table(MARKUP, MARKUP, [Column(MARKUP), Column("rule")], [[MARKUP, MARKUP]], MARKUP, filters=1)]
-    page.set_content(folder._page(folder.Report("report", MARKUP, MARKUP, [Section("s", MARKUP, parts)])))
+    parts = [
+        MARKUP,
+        Table(
+            MARKUP, MARKUP, [Column(MARKUP), Column("rule")], [[MARKUP, MARKUP]], MARKUP, filters=1
+        ),
+    ]
+    page.set_content(
+        folder._page(folder.Report("report", MARKUP, MARKUP, [Section("s", MARKUP, parts)]))
+    )
     assert page.locator("img").count() == 0
     assert page.locator("tbody td").inner_text() == MARKUP
 
@@ -635,6 +822,8 @@ def test_filters_choose_rule_and_k(opened, written):
         for row in rows_of(written, "java-relations-tiny-max-length-511")
         if (row["rule"], row["k"]) == ("any", "10")
     ]
-    assert first_column(opened, "java-relations-tiny-max-length-511", 0) == [row["relation"] for row in expected]
+    assert first_column(opened, "java-relations-tiny-max-length-511", 0) == [
+        row["relation"] for row in expected
+    ]
     shown = first_column(opened, "java-relations-tiny-max-length-511", 3)
     assert shown == [f"{float(row['published: score']):.1f}" for row in expected]

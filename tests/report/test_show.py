@@ -56,7 +56,9 @@ def data_of(shown) -> dict:
 
 
 def case_in(html: str) -> dict:
-    (case,) = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1))
+    (case,) = json.loads(
+        re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1)
+    )
     return case
 
 
@@ -142,12 +144,20 @@ def test_predictions_are_those_of_the_metric(compared, page):
     marks = 0
     for one in seen:
         mine = [edge for edge in edges if edge.relation == one["relation"]]
-        hits = rank_attention(words, mine, direction)[RULES.index(one["rule"])] == 0  # (edges, layers, heads)
+        hits = (
+            rank_attention(words, mine, direction)[RULES.index(one["rule"])] == 0
+        )  # (edges, layers, heads)
         hit = hits[:, one["layer"], one["head"]]
         counts = hits.sum(axis=0)
-        best = "-".join(map(str, np.unravel_index(counts.argmax(), counts.shape))) if counts.any() else None
+        best = (
+            "-".join(map(str, np.unravel_index(counts.argmax(), counts.shape)))
+            if counts.any()
+            else None
+        )
         assert one["best"] == best  # no head is the best of those that find nothing
-        assert one["said"].startswith(f"Head {one['layer']}-{one['head']} finds {hit.sum()} of {len(mine)} edge"), (
+        assert one["said"].startswith(
+            f"Head {one['layer']}-{one['head']} finds {hit.sum()} of {len(mine)} edge"
+        ), (
             one,
             hit,
         )
@@ -160,9 +170,13 @@ def test_predictions_are_those_of_the_metric(compared, page):
         assert sorted(one["gold"]) == sorted(missed)
         right = {tuple(line) for line in one["right"]}
         if direction == HEAD_TO_DEPENDENT:
-            assert {reader for reader, _ in right} == {edge.head for edge, found in zip(mine, hit) if found}
+            assert {reader for reader, _ in right} == {
+                edge.head for edge, found in zip(mine, hit) if found
+            }
         else:
-            assert {head for _, head in right} == {edge.head for edge, found in zip(mine, hit) if found}
+            assert {head for _, head in right} == {
+                edge.head for edge, found in zip(mine, hit) if found
+            }
         marks += len(one["right"]) + len(one["wrong"])
     assert marks > 100
     assert any(one["right"] for one in seen) and any(one["wrong"] for one in seen)
@@ -194,7 +208,14 @@ def test_code_stands_as_it_is_written(tiny_model, page):
         assert [line.rstrip("⏎") for line in lines.evaluate_all("all => all.map((line) => line.textContent)")] == [
             "def f(x):", '\t"""Two', "", '    lines."""  # why', "", "\treturn x.ä"
         ]  # fmt: skip
-        assert lines.evaluate_all("all => all.map((line) => line.dataset.line)") == ["1", "2", "3", "4", "5", "6"]
+        assert lines.evaluate_all("all => all.map((line) => line.dataset.line)") == [
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "6",
+        ]
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -214,7 +235,9 @@ def test_markup_in_code_and_names_stays_text(tiny_model, page, tmp_path, as_text
 
 def test_notebook_shows_it_in_a_frame_of_its_own(tiny_model, page):
     code = f"def f(x):\n    return x.g({MARKUP!r})\n"
-    page.set_content(f"<p>before</p>{probing.show(str(tiny_model), code)._repr_html_()}<p>after</p>")
+    page.set_content(
+        f"<p>before</p>{probing.show(str(tiny_model), code)._repr_html_()}<p>after</p>"
+    )
     inside = page.frame_locator("iframe")
     assert inside.locator("#found").text_content().startswith("Head ")
     assert page.locator("img").count() == inside.locator("img").count() == 0
@@ -237,7 +260,9 @@ def test_click_on_a_token(opened):
     token(opened, "if").click()
     assert token(opened, "if").get_attribute("aria-selected") == "true"
     assert opened.locator("#token-title").text_content() == "if, line 4"
-    assert re.search("(found|missed)xs.empty and self.aline 4", opened.locator("#token").text_content())
+    assert re.search(
+        "(found|missed)xs.empty and self.aline 4", opened.locator("#token").text_content()
+    )
     weighted = opened.locator("#read .token").evaluate_all(
         "all => all.filter((one) => one.style.backgroundColor).length"
     )
@@ -269,10 +294,14 @@ def test_keyboard(opened):
     opened.keyboard.press("Tab")
     while opened.evaluate("document.activeElement !== document.body"):
         stops.append(opened.evaluate(STOP))
-        assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", stops
+        assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", (
+            stops
+        )
         opened.keyboard.press("Tab")
     assert stops[:6] == ["relation", "rule", "layer", "head", "view", "option"]
-    assert stops[6:] == opened.locator("#best button").evaluate_all("all => all.map((button) => button.value)")
+    assert stops[6:] == opened.locator("#best button").evaluate_all(
+        "all => all.map((button) => button.value)"
+    )
 
     focused = "document.activeElement.textContent + ' ' + document.activeElement.getAttribute('aria-selected')"
     token(opened, "xs").focus()
@@ -293,7 +322,9 @@ def test_keyboard(opened):
 
 
 def test_heads_by_menu_table_and_keys(opened):
-    opened.locator("#relation").select_option(opened.locator("#relation option", has_text="children").inner_text())
+    opened.locator("#relation").select_option(
+        opened.locator("#relation option", has_text="children").inner_text()
+    )
     opened.locator("#layer").select_option("1")
     opened.locator("#head").select_option("2")
     assert opened.locator("#found").text_content().startswith("Head 1-2 finds ")
@@ -303,7 +334,10 @@ def test_heads_by_menu_table_and_keys(opened):
     opened.keyboard.press("ArrowDown")
     assert opened.locator("#best button[aria-pressed=true]").get_attribute("value") == second
     assert opened.locator("#found").text_content().startswith(f"Head {second} finds ")
-    assert opened.locator("#layer").input_value() + "-" + opened.locator("#head").input_value() == second
+    assert (
+        opened.locator("#layer").input_value() + "-" + opened.locator("#head").input_value()
+        == second
+    )
 
 
 def test_opens_with_the_head_that_is_asked_for(tiny_model, page):
@@ -337,13 +371,26 @@ def probed(tiny_model, dataset_folder):
     return probing.probe(str(tiny_model), dataset_folder, "python", limit=12)
 
 
-def test_best_head_of_the_dataset_stands_beside_that_of_the_function(tiny_model, probed, tmp_path, page):
+def test_best_head_of_the_dataset_stands_beside_that_of_the_function(
+    tiny_model, probed, tmp_path, page
+):
     """For each relation and rule, from the result itself or its file; no other head is marked."""
     file = probed.save(tmp_path)
     shown = probing.show(str(tiny_model), CODE, result=probed)
     (tmp_path / "f.py").write_text(CODE)
-    done = run(tiny_model, "--code", tmp_path / "f.py", "--result", file, "--output", tmp_path / "page.html")
-    assert done.exit_code == 0 and (tmp_path / "page.html").read_text().count("★") == shown.html.count("★") > 0
+    done = run(
+        tiny_model,
+        "--code",
+        tmp_path / "f.py",
+        "--result",
+        file,
+        "--output",
+        tmp_path / "page.html",
+    )
+    assert (
+        done.exit_code == 0
+        and (tmp_path / "page.html").read_text().count("★") == shown.html.count("★") > 0
+    )
     page.set_content(shown.html)
     marked = 0
     for name in page.locator("#relation option").all_inner_texts():
@@ -356,16 +403,24 @@ def test_best_head_of_the_dataset_stands_beside_that_of_the_function(tiny_model,
             expected = [f"{cell['layer']}-{cell['head']} ★"] if cell and cell["score"] else []
             assert stars == expected
             told = page.locator("#of-all").inner_text()
-            assert f"{cell['score']:.1f} %" in told if expected else told.startswith("No head finds")
+            assert (
+                f"{cell['score']:.1f} %" in told if expected else told.startswith("No head finds")
+            )
             marked += len(stars)
     assert marked > 10
 
 
 def test_result_of_something_else_is_refused(tiny_model, probed):
-    with pytest.raises(LedgerError, match="the result has the config python, but the page has java"):
+    with pytest.raises(
+        LedgerError, match="the result has the config python, but the page has java"
+    ):
         probing.show(str(tiny_model), "int f(A a) { return a.b(); }", config="java", result=probed)
-    other = probed.model_copy(update={"settings": probed.settings.model_copy(update={"revision": "0" * 40})})
-    with pytest.raises(LedgerError, match="the result has the model tiny@000000000000, but the page has tiny@"):
+    other = probed.model_copy(
+        update={"settings": probed.settings.model_copy(update={"revision": "0" * 40})}
+    )
+    with pytest.raises(
+        LedgerError, match="the result has the model tiny@000000000000, but the page has tiny@"
+    ):
         probing.show(str(tiny_model), CODE, result=other)
 
 
@@ -392,11 +447,19 @@ def test_several_cases_stand_on_one_page(shown, page, tmp_path):
     """Each has an address of its own, and the menu leads to it; kinds may differ."""
     case = data_of(shown)
     labels = case_in(probing.show_labels(CODE, relation="If:if->test").html)
-    cases = [{**case, "name": "first"}, {**case, "name": "second", "head": [1, 2]}, {**labels, "name": "third"}]
+    cases = [
+        {**case, "name": "first"},
+        {**case, "name": "second", "head": [1, 2]},
+        {**labels, "name": "third"},
+    ]
     file = several("Three cases", cases).save(tmp_path / "cases.html")
     page.goto(file.as_uri())
     assert page.title() == "Three cases"
-    assert page.get_by_label("Case").locator("option").all_inner_texts() == ["first", "second", "third"]
+    assert page.get_by_label("Case").locator("option").all_inner_texts() == [
+        "first",
+        "second",
+        "third",
+    ]
     with page.expect_navigation():
         page.get_by_label("Case").select_option("second")
     assert page.locator("#found").text_content().startswith("Head 1-2 finds ")
@@ -410,7 +473,9 @@ def test_several_cases_stand_on_one_page(shown, page, tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["show", *(str(argument) for argument in arguments)], catch_exceptions=False)
+    return CliRunner().invoke(
+        main, ["show", *(str(argument) for argument in arguments)], catch_exceptions=False
+    )
 
 
 def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -420,15 +485,28 @@ def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     row = pq.read_table(dataset_folder / "java/validation.parquet").slice(3, 1).to_pylist()[0]
     options = ("--config", "java", "--relation", "children:parent->child")
-    by_id = run(tiny_model, "--id", row["id"], "--data", dataset_folder, "--split", "validation", *options)
+    by_id = run(
+        tiny_model, "--id", row["id"], "--data", dataset_folder, "--split", "validation", *options
+    )
     assert (by_id.exit_code, by_id.stdout) == (0, "attention.html\n"), by_id.output
     (tmp_path / "f.java").write_bytes(row["code"].encode())
     assert run(tiny_model, "--code", "f.java", "--output", "new/page.html", *options).exit_code == 0
-    first, second = (case_in((tmp_path / name).read_text()) for name in ("attention.html", "new/page.html"))
-    assert first.pop("about").endswith(f"function {row['id']}") and second.pop("about").endswith(" on f.java")
-    assert first.pop("title").endswith(f"function {row['id']}") and second.pop("title").endswith(": f.java")
+    first, second = (
+        case_in((tmp_path / name).read_text()) for name in ("attention.html", "new/page.html")
+    )
+    assert first.pop("about").endswith(f"function {row['id']}") and second.pop("about").endswith(
+        " on f.java"
+    )
+    assert first.pop("title").endswith(f"function {row['id']}") and second.pop("title").endswith(
+        ": f.java"
+    )
     assert first == second
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["attention.html", "f.java", "new", "page.html"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "attention.html",
+        "f.java",
+        "new",
+        "page.html",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -445,7 +523,9 @@ def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeyp
 )  # fmt: skip
 def test_bad_input(tiny_model, tmp_path, code, options, words):
     (tmp_path / "f.txt").write_text(code)
-    result = run(tiny_model, "--code", tmp_path / "f.txt", "--output", tmp_path / "page.html", *options)
+    result = run(
+        tiny_model, "--code", tmp_path / "f.txt", "--output", tmp_path / "page.html", *options
+    )
     assert result.exit_code == 1
     (line,) = result.stderr.strip().splitlines()
     for word in words:
@@ -465,7 +545,9 @@ def test_what_is_not_there(tiny_model, dataset_folder, tmp_path):
         probing.show(model, "def f(x):\n    return x +\n")
     assert caught.value.line == 2
     (tmp_path / "latin.py").write_bytes(b"def f(x):\n    return 'caf\xe9'\n")
-    with pytest.raises(CodeSyntaxError, match="latin.py is no text in UTF-8 or the encoding that it declares"):
+    with pytest.raises(
+        CodeSyntaxError, match="latin.py is no text in UTF-8 or the encoding that it declares"
+    ):
         probing.show(model, tmp_path / "latin.py")
     with pytest.raises(CodeSyntaxError, match="cannot write"):
         probing.show(model, CODE).save(tmp_path / "latin.py" / "page.html")

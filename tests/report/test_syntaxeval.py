@@ -30,7 +30,11 @@ from probing.stats.intervals import Estimate, corrected
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 TYPES = ["if_statement", "return_statement", "parameters", "while_statement", "for_in_clause"]
-SIMILARITIES = {"Jaccard": "jaccard", "Sorensen-Dice": "sorensen_dice", "Levenshtein": "levenshtein"}
+SIMILARITIES = {
+    "Jaccard": "jaccard",
+    "Sorensen-Dice": "sorensen_dice",
+    "Levenshtein": "levenshtein",
+}
 SHORT, LONG = 550, 700
 LIMIT = 80
 RESULTS = "*[0-9a-f].json"
@@ -41,9 +45,16 @@ RESULTS = "*[0-9a-f].json"
 def masked(dataset_folder, tmp_path_factory):
     """A planted model that loses two letters of `return`, once with fewer functions, which are too long for it."""
     tokenizer = byte_tokenizer()
-    sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
+    sizes = {
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "hidden_size": 8,
+        "intermediate_size": 8,
+    }
     model, folder = tmp_path_factory.mktemp("models") / "planted", tmp_path_factory.mktemp("masked")
-    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONG, **sizes)).save_pretrained(model)
+    BertForMaskedLM(
+        BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONG, **sizes)
+    ).save_pretrained(model)
     tokenizer.save_pretrained(model)
     run = {"node_types": TYPES, "draws": 2, "limit": LIMIT, "output": folder}
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +80,9 @@ def written(masked, tmp_path_factory):
 @pytest.fixture(scope="module")
 def of_probe(probed, dataset_folder, tmp_path_factory):
     with figures_unrendered():
-        return report([probed], tmp_path_factory.mktemp("written") / "report", dataset_folder).parent
+        return report(
+            [probed], tmp_path_factory.mktemp("written") / "report", dataset_folder
+        ).parent
 
 
 @pytest.fixture
@@ -84,7 +97,11 @@ def rows_of(written, table):
 
 
 def files(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def copies_of(masked):
@@ -111,7 +128,9 @@ def test_tables_say_what_the_ledgers_say(masked, written):
     short, long = copies.values()
     shared = {kind: sorted(set(short[kind]) & set(long[kind])) for kind in TYPES}
     assert all(len(shared[kind]) < len(long[kind]) for kind in ("return_statement", "parameters"))
-    table = {(row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")}
+    table = {
+        (row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")
+    }
     assert {kind for _, kind in table} == {kind for kind in TYPES if shared[kind]}
     assert len(table) == 3 * len({kind for _, kind in table})
     for title, similarity in SIMILARITIES.items():
@@ -124,7 +143,9 @@ def test_tables_say_what_the_ledgers_say(masked, written):
 
                 def both(value, chosen=chosen):
                     t1 = [value(first) for first, *_ in chosen]
-                    return np.array([t1, [np.mean([value(one) for one in others]) for _, *others in chosen]])
+                    return np.array(
+                        [t1, [np.mean([value(one) for one in others]) for _, *others in chosen]]
+                    )
 
                 arms[kind] = both(lambda one, name=similarity: one[name])
                 restored = 100 * both(lambda one: one["hits_1"] / one["masked"]).mean(axis=1)
@@ -139,14 +160,25 @@ def test_tables_say_what_the_ledgers_say(masked, written):
                     "log-probability drop": chance[1] - chance[0],
                 }
                 assert int(row["functions"]) == len(chosen)
-                assert {name: float(row[f"{model}: {name}"]) for name in expected} == pytest.approx(expected)
+                assert {name: float(row[f"{model}: {name}"]) for name in expected} == pytest.approx(
+                    expected
+                )
                 assert ("few functions" in row["node type, marks"]) == (len(chosen) < 6)
-            kinds = np.concatenate([np.full(arm.shape[1], kind, object) for kind, arm in arms.items()])
-            both, functions = np.concatenate([*arms.values()], axis=1), np.concatenate([shared[kind] for kind in arms])
-            hits = Hits.of_rows(functions, kinds, {"T1": both[:1], "T0": both[1:]}, [0], unit="share")
+            kinds = np.concatenate(
+                [np.full(arm.shape[1], kind, object) for kind, arm in arms.items()]
+            )
+            both, functions = (
+                np.concatenate([*arms.values()], axis=1),
+                np.concatenate([shared[kind] for kind in arms]),
+            )
+            hits = Hits.of_rows(
+                functions, kinds, {"T1": both[:1], "T0": both[1:]}, [0], unit="share"
+            )
             (tested,) = corrected([hits.by_group("T1", "T0")], times=3)
             for kind, effect in hits.each(tested).items():
-                cells = [table[title, kind][f"{model}: effect, {part}"] for part in ("low", "high", "p")]
+                cells = [
+                    table[title, kind][f"{model}: effect, {part}"] for part in ("low", "high", "p")
+                ]
                 if effect.n < 6:
                     assert cells[:2] == ["", ""]
                 else:
@@ -160,24 +192,36 @@ def test_functions_are_counted_that_are_not_compared(masked, written):
     skips = rows_of(written, "masking-skips")
     for row in rows_of(written, "masking-results"):
         by_type = copies[row["model"]]
-        assert int(row["copies"]) == sum(len(one) for functions in by_type.values() for one in functions.values())
+        assert int(row["copies"]) == sum(
+            len(one) for functions in by_type.values() for one in functions.values()
+        )
         counts = defaultdict(int)
         for skip in skips:
             if skip["model"] == row["model"]:
                 counts[skip["what"]] += int(skip["count"])
         assert int(row["functions"]) + counts["functions"] == LIMIT
-        compared = [int(of["functions"]) for of in rows_of(written, "masking-python") if of["similarity"] == "Jaccard"]
-        assert sum(compared) + counts["function and node type"] == int(row["functions"]) * len(TYPES)
+        compared = [
+            int(of["functions"])
+            for of in rows_of(written, "masking-python")
+            if of["similarity"] == "Jaccard"
+        ]
+        assert sum(compared) + counts["function and node type"] == int(row["functions"]) * len(
+            TYPES
+        )
 
 
 def test_figures_are_drawn_from_percentiles(masked, written):
     copies = copies_of(masked)
     shared = set.intersection(*(set(by_type["parameters"]) for by_type in copies.values()))
-    values = sorted(copies[f"planted, max-length {LONG}"]["parameters"][function][0]["jaccard"] for function in shared)
+    values = sorted(
+        copies[f"planted, max-length {LONG}"]["parameters"][function][0]["jaccard"]
+        for function in shared
+    )
     found = {
         int(row["percentile"]): float(row["jaccard"])
         for row in rows_of(written, "masking-python-functions")
-        if (row["model"], row["node type"], row["arm"]) == (f"planted, max-length {LONG}", "parameters", "T1")
+        if (row["model"], row["node type"], row["arm"])
+        == (f"planted, max-length {LONG}", "parameters", "T1")
     }
     assert list(found) == list(range(0, 101, 5))
     assert (found[0], found[100]) == (values[0], values[-1])
@@ -193,7 +237,11 @@ def test_published_numbers_are_those_of_the_paper(shared):
     assert {short: name for name, short in names.items()} == theirs["models"]
     assert theirs["source"] == published.SOURCE
     effects = {
-        kind: [published.effects(name)[kind][model] for name in published.SIMILARITIES for model in published.MODELS]
+        kind: [
+            published.effects(name)[kind][model]
+            for name in published.SIMILARITIES
+            for model in published.MODELS
+        ]
         for kind in published.effects("jaccard")
     }
     assert effects == theirs["causal_effect"]
@@ -219,14 +267,21 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
 
     `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
     """
-    made = Planted(SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, {}, None)
+    made = Planted(
+        SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, {}, None
+    )
     by_outcome = {"jaccard": {}, "restored": {}, "log_probability": {}}
     gains = {"jaccard": {}, "restored": {}}
     for name, (effect, p, functions) in effects.items():
         for outcome, of in zip(by_outcome, effect if isinstance(effect, tuple) else (effect,) * 3):
             by_outcome[outcome][name] = planted_effect(of, p, functions)
-        for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1))):
-            gains[outcome][name] = [FillerGain("letter", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
+        for outcome, both in (
+            ("restored", (0, restored)),
+            ("jaccard", (dict(filled).get(name, 0.1), 0.1)),
+        ):
+            gains[outcome][name] = [
+                FillerGain("letter", 0.5, planted_effect(gain, 0.01, functions)) for gain in both
+            ]
     vars(made).update(effects=by_outcome, gains=gains)  # instead of what follows from hits
     return made
 
@@ -240,7 +295,11 @@ def told(control="sub-tokens", **planted):
 
 def test_verdicts_are_what_the_tests_separate():
     separated = told(a=(-0.2, 0.01, 9), b=(-0.9, 0.2, 9), d=(0.4, 0.01, 9), e=(-0.8, 0.01, 5))
-    assert separated == {"b": ("not significant",) * 3, "a": ("lower",) * 3, "d": ("higher",) * 3}  # e: few functions
+    assert separated == {
+        "b": ("not significant",) * 3,
+        "a": ("lower",) * 3,
+        "d": ("higher",) * 3,
+    }  # e: few functions
     assert told(a=(-0.2, 0.0501, 9)) == {"a": ("not significant",) * 3}
     assert told(a=((-0.03, 0.12, 0.0), 0.01, 9))["a"][:2] == ("lower", "higher")
 
@@ -272,7 +331,10 @@ def test_colours_and_marks_say_what_the_tables_say(written, opened):
         coloured = body.locator(f"tr:has(td:nth-child(16).{look}) td:first-child").all_inner_texts()
         assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
     largest = min(
-        lost, key=lambda kind: next(float(row[f"{name}: effect"]) for row in rows if row["node type"] == kind)
+        lost,
+        key=lambda kind: next(
+            float(row[f"{name}: effect"]) for row in rows if row["node type"] == kind
+        ),
     )
     marked = [row["node type"] for row in rows if row[f"{name}: effect, marks"] == "largest loss"]
     assert marked == [largest]
@@ -290,21 +352,32 @@ def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_f
     found = files(report([together], tmp_path / "report", dataset_folder).parent)
     alone = report([masked], tmp_path / "alone").parent
     pages = {"index.html", "report.md"}
-    parts = {name: data for part in (of_probe, alone) for name, data in files(part).items() if name not in pages}
+    parts = {
+        name: data
+        for part in (of_probe, alone)
+        for name, data in files(part).items()
+        if name not in pages
+    }
     assert {name: data for name, data in found.items() if name not in pages} == parts
     text = found["report.md"].decode()
     titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
     assert titles[:2] == ["What was found", "Curves over k"]
     assert titles[-1] == "Masking results and signatures"
     first = text.partition("## Curves over k")[0]
-    assert "In python, partial, first 20 functions, the attention heads of " in first and ": masked syntax\n" in first
+    assert (
+        "In python, partial, first 20 functions, the attention heads of " in first
+        and ": masked syntax\n" in first
+    )
 
 
 def test_a_report_on_attention_has_nothing_of_masking(of_probe):
     for name, data in files(of_probe).items():
         assert "mask" not in name
         assert b"mask" not in data.lower()
-    assert b"<h1>What attention heads know about the syntax of code</h1>" in files(of_probe)["index.html"]
+    assert (
+        b"<h1>What attention heads know about the syntax of code</h1>"
+        in files(of_probe)["index.html"]
+    )
 
 
 def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
@@ -333,7 +406,9 @@ def test_page_stands_alone_and_fits(written, opened):
         "python, partial, first 80 functions: masked syntax",
         "Masking results and signatures",
     ]
-    linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
+    linked = [
+        link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
+    ]
     assert len(linked) == opened.locator("table, figure").count() == 7
     assert [path for path in linked if not (written / path).is_file()] == []
     opened.set_viewport_size({"width": 400, "height": 800})
@@ -348,7 +423,9 @@ def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
     result.ledger.settings["run"]["parser"] = "another 1.0"
     type(result).from_ledger(result.ledger).save(tmp_path / "other")
     groups = syntaxeval.read_groups([*tmp_path.glob(RESULTS), *(tmp_path / "other").glob(RESULTS)])
-    original, other = sorted((group.title for group in groups), key=lambda title: title.endswith(", another 1.0"))
+    original, other = sorted(
+        (group.title for group in groups), key=lambda title: title.endswith(", another 1.0")
+    )
     assert original.endswith(f", {result.run.parser}")
     assert other.endswith(", another 1.0")
 
@@ -358,7 +435,10 @@ def test_what_does_not_belong_is_refused(masked, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         shutil.copytree(masked, folder)
-    assert [len(gather(group)) for group in comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))] == [2]
+    assert [
+        len(gather(group))
+        for group in comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
+    ] == [2]
     file = min(second.glob(RESULTS))
     result = MaskResult.load(file)
     result.ledger.rows["log_probability"] -= 1

@@ -28,7 +28,14 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     (folder / "codesyntax").symlink_to(dataset_folder)
     (folder / "tiny").symlink_to(tiny_model)
     for split in ("test", "validation"):
-        probe(folder / "tiny", folder / "codesyntax", "java", split, limit=40, output=folder / "results")
+        probe(
+            folder / "tiny",
+            folder / "codesyntax",
+            "java",
+            split,
+            limit=40,
+            output=folder / "results",
+        )
     return folder
 
 
@@ -49,7 +56,9 @@ def in_terminal(folder, monkeypatch):
             main(arguments, standalone_mode=False)
         reader.join()
         os.close(ours)
-        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(printed).decode()).replace("\r\n", "\n")
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(printed).decode()).replace(
+            "\r\n", "\n"
+        )
 
     return run
 
@@ -112,7 +121,9 @@ def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
 
 
 def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
-    printed = in_terminal("compare-labels", "--config", "python", "--config", "python_exact", "--quiet")
+    printed = in_terminal(
+        "compare-labels", "--config", "python", "--config", "python_exact", "--quiet"
+    )
     assert max(map(len, printed.splitlines())) <= COLUMNS
     total = next(line for line in printed.splitlines() if line.strip().startswith("all relations"))
     assert len(numbers(total)) == 4
@@ -120,9 +131,20 @@ def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
 
 def test_the_result_of_a_probe_shows_the_score_beside_that_of_an_offset(in_terminal):
     printed = in_terminal(
-        "probe", "tiny", "--data", "codesyntax", "--config", "java", "--split", "test", "--limit", "4"
+        "probe",
+        "tiny",
+        "--data",
+        "codesyntax",
+        "--config",
+        "java",
+        "--split",
+        "test",
+        "--limit",
+        "4",
     )
-    (heading,) = (line for line in printed.splitlines() if "relation " in line and "best head" in line)
+    (heading,) = (
+        line for line in printed.splitlines() if "relation " in line and "best head" in line
+    )
     assert {"k=1", "k=20", "offset"} <= {*heading.split()}
 
 
@@ -138,7 +160,8 @@ def interruptible():
 
 
 @pytest.mark.parametrize(
-    ("by", "parts", "status"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)]
+    ("by", "parts", "status"),
+    [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)],
 )
 @pytest.mark.usefixtures("interruptible")
 def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
@@ -181,7 +204,11 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
 
 def test_a_build_that_is_terminated_leaves_nothing(tmp_path, monkeypatch):
     output = tmp_path / "out"
-    monkeypatch.setattr("codesyntax_dataset.build._write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    done = CliRunner().invoke(main, ["build", "--source", "sample", "--config", "python", "--output", str(output)])
+    monkeypatch.setattr(
+        "codesyntax_dataset.build._write", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    done = CliRunner().invoke(
+        main, ["build", "--source", "sample", "--config", "python", "--output", str(output)]
+    )
     assert (done.exit_code, done.stderr) == (143, "Error: interrupted\n")
     assert list(tmp_path.iterdir()) == []

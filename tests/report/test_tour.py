@@ -32,14 +32,21 @@ def test_the_tour_runs(toured):
     names, folder = toured
     page = (folder / "tour/report/index.html").read_text("utf-8")
     assert "the attention heads of tiny-code-mlm find" in page
-    assert names["compared"].means[0] > names["compared"].means[1]  # trained weights beside random ones
+    assert (
+        names["compared"].means[0] > names["compared"].means[1]
+    )  # trained weights beside random ones
 
 
 def test_a_plot_has_the_scores_of_the_result_on_the_given_axes(toured):
     result = toured[0]["results"]["test"]
     axes = matplotlib.figure.Figure().subplots()
     assert result.plot(axes) is axes and probing.plot(result).figure is not axes.figure
-    drawn = dict(zip([label.get_text() for label in axes.get_yticklabels()], [bar.get_width() for bar in axes.patches]))
+    drawn = dict(
+        zip(
+            [label.get_text() for label in axes.get_yticklabels()],
+            [bar.get_width() for bar in axes.patches],
+        )
+    )
     assert drawn == {name: entry["first"]["1"]["score"] for name, entry in result.relations.items()}
     masked = probing.mask("tiny-code-mlm", toured[1] / "tour/codesyntax", limit=10, draws=1)
     axes = masked.plot()

@@ -50,7 +50,11 @@ def runs(monkeypatch):
 
 def left_in(folder):
     """The ledgers of a cache, or all files of another folder, without the self-checks that are kept beside them."""
-    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(".self-check.json")}
+    return {
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if not file.name.endswith(".self-check.json")
+    }
 
 
 def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -69,7 +73,16 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
 def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
     """What makes it quick; the time itself is not a test's to measure."""
     probe(str(tiny_model), dataset_folder, **SOME)
-    arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), "--split", "test", "--limit", "6"]
+    arguments = [
+        "probe",
+        str(tiny_model),
+        "--data",
+        str(dataset_folder),
+        "--split",
+        "test",
+        "--limit",
+        "6",
+    ]
     code = (
         "import sys\nfrom probing.cli import main\n"
         f"main({arguments}, standalone_mode=False)\n"
@@ -85,10 +98,14 @@ def slot(model, source, direction=None, also_fits=(), **changes):
     read = {"config": "python", "split": "test", "limit": None, "control": None, "seed": 0}
     read |= {name: changes.pop(name) for name in list(changes) if name in read}
     functions = data.read_functions(source, read.pop("config"), read.pop("split"), **read)
-    return experiment._slot(Probing(Session(model, **{"device": "cpu", **changes}), functions, direction, also_fits))
+    return experiment._slot(
+        Probing(Session(model, **{"device": "cpu", **changes}), functions, direction, also_fits)
+    )
 
 
-def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
+def test_everything_that_matters_is_in_the_key(
+    place, tiny_model, dataset_folder, tmp_path, monkeypatch
+):
     def key(model=tiny_model, data=dataset_folder, **changes):
         return slot(str(model), data, **changes).key
 
@@ -102,8 +119,13 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
 
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()
     fewer = [{**rows[0], "relations": rows[0]["relations"][:-1]}, *rows[1:]]
-    elsewhere = [{**rows[0], "token_end": [*rows[0]["token_end"][:-1], rows[0]["token_end"][-1] + 1]}, *rows[1:]]
-    memory, fewer, elsewhere, turned = map(datasets.Dataset.from_list, (rows, fewer, elsewhere, rows[::-1]))
+    elsewhere = [
+        {**rows[0], "token_end": [*rows[0]["token_end"][:-1], rows[0]["token_end"][-1] + 1]},
+        *rows[1:],
+    ]
+    memory, fewer, elsewhere, turned = map(
+        datasets.Dataset.from_list, (rows, fewer, elsewhere, rows[::-1])
+    )
     other = spoiled("other weights", longer("model.safetensors"))
     keys = {
         "": key(),
@@ -173,7 +195,10 @@ def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_f
     assert len(runs) == 1
     assert again.to_json() == first.to_json()
     rows[2]["relations"].pop()
-    assert len(probe(str(tiny_model), datasets.Dataset.from_list(rows)).ledger) == len(first.ledger) - 1
+    assert (
+        len(probe(str(tiny_model), datasets.Dataset.from_list(rows)).ledger)
+        == len(first.ledger) - 1
+    )
 
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
@@ -219,7 +244,9 @@ def test_other_labels_have_another_digest():
                         "code": code,
                         "token_start": starts,
                         "token_end": ends,
-                        "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges],
+                        "relations": [
+                            dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges
+                        ],
                     }
                     for number, (code, starts, ends, edges) in enumerate(functions)
                 ]
@@ -301,7 +328,9 @@ def test_many_at_once(place, tiny_model, dataset_folder):
 
 
 def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_path, monkeypatch):
-    path = probe(str(tiny_model), dataset_folder, output=tmp_path / "r", **SOME).paths(tmp_path / "r")[0]
+    path = probe(str(tiny_model), dataset_folder, output=tmp_path / "r", **SOME).paths(
+        tmp_path / "r"
+    )[0]
     runs.clear()
     monkeypatch.setattr(experiment, "_slot", lambda *_, **__: pytest.fail("looked"))
     assert verify(path, model=str(tiny_model), data=dataset_folder).accepted
@@ -317,7 +346,9 @@ def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
     columns = {name: rng.integers(0, 99, edges).astype(np.int32) for name in names}
     ranks = rng.integers(0, 255, (3, edges, 1, 2), np.uint8)
     relations = [f"r{number}" for number in range(30)]
-    RankLedger(relations, relation=relation, ranks=ranks, settings={}, **columns).save(tmp_path / "a")
+    RankLedger(relations, relation=relation, ranks=ranks, settings={}, **columns).save(
+        tmp_path / "a"
+    )
     RankLedger.load(tmp_path / "a").save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

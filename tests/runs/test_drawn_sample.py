@@ -62,15 +62,21 @@ def test_a_seed_draws_evenly():
         places = Sample(size=10, seed=seed).places(50)
         assert places == sorted({*places}) and len(places) == 10
         drawn[places] += 1
-    assert abs(drawn - 80).max() < 5 * (400 * 0.2 * 0.8) ** 0.5  # five standard deviations of a binomial
+    assert (
+        abs(drawn - 80).max() < 5 * (400 * 0.2 * 0.8) ** 0.5
+    )  # five standard deviations of a binomial
 
 
 def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):
     path = made.test.paths(made.folder)[0]
     assert verify(path, model=str(tiny_model), data=dataset_folder, functions=4).accepted
-    assert sum(analyse(path, model=str(tiny_model), data=dataset_folder).classes("first").values()) > 0
+    assert (
+        sum(analyse(path, model=str(tiny_model), data=dataset_folder).classes("first").values()) > 0
+    )
     (evidence,) = gather(find([made.folder]), dataset_folder)
-    assert np.array_equal(np.unique(evidence.splits.edges["test"].function), np.unique(made.test.ledger.function))
+    assert np.array_equal(
+        np.unique(evidence.splits.edges["test"].function), np.unique(made.test.ledger.function)
+    )
 
 
 def test_as_many_as_there_are_is_all(made, tiny_model, dataset_folder):
@@ -80,6 +86,16 @@ def test_as_many_as_there_are_is_all(made, tiny_model, dataset_folder):
 def test_a_limit_and_a_sample(tiny_model, dataset_folder):
     with pytest.raises(ArgumentError, match="limit is 3 and sample is 5, expected one"):
         probe(str(tiny_model), dataset_folder, limit=3, sample=5)
-    command = ["probe", str(tiny_model), "--data", str(dataset_folder), "--sample", "5", "--seed", "1", "--json"]
+    command = [
+        "probe",
+        str(tiny_model),
+        "--data",
+        str(dataset_folder),
+        "--sample",
+        "5",
+        "--seed",
+        "1",
+        "--json",
+    ]
     done = CliRunner().invoke(main, command)
     assert json.loads(done.stdout)["settings"]["limit"] == {"size": 5, "seed": 1}

@@ -36,7 +36,11 @@ def counted(monkeypatch):
         texts.update([given] if isinstance(given, str) else given)
         return 1
 
-    for kind in (transformers.AutoModel, transformers.AutoModelForMaskedLM, transformers.AutoModelForCausalLM):
+    for kind in (
+        transformers.AutoModel,
+        transformers.AutoModelForMaskedLM,
+        transformers.AutoModelForCausalLM,
+    ):
         counting(kind, "from_pretrained", "loads")
     counting(load, "self_check", "self-checks")
     counting(location, "_add", "files hashed", lambda _, path: "tiny-code-mlm" in str(path))
@@ -60,7 +64,9 @@ def test_one_load(command, counted, dataset_folder, tmp_path):
     for split in ("test", "validation"):
         codes |= {*datasets.load_dataset(str(dataset_folder), "python", split=split)["code"]}
     given = ["--data", str(dataset_folder), "--output", str(tmp_path)]
-    done = CliRunner().invoke(main, [command, TINY, *given, *COMMANDS[command]], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, [command, TINY, *given, *COMMANDS[command]], catch_exceptions=False
+    )
     assert done.exit_code == 0, done.output
     assert counts["loads"] == 1
     assert counts["self-checks"] == (command != "mask")  # a masked model checks itself

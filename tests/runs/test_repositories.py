@@ -22,7 +22,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 SYSTEMS = ("model", "rival")
 
 
-def table(unit: str, functions: int = 24) -> tuple[list[tuple[int, str, int, dict[str, list[float]]]], dict]:
+def table(
+    unit: str, functions: int = 24
+) -> tuple[list[tuple[int, str, int, dict[str, list[float]]]], dict]:
     """Rows of a function, a group, its things, and what each system gets right by two measures."""
     rng = np.random.default_rng(3)
     rows = []
@@ -30,7 +32,10 @@ def table(unit: str, functions: int = 24) -> tuple[list[tuple[int, str, int, dic
         for group in "ab":
             n = int(rng.integers(1, 5))
             draw = rng.binomial if unit == PERCENT else rng.normal
-            right = {name: [float(draw(n, share)) for _ in range(2)] for name, share in zip(SYSTEMS, (0.7, 0.5))}
+            right = {
+                name: [float(draw(n, share)) for _ in range(2)]
+                for name, share in zip(SYSTEMS, (0.7, 0.5))
+            }
             rows.append((function, group, n, right))
     return rows, {"unit": unit}
 
@@ -40,35 +45,51 @@ def hits_of(rows, repositories=None, **fields) -> Hits:
     sums = {name: np.array([cells[name] for cells in right]).T for name in SYSTEMS}
     if fields["unit"] == PERCENT:
         sums = {name: cells.astype(np.int64) for name, cells in sums.items()}
-    return Hits.of_rows(np.array(function), group, sums, ["first", "last"], n, repositories=repositories, **fields)
+    return Hits.of_rows(
+        np.array(function), group, sums, ["first", "last"], n, repositories=repositories, **fields
+    )
 
 
 def summed(rows, repositories):
     """The same rows by repository, added up by hand."""
     cells: dict[tuple[int, str], list] = {}
     for function, group, n, right in rows:
-        cell = cells.setdefault((int(repositories[function]), group), [0, {name: [0.0, 0.0] for name in SYSTEMS}])
+        cell = cells.setdefault(
+            (int(repositories[function]), group), [0, {name: [0.0, 0.0] for name in SYSTEMS}]
+        )
         cell[0] += n
         for name in SYSTEMS:
             cell[1][name] = [one + other for one, other in zip(cell[1][name], right[name])]
-    return [(repository, group, n, right) for (repository, group), (n, right) in sorted(cells.items())]
+    return [
+        (repository, group, n, right) for (repository, group), (n, right) in sorted(cells.items())
+    ]
 
 
 def equal(one, other):
-    return all(np.asarray(mine) == pytest.approx(np.asarray(theirs), nan_ok=True) for mine, theirs in zip(one, other))
+    return all(
+        np.asarray(mine) == pytest.approx(np.asarray(theirs), nan_ok=True)
+        for mine, theirs in zip(one, other)
+    )
 
 
 @pytest.mark.parametrize("unit", [PERCENT, "bits"])
 def test_they_are_those_of_rows_summed_over_repositories(unit):
     rows, fields = table(unit)
     repositories = np.random.default_rng(1).integers(0, 8, 24)
-    drawn, by_hand = hits_of(rows, repositories, **fields), hits_of(summed(rows, repositories), **fields)
+    drawn, by_hand = (
+        hits_of(rows, repositories, **fields),
+        hits_of(summed(rows, repositories), **fields),
+    )
     plain = hits_of(rows, **fields)
     for against in (None, "rival"):
         assert equal(drawn.mean("model", against), by_hand.mean("model", against))
         assert equal(drawn.by_group("model", against), by_hand.by_group("model", against))
-        assert drawn.by_group("model", against).value == pytest.approx(plain.by_group("model", against).value)
-    assert equal(drawn.portion("model", "rival", "model"), by_hand.portion("model", "rival", "model"))
+        assert drawn.by_group("model", against).value == pytest.approx(
+            plain.by_group("model", against).value
+        )
+    assert equal(
+        drawn.portion("model", "rival", "model"), by_hand.portion("model", "rival", "model")
+    )
     assert drawn.mean("model").n == len(set(repositories.tolist())) and plain.mean("model").n == 24
     assert drawn.mean("model").low != pytest.approx(plain.mean("model").low)
 
@@ -95,7 +116,10 @@ def test_those_of_masking():
     plain = masking.hits(result)["jaccard"]
     result.ledger.repositories = np.arange(20) // 2
     drawn = masking.hits(result)["jaccard"]
-    assert equal(drawn.by_group("T1", "T0"), plain.clustered(lambda functions: functions // 2).by_group("T1", "T0"))
+    assert equal(
+        drawn.by_group("T1", "T0"),
+        plain.clustered(lambda functions: functions // 2).by_group("T1", "T0"),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- results and their data
@@ -109,26 +133,43 @@ def results(evidence):
 def test_scores_of_attention(results, few_functions):
     by_repository = probing.scores(results, few_functions, "repository")
     by_function = probing.scores(results, few_functions)
-    assert set(by_repository["cluster"]) == {"repository"} and set(by_function["cluster"]) == {"function"}
+    assert set(by_repository["cluster"]) == {"repository"} and set(by_function["cluster"]) == {
+        "function"
+    }
     assert by_repository["value"].to_numpy() == pytest.approx(by_function["value"].to_numpy())
     names = datasets.load_dataset(str(few_functions), "python", split="test")["repo"][:]
     numbers = np.array([sorted(set(names)).index(name) for name in names])
     chosen = gather(find(results), few_functions)[0].hits["held-out"]
     expected = chosen.hits.clustered(lambda functions: numbers[functions]).mean("model").at(0)
-    cells = by_repository.query("protocol == 'held-out' and system == 'model' and against == '' and group == 'mean'")
+    cells = by_repository.query(
+        "protocol == 'held-out' and system == 'model' and against == '' and group == 'mean'"
+    )
     (mean,) = cells.query("rule == 'first' and k == 1").itertuples()
-    assert (mean.low, mean.high, mean.n) == (pytest.approx(expected.low), pytest.approx(expected.high), expected.n)
+    assert (mean.low, mean.high, mean.n) == (
+        pytest.approx(expected.low),
+        pytest.approx(expected.high),
+        expected.n,
+    )
     assert mean.n <= len(set(names)) < 40
 
 
 def test_tables_say_so(results, few_functions, tmp_path, unrendered):
     folder = str(results[0].parent)
-    compared = CliRunner().invoke(main, ["compare", folder, folder, "--cluster", "repository"], catch_exceptions=False)
-    assert "; intervals and p over repositories" in compared.output and "paired by repository" in compared.output
+    compared = CliRunner().invoke(
+        main, ["compare", folder, folder, "--cluster", "repository"], catch_exceptions=False
+    )
+    assert (
+        "; intervals and p over repositories" in compared.output
+        and "paired by repository" in compared.output
+    )
     plain = CliRunner().invoke(main, ["compare", folder, folder], catch_exceptions=False)
     assert "repositor" not in plain.output and "paired by function" in plain.output
     csv = tmp_path / "scores.csv"
-    CliRunner().invoke(main, ["score", folder, "--csv", str(csv), "--cluster", "repository"], catch_exceptions=False)
+    CliRunner().invoke(
+        main,
+        ["score", folder, "--csv", str(csv), "--cluster", "repository"],
+        catch_exceptions=False,
+    )
     assert set(pandas.read_csv(csv)["cluster"]) == {"repository"}
     probing.report(results, tmp_path / "report", few_functions, cluster="repository")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

@@ -48,7 +48,9 @@ def whole(tiny_model, dataset_folder, tmp_path_factory):
     """The files of one process, in both languages."""
     folder = tmp_path_factory.mktemp("run") / "whole"
     for config in CONFIGS:
-        assert probe(str(tiny_model), dataset_folder, config, output=folder, **SOME).functions > 20  # more than 4 parts
+        assert (
+            probe(str(tiny_model), dataset_folder, config, output=folder, **SOME).functions > 20
+        )  # more than 4 parts
     return left_in(folder)
 
 
@@ -57,7 +59,10 @@ def three(tiny_model, dataset_folder, tmp_path_factory):
     """The folder of three shards in Python."""
     folder = tmp_path_factory.mktemp("run") / "three"
     for number in (1, 2, 3):
-        assert probe(str(tiny_model), dataset_folder, output=folder, shard=f"{number}/3", **SOME) is None
+        assert (
+            probe(str(tiny_model), dataset_folder, output=folder, shard=f"{number}/3", **SOME)
+            is None
+        )
     return folder
 
 
@@ -73,17 +78,34 @@ def files(folder: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("of", [1, 2, 7])
-def test_shards_give_the_bytes_of_one_process(of, whole, tiny_model, dataset_folder, tmp_path_factory, caplog):
+def test_shards_give_the_bytes_of_one_process(
+    of, whole, tiny_model, dataset_folder, tmp_path_factory, caplog
+):
     """In both languages at once, from a folder each, as on several machines; with more shards than parts, too."""
     place = tmp_path_factory.mktemp("run")
     folders = [place / str(number % 4) for number in range(of)]
     for number, folder in enumerate(folders, start=1):
         for config in CONFIGS:
-            assert probe(str(tiny_model), dataset_folder, config, output=folder, shard=f"{number}/{of}", **SOME) is None
+            assert (
+                probe(
+                    str(tiny_model),
+                    dataset_folder,
+                    config,
+                    output=folder,
+                    shard=f"{number}/{of}",
+                    **SOME,
+                )
+                is None
+            )
         assert not list(folder.glob("*.json")) and not list(folder.glob(".*"))
-    assert sum("has nothing to run" in message for message in caplog.messages) == (2 if of == 7 else 0)
+    assert sum("has nothing to run" in message for message in caplog.messages) == (
+        2 if of == 7 else 0
+    )
     assert sum(len(left_in(folder)) for folder in {*folders}) == 2 * min(of, 6)
-    assert [result.settings.config for result in merge(folders, place / "merged")] == ["java", "python"]
+    assert [result.settings.config for result in merge(folders, place / "merged")] == [
+        "java",
+        "python",
+    ]
     assert left_in(place / "merged") == whole
 
 
@@ -92,16 +114,24 @@ def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
     shards_of = left_in(folder)
     for _ in range(2):
         ran = CliRunner().invoke(main, ["merge", str(folder)])
-        assert ran.exit_code == 0 and ran.stderr.startswith(f"wrote {folder}") and "first" in ran.stdout
+        assert (
+            ran.exit_code == 0
+            and ran.stderr.startswith(f"wrote {folder}")
+            and "first" in ran.stdout
+        )
         assert len(left_in(folder, *RESULT)) == 2 and shards_of.items() <= left_in(folder).items()
-    twice = shutil.copytree(folder, tmp_path / "twice", ignore=shutil.ignore_patterns("*-1-of-3*", "*.json"))
+    twice = shutil.copytree(
+        folder, tmp_path / "twice", ignore=shutil.ignore_patterns("*-1-of-3*", "*.json")
+    )
     assert len(list(merge([folder, twice], tmp_path / "new"))) == 1
     for merged in (folder, tmp_path / "new"):
         (ledger,) = merged.glob("*.ledger.parquet")
         assert ledger.read_bytes() == whole[ledger.name]
 
 
-def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(tiny_model, dataset_folder, three, tmp_path, monkeypatch):
+def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(
+    tiny_model, dataset_folder, three, tmp_path, monkeypatch
+):
     """What was finished is not run again; a part that is damaged, or in the place of another, is."""
     real, runs, place = Runner.run, [], tmp_path / "new"
 
@@ -123,7 +153,12 @@ def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(tiny_model, dataset_
     (part,) = place.glob(".*.shard-1-of-3.parts/*.parquet")
     intact, kept = part.read_bytes(), shutil.copytree(part.parent, tmp_path / "kept")
     stop = 0
-    for spoiled, again in ((intact, 1), (intact[:-200], 2), (flipped(intact, len(intact) // 2), 2), (b"", 2)):
+    for spoiled, again in (
+        (intact, 1),
+        (intact[:-200], 2),
+        (flipped(intact, len(intact) // 2), 2),
+        (b"", 2),
+    ):
         shutil.copytree(kept, part.parent, dirs_exist_ok=True)
         part.write_bytes(spoiled)
         for file in files(place):
@@ -141,7 +176,9 @@ def flipped(content: bytes, place: int, bit: int = 0) -> bytes:
     return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
 
 
-def test_two_jobs_with_one_shard_and_two_with_two(tiny_model, dataset_folder, three, tmp_path, monkeypatch):
+def test_two_jobs_with_one_shard_and_two_with_two(
+    tiny_model, dataset_folder, three, tmp_path, monkeypatch
+):
     """The same shard at the same time: the second is told to wait. Another shard: both go on."""
     real, told, place = Runner.run, [], tmp_path / "new"
 
@@ -156,7 +193,9 @@ def test_two_jobs_with_one_shard_and_two_with_two(tiny_model, dataset_folder, th
 
     monkeypatch.setattr(Runner, "run", meanwhile)
     probe(str(tiny_model), dataset_folder, output=place, shard="1/3", **SOME)
-    assert [message.split(":")[0] for message in told] == [f"another run of the same settings is writing to {place}"]
+    assert [message.split(":")[0] for message in told] == [
+        f"another run of the same settings is writing to {place}"
+    ]
     assert left_in(place) == left_in(three, "*-[12]-of-3*")
 
 
@@ -166,7 +205,13 @@ def rewritten(file: Path, **record) -> None:
     made = record.pop("made", table.settings)
     ledger = RankLedger.of(table, table.ranks, made)
     said = said.model_copy(update=record)
-    save_shard(ledger, said.shard, said.parts, file, {"data_path": said.data_path, "model_path": said.model_path})
+    save_shard(
+        ledger,
+        said.shard,
+        said.parts,
+        file,
+        {"data_path": said.data_path, "model_path": said.model_path},
+    )
 
 
 def other_version(made: dict) -> dict:
@@ -183,12 +228,18 @@ def made_of(file: Path) -> dict:
 
 MISSING = r"1 of 3 shards beside \S*-1-of-3.parquet are missing"
 SPOILED = {
-    "missing": (lambda one, two, three: two.unlink(), MISSING + ": run `codesyntax probe` as before with --shard 2/3$"),
+    "missing": (
+        lambda one, two, three: two.unlink(),
+        MISSING + ": run `codesyntax probe` as before with --shard 2/3$",
+    ),
     "two missing": (
         lambda one, two, three: (one.unlink(), two.unlink()),
         r"2 of 3 shards .* run `codesyntax probe` as before with --shard 1/3, and so on for 1-2$",
     ),
-    "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet holds the shard shard-1-of-3"),
+    "copied": (
+        lambda one, two, three: shutil.copy(one, two),
+        r"-2-of-3.parquet holds the shard shard-1-of-3",
+    ),
     "swapped": (
         lambda one, two, three: (one.rename("x"), two.rename(one)),
         r"-1-of-3.parquet holds the shard shard-2-of-3",
@@ -197,7 +248,10 @@ SPOILED = {
         lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]),
         r"-2-of-3.* is not a shard, or a dam",
     ),
-    "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is not a shard, or a damaged one"),
+    "empty": (
+        lambda one, two, three: two.write_bytes(b""),
+        r"-2-of-3.parquet is not a shard, or a damaged one",
+    ),
     "no shard": (
         lambda one, two, three: RankLedger.load(two).save(one),
         r"-1-of-3.parquet holds the shard shard-2-of-3",
@@ -212,10 +266,14 @@ SPOILED = {
     ),
     "another precision": (
         lambda one, two, three: rewritten(two, made=other_dtype(made_of(two))),
-        MISSING + r" \(.*-2-of-3.parquet is of another run, settings.dtype is 'float32' in one and 'bfloat16' in the",
+        MISSING
+        + r" \(.*-2-of-3.parquet is of another run, settings.dtype is 'float32' in one and 'bfloat16' in the",
     ),
     "of more shards": (
-        lambda one, two, three: (rewritten(two, total=4), two.rename(str(two).replace("-3.", "-4."))),
+        lambda one, two, three: (
+            rewritten(two, total=4),
+            two.rename(str(two).replace("-3.", "-4.")),
+        ),
         r"are of different runs, shards is 3 in one and 4 in the other",
     ),
     "of more parts": (
@@ -258,7 +316,9 @@ def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder
         rewritten(file, made=other_dtype(made_of(file)))
         file.rename(tmp_path / f"other.{file.name}")
     (tmp_path / files(tmp_path)[1].name).unlink()
-    ran = CliRunner().invoke(main, ["merge", str(tmp_path), str(three), "--output", str(tmp_path / "new")])
+    ran = CliRunner().invoke(
+        main, ["merge", str(tmp_path), str(three), "--output", str(tmp_path / "new")]
+    )
     assert (
         ran.exit_code == 1
         and "Error: 1 of 3 shards beside" in ran.stderr
@@ -271,7 +331,9 @@ def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder
     "text", ["0/7", "8/7", "-1/7", "1", "1/", "1/0", "a/b", "1/7/9", "1/999999", "١/7", " 1/7", ""]
 )
 def test_a_shard_is_one_of_all_counted_from_1(text):
-    with pytest.raises(ArgumentError, match=r"^shard is .*, expected I/N, shard I of N, counted from 1: 1/7 to 7/7"):
+    with pytest.raises(
+        ArgumentError, match=r"^shard is .*, expected I/N, shard I of N, counted from 1: 1/7 to 7/7"
+    ):
         Shard.parse(text)
 
 
@@ -280,14 +342,16 @@ def test_where_there_can_be_no_shard(tmp_path):
     with pytest.raises(ArgumentError, match="'1/2' without an output: give the folder"):
         checked_shard("1/2", None, types.SimpleNamespace(count=1))
     with pytest.raises(
-        ArgumentError, match="'1/2' for 2 processes that share the work: start each shard as one process"
+        ArgumentError,
+        match="'1/2' for 2 processes that share the work: start each shard as one process",
     ):
         checked_shard("1/2", tmp_path, types.SimpleNamespace(count=2))
     for command in ("probe", "mask", "ablate"):
         ran = CliRunner().invoke(main, [command, "m", "--shard", "1/2", "--json"])
         assert ran.exit_code == 2 and "--json prints one result, and a shard has none" in ran.stderr
     with pytest.raises(
-        LedgerError, match=r"no shard in .*: expected files that `codesyntax probe --shard I/N --output`"
+        LedgerError,
+        match=r"no shard in .*: expected files that `codesyntax probe --shard I/N --output`",
     ):
         list(merge([tmp_path]))
     with pytest.raises(LedgerError, match="no folder .*none"):

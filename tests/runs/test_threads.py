@@ -14,7 +14,10 @@ from probing.runs import processes
     ("seconds", "expected"),
     [
         ({8: 1.0, 4: 1.9}, 8),
-        ({8: 4.0, 4: 2.5, 2: 2.6}, 4),  # a container that may use four cores, or others who use the rest
+        (
+            {8: 4.0, 4: 2.5, 2: 2.6},
+            4,
+        ),  # a container that may use four cores, or others who use the rest
         ({8: 9.0, 4: 7.0, 2: 5.0, 1: 1.0}, 1),
     ],
 )
@@ -42,7 +45,9 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
 
 
 def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
-    monkeypatch.setattr(processes, "_seconds_of_layers", lambda number: torch.set_num_threads(number) or number)
+    monkeypatch.setattr(
+        processes, "_seconds_of_layers", lambda number: torch.set_num_threads(number) or number
+    )
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     real, used = Runner.run, []
     monkeypatch.setattr(Runner, "run", lambda *a: used.append(torch.get_num_threads()) or real(*a))

@@ -32,12 +32,16 @@ class CountLedger(PlainLedger):
     """One row per function and relation: the `attended` sub-tokens of each of its `edges`, the mean over heads."""
 
     INSTRUMENT, NAMED = "counting", "relation"
-    ROW = np.dtype([("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")])
+    ROW = np.dtype(
+        [("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")]
+    )
 
     def hits(self) -> dict[str, Hits]:
         names = np.array(self.names)[self.rows["relation"]]
         attended = {"heads": (self.rows["attended"] * self.rows["edges"])[None]}
-        counted = Hits.of_rows(self.function, names, attended, ["attended"], self.rows["edges"], unit="sub-tokens")
+        counted = Hits.of_rows(
+            self.function, names, attended, ["attended"], self.rows["edges"], unit="sub-tokens"
+        )
         return {"attended": counted}
 
 
@@ -60,8 +64,13 @@ class Counting(Experiment):
     def run(self, part, bar) -> CountLedger:
         rows = []
         for function in part:
-            maps = [layer[0].numpy() for layer in self.encoder.maps(self.encoder.inputs([function.ids]))]
-            attended = np.mean([(layer > 1 / len(function.ids)).sum(axis=-1).mean(axis=0) for layer in maps], axis=0)
+            maps = [
+                layer[0].numpy() for layer in self.encoder.maps(self.encoder.inputs([function.ids]))
+            ]
+            attended = np.mean(
+                [(layer > 1 / len(function.ids)).sum(axis=-1).mean(axis=0) for layer in maps],
+                axis=0,
+            )
             edges = function.edges
             for relation in np.unique(edges.relation):
                 readers = function.alignment.first[edges.head[edges.relation == relation]]
@@ -76,7 +85,9 @@ class Counting(Experiment):
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
     """One line makes the commands know an instrument."""
-    monkeypatch.setitem(INSTRUMENTS, "counting", Instrument(f"{__name__}:Counting", f"{__name__}:CountResult"))
+    monkeypatch.setitem(
+        INSTRUMENTS, "counting", Instrument(f"{__name__}:Counting", f"{__name__}:CountResult")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +116,9 @@ def test_counts(counting):
     assert result.functions > 16 and all(
         1 <= attended < 511 for attended in result.scores["attended"]["heads"].values()
     )
-    assert result.signature.startswith("counting|model:tiny@") and result.signature.endswith("|partial:20")
+    assert result.signature.startswith("counting|model:tiny@") and result.signature.endswith(
+        "|partial:20"
+    )
     assert "PARTIAL: first 20 functions" in result.title
 
 
@@ -122,7 +135,9 @@ def test_resumed(counting, whole, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         run(counting(), tmp_path / "new")
     run(counting(), tmp_path / "new")
-    assert files(tmp_path / "new") == whole and len(parts) == 4  # three parts, of which the second began twice
+    assert (
+        files(tmp_path / "new") == whole and len(parts) == 4
+    )  # three parts, of which the second began twice
 
 
 def test_shards(counting, whole, tmp_path):
@@ -150,8 +165,15 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     honest = CountResult.load(file)
     rows = honest.ledger.rows.copy()
     rows["attended"] += 1
-    CountResult.from_ledger(CountLedger(honest.ledger.names, rows, honest.ledger.settings)).save(tmp_path / "forged")
-    forged = verify(next((tmp_path / "forged").glob("*.json")), model=str(tiny_model), data="codesyntax", functions=5)
+    CountResult.from_ledger(CountLedger(honest.ledger.names, rows, honest.ledger.settings)).save(
+        tmp_path / "forged"
+    )
+    forged = verify(
+        next((tmp_path / "forged").glob("*.json")),
+        model=str(tiny_model),
+        data="codesyntax",
+        functions=5,
+    )
     assert not forged.accepted
 
 
@@ -164,17 +186,29 @@ def test_in_the_frame(counting, whole, tmp_path):
     assert set(frame["instrument"]) == {"counting"} and set(frame["measure"]) == {"attended"}
     for row in frame[frame["group"] != "mean"].itertuples():
         of_relation = rows[names == row.group]
-        assert row.value == pytest.approx(np.average(of_relation["attended"], weights=of_relation["edges"]))
-        assert (row.system, row.n, row.items) == ("heads", len(of_relation), of_relation["edges"].sum())
+        assert row.value == pytest.approx(
+            np.average(of_relation["attended"], weights=of_relation["edges"])
+        )
+        assert (row.system, row.n, row.items) == (
+            "heads",
+            len(of_relation),
+            of_relation["edges"].sum(),
+        )
     (mean,) = frame[frame["group"] == "mean"].itertuples()
-    assert mean.value == pytest.approx(frame["value"][:-1].mean()) and mean.low < mean.value < mean.high
+    assert (
+        mean.value == pytest.approx(frame["value"][:-1].mean())
+        and mean.low < mean.value < mean.high
+    )
     assert larger["value"].tolist() == pytest.approx(frame["value"].tolist())
     assert (larger["n"] <= frame["n"]).all() and larger["n"].max() < frame["n"].max()
 
 
 def test_reported(session, dataset_folder, tmp_path):
     """Its section, with no line on how."""
-    complete = run(Counting(session, read_functions(dataset_folder, "python", "test", limit=20)), tmp_path / "results")
+    complete = run(
+        Counting(session, read_functions(dataset_folder, "python", "test", limit=20)),
+        tmp_path / "results",
+    )
     page = report([tmp_path / "results"], tmp_path / "report").read_text()
     assert complete.title in page and "If:if-&gt;test" in page
 

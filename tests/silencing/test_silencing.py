@@ -10,7 +10,15 @@ import pytest
 import torch
 import transformers
 from click.testing import CliRunner
-from support.models.copying_models import BYTES, COPIER, HEADS, copied, log_probability, masked_copier, next_copier
+from support.models.copying_models import (
+    BYTES,
+    COPIER,
+    HEADS,
+    copied,
+    log_probability,
+    masked_copier,
+    next_copier,
+)
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError
@@ -78,7 +86,9 @@ def splits(edges) -> datasets.DatasetDict:
     letters = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op"]
     test = [pair * (5 + number) for number, pair in enumerate(letters)]
     validation = [pair[::-1] * length for length in (6, 7) for pair in letters]
-    return datasets.DatasetDict(test=repeating(test, edges), validation=repeating(validation, edges))
+    return datasets.DatasetDict(
+        test=repeating(test, edges), validation=repeating(validation, edges)
+    )
 
 
 TOYS = {
@@ -93,7 +103,12 @@ TOYS = {
     # of the dependent's row; the last edge goes back, and is not asked for
     "next": (
         next_copier,
-        [(COPIED, 4, 5), (COPIED, 6, 7), (COPIED, 2, 5), *((COPIED, at, at + 4) for at in range(1, 4))]
+        [
+            (COPIED, 4, 5),
+            (COPIED, 6, 7),
+            (COPIED, 2, 5),
+            *((COPIED, at, at + 4) for at in range(1, 4)),
+        ]
         + [(OTHER, 0, at) for at in range(6, 10)]
         + [(COPIED, 6, 3)],
         {COPIED: (5, 6, 7), OTHER: (6, 7, 8, 9)},
@@ -113,9 +128,16 @@ def worked_out(data, kind: str, places: tuple[int, ...]) -> np.ndarray:
     found = []
     for ids in texts["test"]:
         asked = [place + 1 for place in places]  # behind <s>
-        seen = ids if causal else [BYTES.mask_token_id if at in asked else one for at, one in enumerate(ids)]
+        seen = (
+            ids
+            if causal
+            else [BYTES.mask_token_id if at in asked else one for at, one in enumerate(ids)]
+        )
         wholes = [copied(seen, at - 1 if causal else at, causal) for at in asked]
-        both = [(log_probability(whole, ids[at]), log_probability(mean, ids[at])) for whole, at in zip(wholes, asked)]
+        both = [
+            (log_probability(whole, ids[at]), log_probability(mean, ids[at]))
+            for whole, at in zip(wholes, asked)
+        ]
         found.append(np.mean(both, axis=0))
     return np.array(found)
 
@@ -144,7 +166,9 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
     assert costs[COPIED].best == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
     assert costs[COPIED].best.min() > 1
     assert (costs[COPIED].matched == 0).all()
-    assert result.relations[COPIED].log_probability == pytest.approx(expected[:, 0].mean(), abs=1e-5)
+    assert result.relations[COPIED].log_probability == pytest.approx(
+        expected[:, 0].mean(), abs=1e-5
+    )
     # the other relation: its head puts out nothing, the copier is among those that it is compared with
     expected = worked_out(data, kind, places[OTHER])
     assert result.heads[OTHER].best == (0, 0)
@@ -164,7 +188,9 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
 def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
     """The copier finds all edges of a relation with one distance, and so does a guess; of two distances, only it does."""
     one_distance = [(COPIED, 2, 4), (COPIED, 3, 5)]
-    with pytest.raises(LedgerError, match="no head of its relation beats a guess .* validation': 16"):
+    with pytest.raises(
+        LedgerError, match="no head of its relation beats a guess .* validation': 16"
+    ):
         ablate((masked_copier(), BYTES), splits(one_distance))
     data = splits([*one_distance, *TOYS["masked"][1][-4:]])
     assert ablate((masked_copier(), BYTES), data).heads.keys() == {OTHER}
@@ -175,7 +201,12 @@ def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
 
 # --- every kind of model ---
 
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+SIZES = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+}
 SMALL = {"vocab_size": len(BYTES), **SIZES, "max_position_embeddings": 300, "pad_token_id": 2, "bos_token_id": 0,
          "eos_token_id": 1}  # fmt: skip
 GROUPED = {**SMALL, "num_key_value_heads": 2}
@@ -183,8 +214,14 @@ FAMILIES = {  # what its heads are added up by, and its sizes
     "bert": ("attention.output.dense", SMALL),
     "roberta": ("attention.output.dense", SMALL),
     "electra": ("attention.output.dense", {**SMALL, "embedding_size": 16}),
-    "modernbert": ("attn.Wo", {**SMALL, "local_attention": 8, "cls_token_id": 0, "sep_token_id": 1}),
-    "distilbert": ("attention.out_lin", {**SMALL, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
+    "modernbert": (
+        "attn.Wo",
+        {**SMALL, "local_attention": 8, "cls_token_id": 0, "sep_token_id": 1},
+    ),
+    "distilbert": (
+        "attention.out_lin",
+        {**SMALL, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
+    ),
     "gpt2": ("attn.c_proj", {**SMALL, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 300}),
     "opt": ("self_attn.out_proj", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
     "llama": ("self_attn.o_proj", GROUPED),
@@ -193,12 +230,18 @@ FAMILIES = {  # what its heads are added up by, and its sizes
     "gemma2": ("self_attn.o_proj", {**GROUPED, "head_dim": 8, "final_logit_softcapping": 5.0}),
     "mixtral": ("self_attn.o_proj", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
 }
-CODES = ["def largest(values):\n    return max(values)\n", "def f(x):\n    return -x\n", "def g(y):\n    return +y\n"]
+CODES = [
+    "def largest(values):\n    return max(values)\n",
+    "def f(x):\n    return -x\n",
+    "def g(y):\n    return +y\n",
+]
 
 
 def model_of(family: str, **settings) -> transformers.PreTrainedModel:
     torch.manual_seed(0)
-    config = transformers.CONFIG_MAPPING[family](**{**FAMILIES.get(family, ("", SMALL))[1], **settings})
+    config = transformers.CONFIG_MAPPING[family](
+        **{**FAMILIES.get(family, ("", SMALL))[1], **settings}
+    )
     masked = family in transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     model = kind.from_config(config, attn_implementation="eager")
@@ -236,7 +279,11 @@ def test_against_the_own_code_of_the_model(family):
     masked = ours.mask is not None
     asked = text.clone()
     asked[places] = BYTES.mask_token_id if masked else asked[places]
-    silenced = [(), *(((layer, head),) for layer in range(2) for head in range(4)), ((0, 1), (1, 2), (0, 3))]
+    silenced = [
+        (),
+        *(((layer, head),) for layer in range(2) for head in range(4)),
+        ((0, 1), (1, 2), (0, 3)),
+    ]
     expected = []
     for heads in silenced:
 
@@ -256,7 +303,9 @@ def test_against_the_own_code_of_the_model(family):
             hook.remove()
     inputs = ours.inputs([text.numpy()] * len(silenced))
     rows = torch.arange(len(silenced)).repeat_interleave(3)
-    found = ours.log_probabilities(inputs, rows, places.repeat(len(silenced)), silenced).reshape(-1, 3)
+    found = ours.log_probabilities(inputs, rows, places.repeat(len(silenced)), silenced).reshape(
+        -1, 3
+    )
     assert found.numpy() == pytest.approx(torch.stack(expected).numpy(), abs=2e-4)
     assert (found[1:] - found[0]).abs().amax(dim=1).min() > 1e-3
 
@@ -329,7 +378,9 @@ class Killed(Exception):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+def test_a_killed_run_resumes_to_the_same_bytes(
+    model, dataset_folder, whole, tmp_path, monkeypatch
+):
     monkeypatch.setattr(silence, "REFERENCE", 5)
     monkeypatch.setattr(silence.Silencing, "PART", 2)
     real, parts = silence.Silencing.run, []
@@ -349,7 +400,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
     assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
     again = []
     monkeypatch.setattr(
-        silence.Silencing, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
+        silence.Silencing,
+        "run",
+        lambda self, part, bar: again.append(len(part)) or real(self, part, bar),
     )
     ablate(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == files(whole)
@@ -367,7 +420,16 @@ def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_p
         (tmp_path / str(number)).mkdir()
         for name, content in probes.items():
             (tmp_path / str(number) / name).write_bytes(content)
-        assert ablate(str(model), dataset_folder, **RUN, output=tmp_path / str(number), shard=f"{number}/2") is None
+        assert (
+            ablate(
+                str(model),
+                dataset_folder,
+                **RUN,
+                output=tmp_path / str(number),
+                shard=f"{number}/2",
+            )
+            is None
+        )
     assert len(list(merge([tmp_path / "1", tmp_path / "2"], tmp_path))) == 1
     assert probes | files(tmp_path) == files(whole)
 
@@ -381,15 +443,20 @@ def chosen(best, others) -> Chosen:
 def job_of(model, dataset_folder, restored="reading-end") -> Ablation:
     """Of two functions, of different lengths."""
     functions, reference = (
-        read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
+        read_functions(dataset_folder, "python", split, limit=14)
+        for split in ("test", "validation")
     )
     heads = {
         "Call:func->args": chosen((0, 1), [(0, 0), (0, 2), (0, 3)]),
         "Attribute:value->attr": chosen((1, 3), [(1, 0), (1, 1), (1, 2)]),
     }
     session = Session(model)
-    test, validation = (Probing(session, data, "head-to-dependent") for data in (functions, reference))
-    job = Ablation(session, functions, validation, test, lambda _: heads, draws=20, seed=0, restored=restored)
+    test, validation = (
+        Probing(session, data, "head-to-dependent") for data in (functions, reference)
+    )
+    job = Ablation(
+        session, functions, validation, test, lambda _: heads, draws=20, seed=0, restored=restored
+    )
     job.functions, job.reference = job.functions[:2], job.reference[:3]
     return job
 
@@ -415,7 +482,9 @@ def test_what_is_asked_for(model, dataset_folder, restored):
     """All sub-tokens of an end of the edges, which these and the text say."""
     job = job_of(model, dataset_folder, restored)
     ends = ("head", "head") if restored == "reading-end" else ("first", "last")
-    (rows,) = data_rows(read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000)
+    (rows,) = data_rows(
+        read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000
+    )
     for source in job.functions:
         row = rows[source.index]
         assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]
@@ -437,7 +506,9 @@ def chr_of(number: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_folder, whole, tmp_path, monkeypatch):
+def test_a_finished_run_is_read_again_and_a_forged_one_is_not(
+    model, dataset_folder, whole, tmp_path, monkeypatch
+):
     result = result_in(whole)
     assert result.functions == len(np.unique(result.ledger.rows["function"]))
     file = next(whole.glob("*.silencing.*.json"))
@@ -457,7 +528,9 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
         (result.ledger.rows[1:], "heads"),
     ):
         with pytest.raises(LedgerError, match=f"its {said} are others than its settings say"):
-            SilencingResult.from_ledger(SilencingLedger(result.ledger.names, altered, result.ledger.settings))
+            SilencingResult.from_ledger(
+                SilencingLedger(result.ledger.names, altered, result.ledger.settings)
+            )
     monkeypatch.setattr(silence, "REFERENCE", 5)
     monkeypatch.setattr(silence.Silencing, "run", lambda *_: pytest.fail("run again"))
     again = ablate(str(model), dataset_folder, **RUN, output=whole)
@@ -469,10 +542,16 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
 @pytest.mark.usefixtures("unrendered")
 def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
     """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
-    runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]
+    runner, given = (
+        CliRunner(),
+        ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"],
+    )
     made = runner.invoke(main, [*given, "--draws", "1", "--output", str(tmp_path / "out")])
     assert made.exit_code == 0, made.output
-    assert " forward passes of single functions: " in made.stderr and "drawn 1 other heads of its layer" in made.stdout
+    assert (
+        " forward passes of single functions: " in made.stderr
+        and "drawn 1 other heads of its layer" in made.stdout
+    )
     file = next((tmp_path / "out").glob("*.silencing.*.json"))
     ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
     assert runner.invoke(main, ["score", str(ledger)]).stdout == made.stdout
@@ -481,7 +560,9 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
     assert verified.exit_code == 0, verified.stdout
     assert "functions run again" in verified.stdout and "accepted" in verified.stdout
     for source, ours in ((file, "silencing ledgers"), (whole, "rank and silencing ledgers")):
-        reported = runner.invoke(main, ["report", str(source), "--output", str(tmp_path / "report")])
+        reported = runner.invoke(
+            main, ["report", str(source), "--output", str(tmp_path / "report")]
+        )
         assert reported.exit_code == 0, reported.output
         page = (tmp_path / "report/report.md").read_text()
         assert "## Heads that look and heads that serve" in page and "| relation |" in page
@@ -497,7 +578,9 @@ def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     """Both probes rank by norms; the result says so, and its heads are chosen again in this way."""
     monkeypatch.setattr(silence, "REFERENCE", 5)
     given = {"limit": 5, "draws": 1, "output": tmp_path}
-    result, by_weights = (ablate(TINY, dataset_folder, weights=weights, **given) for weights in WEIGHTS[::-1])
+    result, by_weights = (
+        ablate(TINY, dataset_folder, weights=weights, **given) for weights in WEIGHTS[::-1]
+    )
     assert "|weights:norm|" in result.signature and ", norm, " in result.title
     assert "weights" not in by_weights.signature
     assert result.heads.keys() == by_weights.heads.keys()
@@ -506,7 +589,9 @@ def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
     assert RankLedger.load(file).same_ranks(probed.ledger)
     names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
-    assert sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
+    assert (
+        sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
+    )
     (file,) = tmp_path.glob("*.silencing.norm.*.json")
     assert verify(file, functions=2).accepted
     forged = SilencingLedger.load(ledger_path(file))
@@ -529,7 +614,9 @@ def test_verify_finds_other_rows_and_other_heads(model, dataset_folder, tmp_path
             forged = SilencingResult.from_ledger(alter(result.ledger), result.data_folder)
             file = forged.save(tmp_path / str(number))
             verification = verify(file, model=str(model), everything=True)
-            assert [check.name for check in verification.checks if not check.passed][-1:] == [failing]
+            assert [check.name for check in verification.checks if not check.passed][-1:] == [
+                failing
+            ]
 
 
 def _likelier(ledger: SilencingLedger) -> SilencingLedger:
@@ -542,14 +629,19 @@ def _other_head(ledger: SilencingLedger) -> SilencingLedger:
     settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows.copy()
     alone = settings["heads"][ledger.names[0]]["groups"][0]
     alone["best"], alone["matched"][0] = alone["matched"][0], alone["best"]
-    best, other = (np.flatnonzero((rows["relation"] == 0) & (rows["silenced"] == number)) for number in (1, 2))
+    best, other = (
+        np.flatnonzero((rows["relation"] == 0) & (rows["silenced"] == number)) for number in (1, 2)
+    )
     values = rows["log_probability"].copy()
     rows["log_probability"][best], rows["log_probability"][other] = values[other], values[best]
     return SilencingLedger(ledger.names, rows, settings)
 
 
 def _left(ledger: SilencingLedger) -> SilencingLedger:
-    settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows[ledger.rows["relation"] > 0].copy()
+    settings, rows = (
+        json.loads(json.dumps(ledger.settings)),
+        ledger.rows[ledger.rows["relation"] > 0].copy(),
+    )
     del settings["heads"][ledger.names[0]]
     rows["relation"] -= 1
     settings["functions"] = len(np.unique(rows["function"]))
@@ -564,10 +656,14 @@ def planted(best, others, head=0) -> SilencingEffect:
     best, others = np.array(best, float), np.array(others, float)
     costs = {"whole": 0 * best, "best": best, "matched": others.mean(axis=1)}
     functions, relation = np.arange(len(best)), [""] * len(best)
-    hits = Hits.of_rows(functions, relation, {name: of[None] for name, of in costs.items()}, [0], unit="nats")
+    hits = Hits.of_rows(
+        functions, relation, {name: of[None] for name, of in costs.items()}, [0], unit="nats"
+    )
     cost, difference = (hits.by_group("best", against).at(0, 0) for against in ("whole", "matched"))
     costlier = int((others.mean(axis=0) > best.mean()).sum())
-    return SilencingEffect(cost, float(others.mean()), difference, others.shape[1], costlier, (0, head), {})
+    return SilencingEffect(
+        cost, float(others.mean()), difference, others.shape[1], costlier, (0, head), {}
+    )
 
 
 def test_verdicts():

@@ -18,21 +18,34 @@ MEASURES = ("first", "last")
 def drawn(seed=0, clusters=12, unit=PERCENT, factor=1, numbers=None, left_out=()):
     """Two systems on three groups, each in some clusters, of which `c` is in few."""
     rng = np.random.default_rng(seed)
-    rows = [(cluster, name) for cluster in range(clusters) for name in "abc" if rng.random() < 0.8 or cluster < 3]
+    rows = [
+        (cluster, name)
+        for cluster in range(clusters)
+        for name in "abc"
+        if rng.random() < 0.8 or cluster < 3
+    ]
     rows = [(cluster, name) for cluster, name in rows if name != "c" or cluster < FEW_CLUSTERS - 1]
     cluster, names = zip(*rows)
     n = 1 + rng.poisson(2, len(rows))
     if unit == PERCENT:
-        sums = {system: rng.binomial(n, share, (2, len(rows))) for system, share in (("model", 0.7), ("rival", 0.4))}
+        sums = {
+            system: rng.binomial(n, share, (2, len(rows)))
+            for system, share in (("model", 0.7), ("rival", 0.4))
+        }
     else:
         sums = {system: rng.exponential(n, (2, len(rows))) for system in ("model", "rival")}
     cluster = np.array(cluster) if numbers is None else np.array(numbers)[list(cluster)]
     scaled = {system: factor * of for system, of in sums.items()}
-    return Hits.of_rows(cluster, names, scaled, MEASURES, factor * n, unit=unit, left_out=frozenset(left_out))
+    return Hits.of_rows(
+        cluster, names, scaled, MEASURES, factor * n, unit=unit, left_out=frozenset(left_out)
+    )
 
 
 def same(one, other):
-    return all(np.asarray(mine) == pytest.approx(np.asarray(of), nan_ok=True) for mine, of in zip(one, other))
+    return all(
+        np.asarray(mine) == pytest.approx(np.asarray(of), nan_ok=True)
+        for mine, of in zip(one, other)
+    )
 
 
 @pytest.fixture(params=[PERCENT, "bits"])
@@ -41,9 +54,15 @@ def hits(request):
 
 
 def test_rows_of_a_cluster_and_group_are_added_up():
-    hits = Hits.of_rows(np.array([7, 3, 7, 7]), ["b", "a", "a", "a"], {"model": np.array([[1, 2, 0, 3]])}, ["k"])
-    assert hits.clusters.tolist() == [3, 7] and hits.names == ["a", "b"] and hits.systems == ["model"]
-    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums["model"].sums.tolist() == [[2, 3]]
+    hits = Hits.of_rows(
+        np.array([7, 3, 7, 7]), ["b", "a", "a", "a"], {"model": np.array([[1, 2, 0, 3]])}, ["k"]
+    )
+    assert (
+        hits.clusters.tolist() == [3, 7] and hits.names == ["a", "b"] and hits.systems == ["model"]
+    )
+    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums[
+        "model"
+    ].sums.tolist() == [[2, 3]]
     assert hits.n.tolist() == [3, 1] and hits.total("model").tolist() == [[5, 1]]
     assert hits.scores("model") == pytest.approx(np.array([[500 / 3, 100]]))
     assert hits.of("b").tolist() == [7] and hits.of("c").tolist() == []
@@ -87,7 +106,9 @@ def test_the_mean_of_amounts_is_that_of_plain_loops():
     influence, shares = [], []
     for cluster in range(12):
         parts = [n[row, cluster] / n[row].sum() for row in range(3)]
-        residuals = [(sums[row, cluster] - sums[row].sum() * parts[row]) / n[row].sum() for row in range(3)]
+        residuals = [
+            (sums[row, cluster] - sums[row].sum() * parts[row]) / n[row].sum() for row in range(3)
+        ]
         influence.append(sum(of / math.sqrt(1 - part) for of, part in zip(residuals, parts)) / 3)
         shares.append(sum(n[row, cluster] / n[row].sum() for row in range(3)) / 3)
     value = float(np.mean([sums[row].sum() / n[row].sum() for row in range(3)]))
@@ -110,7 +131,9 @@ def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():
 
 def test_a_group_of_the_fewest_clusters_has_an_interval():
     for clusters in (FEW_CLUSTERS - 1, FEW_CLUSTERS):
-        hits = Hits.of_rows(np.arange(clusters), ["a"] * clusters, {"model": np.arange(clusters)[None] % 2}, ["k"])
+        hits = Hits.of_rows(
+            np.arange(clusters), ["a"] * clusters, {"model": np.arange(clusters)[None] % 2}, ["k"]
+        )
         assert np.isfinite(hits.by_group("model").low).all() == (clusters == FEW_CLUSTERS)
 
 
@@ -123,7 +146,10 @@ def test_p_of_groups_are_those_of_plain_loops(hits):
 
 
 def test_only_measures_that_are_asked_for_are_tested():
-    whole, part = drawn().by_group("model", "rival"), drawn().by_group("model", "rival", tested=["last"])
+    whole, part = (
+        drawn().by_group("model", "rival"),
+        drawn().by_group("model", "rival", tested=["last"]),
+    )
     assert np.isnan(part.p[0]).all() and (part.p[1] == whole.p[1]).all()
 
 
@@ -153,7 +179,9 @@ def test_other_numbers_of_clusters_change_nothing(hits):
 def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
     twice = drawn(unit=hits.unit, factor=2)
     assert same(hits.mean("model", "rival"), twice.mean("model", "rival"))
-    for one, other in zip(hits.by_group("model", "rival")[::3], twice.by_group("model", "rival")[::3]):
+    for one, other in zip(
+        hits.by_group("model", "rival")[::3], twice.by_group("model", "rival")[::3]
+    ):
         assert one == pytest.approx(other)
 
 
@@ -162,12 +190,18 @@ def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
 
 def test_some_clusters_groups_and_measures(hits):
     part = hits.where(clusters=np.array([0, 2, 5, 99]), groups=["b", "a"], measures=["last"])
-    assert part.names == ["a", "b"] and part.measures == ("last",) and part.clusters.tolist() == [0, 2, 5]
+    assert (
+        part.names == ["a", "b"]
+        and part.measures == ("last",)
+        and part.clusters.tolist() == [0, 2, 5]
+    )
     group, whole = part.groups["a"], hits.groups["a"]
     kept = np.isin(hits.of("a"), [0, 2, 5])
     assert (part.of("a") == hits.of("a")[kept]).all() and (group.n == whole.n[kept]).all()
     assert (group.sums["model"].sums == whole.sums["model"].sums[1:, kept]).all()
-    assert hits.where(clusters=np.array([11])).names == [name for name in "abc" if 11 in hits.of(name)]
+    assert hits.where(clusters=np.array([11])).names == [
+        name for name in "abc" if 11 in hits.of(name)
+    ]
     assert same(hits.where().by_group("model"), hits.by_group("model"))
 
 
@@ -175,7 +209,9 @@ def test_cells_are_chosen_group_by_group(hits):
     part = hits.cells({"b": hits.of("b")[1:4], "a": hits.of("a")})
     assert part.names == ["a", "b"] and part.of("b").tolist() == hits.of("b")[1:4].tolist()
     assert (part.groups["a"].n == hits.groups["a"].n).all()
-    assert (part.groups["b"].sums["rival"].sums == hits.groups["b"].sums["rival"].sums[:, 1:4]).all()
+    assert (
+        part.groups["b"].sums["rival"].sums == hits.groups["b"].sums["rival"].sums[:, 1:4]
+    ).all()
 
 
 def test_systems_of_the_same_cells_are_joined_and_renamed(hits):
@@ -206,22 +242,39 @@ def test_estimates_by_name(hits):
 
 
 def test_a_portion_is_the_difference_in_percent_of_a_mean(hits):
-    portion, gained, of = hits.portion("model", "rival", "model"), hits.mean("model", "rival"), hits.mean("model")
+    portion, gained, of = (
+        hits.portion("model", "rival", "model"),
+        hits.mean("model", "rival"),
+        hits.mean("model"),
+    )
     assert portion.value == pytest.approx(100 * gained.value / of.value)
-    assert (portion.low < portion.value).all() and (portion.value < portion.high).all() and np.isnan(portion.p).all()
+    assert (
+        (portion.low < portion.value).all()
+        and (portion.value < portion.high).all()
+        and np.isnan(portion.p).all()
+    )
     assert same(portion[:3], drawn(unit=hits.unit, factor=3).portion("model", "rival", "model")[:3])
-    everything = hits.chosen("none", dict.fromkeys("abc", "model")).portion("model", "none", "model")
+    everything = hits.chosen("none", dict.fromkeys("abc", "model")).portion(
+        "model", "none", "model"
+    )
     assert everything.value == pytest.approx([0, 0])
 
 
 def test_repositories_as_clusters_keep_values_and_add_up_functions(hits):
     larger = hits.clustered(lambda functions: functions // 2)
     assert larger.clusters.tolist() == [0, 1, 2, 3, 4, 5]
-    for one, other in ((hits.mean("model"), larger.mean("model")), (hits.by_group("model"), larger.by_group("model"))):
+    for one, other in (
+        (hits.mean("model"), larger.mean("model")),
+        (hits.by_group("model"), larger.by_group("model")),
+    ):
         assert one.value == pytest.approx(other.value)
     assert larger.mean("model").n == 6
-    assert (larger.n == hits.n).all() and (larger.total("rival") == pytest.approx(hits.total("rival")))
-    assert same(hits.clustered(lambda functions: functions).by_group("model"), hits.by_group("model"))
+    assert (larger.n == hits.n).all() and (
+        larger.total("rival") == pytest.approx(hits.total("rival"))
+    )
+    assert same(
+        hits.clustered(lambda functions: functions).by_group("model"), hits.by_group("model")
+    )
 
 
 def test_content_tells_other_hits_apart(hits):

@@ -22,7 +22,9 @@ def counted() -> Hits:
     model = np.array([[1, 0, 2, 0, 1], [1, 1, 2, 1, 1]])
     groups = ["a", "b", "a", "b", "a"]
     sums = {"model": model, "offset": 0 * model}
-    return Hits.of_rows(np.array([2, 2, 5, 5, 9]), groups, sums, COUNTS.measures, np.array([2, 1, 2, 1, 3]))
+    return Hits.of_rows(
+        np.array([2, 2, 5, 5, 9]), groups, sums, COUNTS.measures, np.array([2, 1, 2, 1, 3])
+    )
 
 
 def same(first: Hits, second: Hits) -> bool:
@@ -45,7 +47,10 @@ def test_rows_by_hand():
     columns = pq.read_table(io.BytesIO(save({"all": counted()}, COUNTS, {}))).to_pydict()
     assert columns["group"] == [0, 0, 0, 1, 1] and columns["cluster"] == [2, 5, 9, 2, 5]
     assert columns["n"] == [2, 2, 3, 1, 1]
-    assert (columns["model first 1"], columns["model first 3"]) == ([1, 2, 1, 0, 0], [1, 2, 1, 1, 1])
+    assert (columns["model first 1"], columns["model first 3"]) == (
+        [1, 2, 1, 0, 0],
+        [1, 2, 1, 1, 1],
+    )
 
 
 def test_amounts_keep_every_digit():
@@ -65,7 +70,9 @@ def test_a_file_of_another_layout_is_refused():
 
 
 def test_numbers_that_are_none_are_refused():
-    hits = Hits.of_rows(np.arange(2), ["a"] * 2, dict.fromkeys(BITS.systems, np.array([[np.nan, 1]])), ("bits",))
+    hits = Hits.of_rows(
+        np.arange(2), ["a"] * 2, dict.fromkeys(BITS.systems, np.array([[np.nan, 1]])), ("bits",)
+    )
     with pytest.raises(EntryError, match="numbers that are none"):
         HitsFile.open(save({"bits": hits}, BITS, {})).tables(BITS)
 
@@ -84,7 +91,10 @@ def claimed(monkeypatch):
         chunks.append(SimpleNamespace(**{name: getattr(chunk, name) for name in CHUNK}))
     group = SimpleNamespace(column=chunks.__getitem__)
     metadata = SimpleNamespace(
-        metadata=real.metadata.metadata, num_row_groups=1, num_rows=real.metadata.num_rows, row_group=lambda _: group
+        metadata=real.metadata.metadata,
+        num_row_groups=1,
+        num_rows=real.metadata.num_rows,
+        row_group=lambda _: group,
     )
     file = SimpleNamespace(metadata=metadata, schema=real.schema, read=real.read)
     monkeypatch.setattr("probing.stats.hits_file.pq.ParquetFile", lambda _: file)
@@ -104,7 +114,12 @@ def test_columns_are_no_larger_together_than_their_file(claimed):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("compression", "ZSTD"), ("file_path", "/etc/passwd"), ("num_values", 6), ("total_compressed_size", -1)],
+    [
+        ("compression", "ZSTD"),
+        ("file_path", "/etc/passwd"),
+        ("num_values", 6),
+        ("total_compressed_size", -1),
+    ],
 )
 def test_each_column_is_looked_at(field, value, claimed):
     """Its codec, that it is in this file, and its sizes."""

@@ -63,7 +63,9 @@ def test_interval_and_p_are_those_of_plain_loops(seed):
     value, _, influence, share = equal_shares(values)
     freedom = degrees_of(share)
     low, high = interval(value, influence, freedom)
-    assert (low, high) == pytest.approx(plain_intervals.hall_interval(values.mean(), influence, freedom))
+    assert (low, high) == pytest.approx(
+        plain_intervals.hall_interval(values.mean(), influence, freedom)
+    )
     assert float(hall_p(values)) == pytest.approx(plain_intervals.hall_p(values))
     p = influence_p(value, influence, freedom)
     assert float(p) == pytest.approx(plain_intervals.influence_p(value, influence, freedom))
@@ -136,13 +138,19 @@ def test_a_mean_that_is_not_tested_has_no_p():
 def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it_where_it_does():
     value, p = np.array([1.5, 1.5, -2, 1]), np.array([0.050001, ALPHA, 0.9, ALPHA])
     low, high = agreeing(value, np.array([1.0, 1, -3, -0.5]), np.array([2.0, 2, -1, 2]), p)
-    assert low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)] and low[3] > 0 and high.tolist() == [2, 2, 0, 2]
+    assert (
+        low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)]
+        and low[3] > 0
+        and high.tolist() == [2, 2, 0, 2]
+    )
 
 
 # Random signs
 
 
-@pytest.mark.parametrize("values", [[1, 2, -3, 4, 5, 1], [0.5, -0.5, 0.25, 1, 1, 2, -0.3], [1, 1, 1, 1, 1, 1]])
+@pytest.mark.parametrize(
+    "values", [[1, 2, -3, 4, 5, 1], [0.5, -0.5, 0.25, 1, 1, 2, -0.3], [1, 1, 1, 1, 1, 1]]
+)
 def test_sign_p_is_that_of_all_exchanges(values):
     (p,) = sign_p([(np.arange(len(values)), np.array([values]))], len(values))
     assert p[0] == pytest.approx(plain_intervals.signs_p(values), abs=0.015)
@@ -151,7 +159,9 @@ def test_sign_p_is_that_of_all_exchanges(values):
 def test_equal_systems_have_p_1():
     assert paired_p(np.zeros(8)) == 1
     (p,) = sign_p([(np.arange(4), np.zeros((2, 4)))], 4)
-    assert p == pytest.approx([0.5, 0.5], abs=1e-3)  # mid-p of sums that are all equal; Hall's t says 1
+    assert p == pytest.approx(
+        [0.5, 0.5], abs=1e-3
+    )  # mid-p of sums that are all equal; Hall's t says 1
 
 
 def test_parts_have_the_same_exchanges_whatever_is_beside_them():
@@ -177,7 +187,9 @@ def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom()
 def test_paired_p_is_students_without_skewness_and_agrees_with_the_interval():
     rng = np.random.default_rng(1)
     symmetric = np.array([-3.0, -1, 0.5, 2.5, 4.5, 7, 8, -4]) - 1.8125
-    assert paired_p(symmetric + 1) == pytest.approx(stats.ttest_1samp(symmetric + 1, 0).pvalue, rel=0.05)
+    assert paired_p(symmetric + 1) == pytest.approx(
+        stats.ttest_1samp(symmetric + 1, 0).pvalue, rel=0.05
+    )
     for values in (rng.normal(0.4, 1, 12), rng.exponential(size=12) - 0.3):
         estimate = of_values(values)
         assert paired_p(values) == pytest.approx(estimate.p)
@@ -189,7 +201,12 @@ def test_paired_p_is_students_without_skewness_and_agrees_with_the_interval():
 
 @pytest.mark.parametrize(
     ("hits", "n"),
-    [([3, 0, 2, 5], [4, 4, 2, 6]), ([0, 0, 0], [2, 3, 1]), ([2, 3, 1], [2, 3, 1]), ([1, 0, 1, 0], [1] * 4)],
+    [
+        ([3, 0, 2, 5], [4, 4, 2, 6]),
+        ([0, 0, 0], [2, 3, 1]),
+        ([2, 3, 1], [2, 3, 1]),
+        ([1, 0, 1, 0], [1] * 4),
+    ],
 )
 def test_wilson_is_that_of_plain_loops(hits, n):
     bounds, residuals = wilson(np.array([hits, hits]), np.array(n))
@@ -204,12 +221,16 @@ def test_things_that_vary_no_more_than_independent_ones_have_wilsons_interval():
     assert bounds[1:, 0] == pytest.approx([expected.low, expected.high])
 
 
-@pytest.mark.parametrize(("hits", "things"), [([1] * 13 + [0] * 7, 1), ([5] * 6, 5), ([5, 5, 0, 5, 0, 5, 5, 5], 5)])
+@pytest.mark.parametrize(
+    ("hits", "things"), [([1] * 13 + [0] * 7, 1), ([5] * 6, 5), ([5, 5, 0, 5, 0, 5, 5, 5], 5)]
+)
 def test_bounds_are_the_shares_that_are_students_quantile_away(hits, things):
     clusters = len(hits)
     ((share,), (low,), (high,)), _ = wilson(np.array([hits]), np.full(clusters, things))
     hit = sum(hits) / things / clusters
-    size = clusters if hit == 1 else clusters - 1  # clusters that are all hit or not: less a degree of freedom
+    size = (
+        clusters if hit == 1 else clusters - 1
+    )  # clusters that are all hit or not: less a degree of freedom
     for bound in {low, high} - {1}:
         away = abs(share - bound) / np.sqrt(bound * (1 - bound) / size)
         assert away == pytest.approx(stats.t.ppf(0.975, clusters - 1))
@@ -221,7 +242,9 @@ def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
     n = rng.integers(1, 5, 9)
     one, other = rng.binomial(n, 0.5, (2, 1, 9))
     value, low, high = wilson_difference(one, one, n)[:, 0]
-    assert value == 0 and -low == high < 0.05  # bounds of a share are not symmetric, so a little is left
+    assert (
+        value == 0 and -low == high < 0.05
+    )  # bounds of a share are not symmetric, so a little is left
     there, back = (wilson_difference(*pair, n)[:, 0] for pair in ((one, other), (other, one)))
     assert there == pytest.approx(-back[[0, 2, 1]])
     assert there[1] < there[0] < there[2]
@@ -273,7 +296,11 @@ def test_estimates_by_place_in_other_units_and_significant():
     several = Estimate(*np.arange(15.0).reshape(5, 3) / 100)
     assert several.at(1) == Estimate(0.01, 0.04, 0.07, 0.10, 0.13)
     assert several.scaled(100).at(2)[:4] == pytest.approx((2, 5, 8, 0.11))
-    assert several._replace(p=np.array([ALPHA, 0.0501, np.nan])).significant.tolist() == [True, False, False]
+    assert several._replace(p=np.array([ALPHA, 0.0501, np.nan])).significant.tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_equal_models_share_all_ranks_and_a_better_one_is_first():
@@ -293,5 +320,7 @@ def test_equal_models_share_all_ranks_and_a_better_one_is_first():
 def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, shape, groups):
     """tests/benchmarks/intervals.py with fewer draws: within three standard errors."""
     assert SHARES.keys() == AMOUNTS.keys()
-    scores, differences, falsely = covered(unit, shape, clusters=30, groups=groups, draws=200, seed=1)
+    scores, differences, falsely = covered(
+        unit, shape, clusters=30, groups=groups, draws=200, seed=1
+    )
     assert min(scores, differences) >= 89 and falsely <= 10

@@ -18,20 +18,28 @@ def test_the_same_numbers_are_found_again_and_others_computed(cache):
     computed = []
 
     def found(what, made_of):
-        return cached(what, made_of, lambda: computed.append(what) or {"mean": np.array([1.5, np.nan])})["mean"]
+        return cached(
+            what, made_of, lambda: computed.append(what) or {"mean": np.array([1.5, np.nan])}
+        )["mean"]
 
     with caching():
         for _ in range(2):
             np.testing.assert_array_equal(found("score", [b"edges", b"hits"]), [1.5, np.nan])
         assert computed == ["score"]
-        for what, made_of in (("other", [b"edges", b"hits"]), ("score", [b"edges"]), ("score", [b"edgesh", b"its"])):
+        for what, made_of in (
+            ("other", [b"edges", b"hits"]),
+            ("score", [b"edges"]),
+            ("score", [b"edgesh", b"its"]),
+        ):
             found(what, made_of)
     assert len(computed) == 4
     found("score", [b"edges", b"hits"])  # as `verify` and `submit` do
     assert len(computed) == 5
 
 
-@pytest.mark.parametrize("edit", ["one digit", "renamed to fit nothing", "empty", "a list", "not UTF-8"])
+@pytest.mark.parametrize(
+    "edit", ["one digit", "renamed to fit nothing", "empty", "a list", "not UTF-8"]
+)
 def test_a_file_that_was_altered_is_not_believed(cache, edit, caplog):
     def found():
         with caching():

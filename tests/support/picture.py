@@ -29,8 +29,12 @@ RELATION = "Call:func->args"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page_file = probing.show(EMBEDDED, CODE, relation=RELATION).save(Path(folder, "attention.html"))
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page_file = probing.show(EMBEDDED, CODE, relation=RELATION).save(
+            Path(folder, "attention.html")
+        )
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 960, "height": 392})
         page.goto(page_file.as_uri())
         page.screenshot(path=PICTURE)

@@ -20,7 +20,10 @@ def codesyntax(arguments: Sequence[str]) -> Callable[[], object]:
 
 
 def start(
-    work: Callable[[], object], log: Path, errors: Path | None = None, prepare: Callable[[], object] = lambda: None
+    work: Callable[[], object],
+    log: Path,
+    errors: Path | None = None,
+    prepare: Callable[[], object] = lambda: None,
 ) -> int:
     """Start work in a child, after `prepare` there; return its process id.
 
@@ -32,9 +35,14 @@ def start(
         status = 70
         try:
             os.setsid()
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
+            signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            )  # which is ignored in a background job
             for number, file in ((1, log), (2, errors)):
-                os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if file else 1, number)
+                os.dup2(
+                    os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if file else 1,
+                    number,
+                )
             sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             prepare()
@@ -72,10 +80,17 @@ def together(arguments: Sequence[str], count: int = 2) -> None:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     config = LaunchConfig(
-        1, 1, count, run_id="tests", rdzv_backend="c10d", rdzv_endpoint="localhost:0", start_method="fork"
+        1,
+        1,
+        count,
+        run_id="tests",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        start_method="fork",
     )
     handlers = {
-        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+        number: signal.getsignal(number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
     }
     try:
         elastic_launch(config, _shared)(arguments)

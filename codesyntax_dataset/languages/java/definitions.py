@@ -1,4 +1,5 @@
-"""The methods in a Java file, delimited as in CodeSearchNet, and the constructors, which it leaves out."""
+"""The methods in a Java file, delimited as in CodeSearchNet, and the constructors, which it leaves
+out."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ import tree_sitter
 import tree_sitter_java
 
 from codesyntax_dataset.languages import bounded
-from codesyntax_dataset.languages.language import UNREAD_FUNCTION, UNREAD_OUTSIDE, Definition, Unread
+from codesyntax_dataset.languages.language import (
+    UNREAD_FUNCTION,
+    UNREAD_OUTSIDE,
+    Definition,
+    Unread,
+)
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_java.language())
 
@@ -24,7 +30,8 @@ _CONSTRUCTOR = "constructor_declaration"
 
 
 def definitions(text: str) -> Iterator[Definition | Unread]:
-    """The methods and constructors with a body in a file's types, from the first modifier on, and what cannot be read.
+    """The methods and constructors with a body in a file's types, from the first modifier on, and
+    what cannot be read.
 
     Raises ParseError as `bounded.parse`.
     """
@@ -38,11 +45,15 @@ def definitions(text: str) -> Iterator[Definition | Unread]:
                 yield from methods(node.child_by_field_name("body") or node, f"{prefix}{name}.")
             elif node.type == "enum_body_declarations":
                 yield from methods(node, prefix)
-            elif node.type in ("method_declaration", _CONSTRUCTOR) and node.child_by_field_name("body"):
+            elif node.type in ("method_declaration", _CONSTRUCTOR) and node.child_by_field_name(
+                "body"
+            ):
                 if node.has_error:
                     yield Unread(UNREAD_FUNCTION, first)
                 else:
-                    yield Definition(f"{prefix}{name}", first, last, _text(node), node.type == _CONSTRUCTOR)
+                    yield Definition(
+                        f"{prefix}{name}", first, last, _text(node), node.type == _CONSTRUCTOR
+                    )
             elif node.has_error or node.is_missing:
                 yield Unread(UNREAD_OUTSIDE, first)
                 yield from methods(node, prefix)

@@ -1,4 +1,5 @@
-"""The table of Java's exact labels, up to the version that the grammar reads: lambdas, records, patterns and so on."""
+"""The table of Java's exact labels, up to the version that the grammar reads: lambdas, records,
+patterns and so on."""
 
 from __future__ import annotations
 
@@ -34,18 +35,32 @@ TABLE = Table(
             for node in ("field_access", "method_invocation")
         ),
         Rule("method_invocation", "Attribute", {"value": "object", "attr": "name"}),
-        Rule("method_reference", "Attribute", {"value": "*[0]", "attr": "*[1:]<identifier> | 'new'"}),
+        Rule(
+            "method_reference", "Attribute", {"value": "*[0]", "attr": "*[1:]<identifier> | 'new'"}
+        ),
         Rule("scoped_identifier", "Attribute", {"value": "scope", "attr": "name"}),
         Rule("scoped_type_identifier", "Attribute", {"value": "*[0]", "attr": "*[-1]"}),
-        Rule("assignment_expression", "AugAssign", {"target": f"{_ASSIGNED}/^/left", "value": f"{_ASSIGNED}/^/right"}),
-        Rule("explicit_constructor_invocation", "Call", {"func": "constructor", "args": "arguments/*"}),
+        Rule(
+            "assignment_expression",
+            "AugAssign",
+            {"target": f"{_ASSIGNED}/^/left", "value": f"{_ASSIGNED}/^/right"},
+        ),
+        Rule(
+            "explicit_constructor_invocation",
+            "Call",
+            {"func": "constructor", "args": "arguments/*"},
+        ),
         Rule("method_invocation", "Call", {"func": "name", "args": "arguments/*"}),
         *(
             Rule(node, "Case", {"test": "*<switch_label>/*", "body": "*';'<!switch_label>"})
             for node in ("switch_block_statement_group", "switch_rule")
         ),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
-        Rule("enhanced_for_statement", "For", {"for": "'for'", "target": "name", "iter": "value", "body": "body"}),
+        Rule(
+            "enhanced_for_statement",
+            "For",
+            {"for": "'for'", "target": "name", "iter": "value", "body": "body"},
+        ),
         Rule(
             "for_statement",
             "For",
@@ -68,16 +83,38 @@ TABLE = Table(
                 "orelse": "alternative",
             },
         ),
-        Rule("ternary_expression", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
+        Rule(
+            "ternary_expression",
+            "IfExp",
+            {"test": "condition", "body": "consequence", "orelse": "alternative"},
+        ),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
-        Rule("instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}),
-        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": f"{_SWITCH} | *';'[1]"}),
-        Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
-        Rule("object_creation_expression", "New", {"class": "type<generic_type>/*[0] | type", "args": "arguments/*"}),
+        Rule(
+            "instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}
+        ),
+        Rule(
+            "labeled_statement",
+            "LabeledStatement",
+            {"label": "*[0]", "body": f"{_SWITCH} | *';'[1]"},
+        ),
+        Rule(
+            "lambda_expression",
+            "Lambda",
+            {"params": "parameters/* | parameters<identifier>", "body": "body"},
+        ),
+        Rule(
+            "object_creation_expression",
+            "New",
+            {"class": "type<generic_type>/*[0] | type", "args": "arguments/*"},
+        ),
         Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("array_access", "Subscript", {"value": "array", "slice": "index"}),
-        Rule("switch_expression", "Switch", {"switch": "'switch'", "expr": "condition", "statement": "body/*"}),
+        Rule(
+            "switch_expression",
+            "Switch",
+            {"switch": "'switch'", "expr": "condition", "statement": "body/*"},
+        ),
         Rule("try_statement", "Try", _TRY),
         Rule("try_with_resources_statement", "Try", _TRY),
         Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "operand"}),

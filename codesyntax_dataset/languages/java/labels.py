@@ -1,7 +1,8 @@
-"""The labels of Java methods: relations between nodes of the JDT-like tree (`tree`), expressed in tokens (`tokens`).
+"""The labels of Java methods: relations between nodes of the JDT-like tree (`tree`), expressed in
+tokens (`tokens`).
 
-`annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, collect the related nodes, and find
-the tokens where these nodes start and end.
+`annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, collect the
+related nodes, and find the tokens where these nodes start and end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ RULES = {
             *("For:initializers->updaters", "For:initializers->body", "For:updaters->body"),
         ],
         "TryStatement": ["Try:body->finalbody", "Try:handler->finalbody", "Try:body->handler"],
-        "SwitchStatement": ["Switch:expr->statement", "Switch:switch->expr", "Switch:switch->statement"],
+        "SwitchStatement": [
+            "Switch:expr->statement",
+            "Switch:switch->expr",
+            "Switch:switch->statement",
+        ],
         "LabeledStatement": ["LabeledStatement:label->body"],
         "MethodInvocation": ["Call:func->args", "Attribute:value->attr"],
         "ArrayAccess": ["Subscript:value->slice"],
@@ -45,12 +50,12 @@ RULES = {
         "InstanceofExpression": ["InstanceofExpr:expr->type"],
     }.items()
 }
-"""JDT class -> its relations in the order of the published lists, as (relation, head, dependent), where head and
-dependent are names of parts (see `tree.unfold`)."""
+"""JDT class -> its relations in the order of the published lists, as (relation, head, dependent),
+where head and dependent are names of parts (see `tree.unfold`)."""
 
 MOST_TOKENS = 100_000
-"""Of a method whose tree is wanted: parsers take far longer, or crash, at some longer ones. Java's own limit for a
-compiled method, 64 KB, is less."""
+"""Of a method whose tree is wanted: parsers take far longer, or crash, at some longer ones. Java's
+own limit for a compiled method, 64 KB, is less."""
 
 _LOST = 0  # the published procedure never writes an edge from or to token 0, so lost positions point there
 
@@ -58,8 +63,9 @@ _LOST = 0  # the published procedure never writes an edge from or to token 0, so
 def annotate(code: str, variant: str) -> Annotation:
     """The labels of a Java method or constructor in a published variant.
 
-    A body with a syntax error (by the rules of Java 1.3, see `parse.parse_method`) has no edges inside; the
-    signature keeps its own. Raises ParseError if the code is not exactly one method, or cannot be tokenized.
+    A body with a syntax error (by the rules of Java 1.3, see `parse.parse_method`) has no edges
+    inside; the signature keeps its own. Raises ParseError if the code is not exactly one method, or
+    cannot be tokenized.
     """
     decoded = DecodedCode(code)
     tokens = scan(decoded)
@@ -70,7 +76,12 @@ def annotate(code: str, variant: str) -> Annotation:
     head_of, first_of, last_of = _lookups(tokens, decoded.text, variant)
     edges = []
     for relation, head_start, start, end in _relations(method):
-        if _LOST < (head := head_of(head_start)) < (first := first_of(start)) <= (last := last_of(end)):
+        if (
+            _LOST
+            < (head := head_of(head_start))
+            < (first := first_of(start))
+            <= (last := last_of(end))
+        ):
             edges.append(Edge(relation, head, first, last))
     return Annotation(decoded.in_code(tokens), edges)
 
@@ -86,7 +97,8 @@ def _in_variant(tokens: list[Token], decoded: DecodedCode, variant: str) -> list
 
 
 def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
-    """Every relation in the order of the published lists: (relation, start of head, start and end of dependent)."""
+    """Every relation in the order of the published lists: (relation, start of head, start and end
+    of dependent)."""
     waiting = [(method.start, method)]
     while waiting:
         parent_start, node = waiting.pop()
@@ -100,15 +112,16 @@ def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[int], int], ...]:
-    """Three functions from positions to tokens: from the start of a node to its token as a head, and to its first token
-    as a dependent; from the end of a node to its last token."""
+    """Three functions from positions to tokens: from the start of a node to its token as a head,
+    and to its first token as a dependent; from the end of a node to its last token."""
     starts = token_positions(tokens, text)
     words = [token.text for token in tokens]
     opening, closing = {"(", "[", "{", "\n"}, {")", "]", "}"}
     if variant == "skip_semicolon":
         closing.add(";")
 
-    # From each token on the first that is not an opening bracket, and back from it the first that is not a closing one
+    # From each token on the first that is not an opening bracket, and back from it the first that
+    # is not a closing one
     forward, back = list(range(len(words))), list(range(len(words)))
     for index in reversed(range(len(words) - 1)):
         if words[index] in opening:
@@ -118,9 +131,12 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
             back[index] = _LOST if words[index - 1] in opening else back[index - 1]
 
     def is_glued(index: int) -> bool:
-        """True if a word directly precedes the token, as in `try{`: the published procedure took the two for one."""
+        """True if a word directly precedes the token, as in `try{`: the published procedure took
+        the two for one."""
         before = tokens[index - 1]
-        return before.end == tokens[index].start and (before.text[-1].isalnum() or before.text[-1] in "_$")
+        return before.end == tokens[index].start and (
+            before.text[-1].isalnum() or before.text[-1] in "_$"
+        )
 
     @cache
     def head_of(start: int) -> int:
@@ -130,7 +146,8 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
     @cache
     def first_of(start: int) -> int:
         index = bisect_left(starts, start)
-        # a line break comes first where a declaration begins with its Javadoc; the declaration's own text lacks it
+        # a line break comes first where a declaration begins with its Javadoc; the declaration's
+        # own text lacks it
         return _LOST if is_glued(index) or words[index] == "\n" else forward[index]
 
     @cache

@@ -1,8 +1,9 @@
 """Parse Java code into the tree-sitter node of its method.
 
-The published labels (Shen et al. 2022, section 3) came from the Eclipse Java development tools (JDT) with a compiler at
-source level 1.3. Code that this compiler rejects, or reads differently from tree-sitter, is handled here, mostly by
-changing the spelling of the text before it is parsed; its length stays the same.
+The published labels (Shen et al. 2022, section 3) came from the Eclipse Java development tools
+(JDT) with a compiler at source level 1.3. Code that this compiler rejects, or reads differently
+from tree-sitter, is handled here, mostly by changing the spelling of the text before it is parsed;
+its length stays the same.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _LATER_WORDS = {"assert", "enum", "record", "yield"}  # identifiers in Java 1.3
 
 
 def parse(text: str) -> tree_sitter.Tree:
-    """tree-sitter's tree of a class that contains `text`. The positions of its nodes are bytes in the whole class."""
+    """tree-sitter's tree of a class that contains `text`. The positions of its nodes are bytes in
+    the whole class."""
     return bounded.parse(_LANGUAGE, _BEFORE + text.encode() + _AFTER)
 
 
@@ -34,21 +36,25 @@ def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
     """The start of each token of `text`, in the same positions as the nodes of `parse(text)`."""
     if text.isascii():
         return [token.start + len(_BEFORE) for token in tokens]
-    positions = list(accumulate((len(character.encode()) for character in text), initial=len(_BEFORE)))
+    positions = list(
+        accumulate((len(character.encode()) for character in text), initial=len(_BEFORE))
+    )
     return [positions[token.start] for token in tokens]
 
 
 def children_of(node: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """All children of a node, keywords and brackets included, except comments, which may be anywhere."""
+    """All children of a node, keywords and brackets included, except comments, which may be
+    anywhere."""
     return [child for child in node.children if child.type not in COMMENTS]
 
 
 def parse_method(decoded: DecodedCode, tokens: list[Token]) -> tree_sitter.Node:
     """The node of the method or constructor in the code.
 
-    A syntax error in the body, by the rules of Java 1.3, empties it: its edges are lost, the signature keeps its own.
-    Raises ParseError if the code is not exactly one method: if the signature (everything before the first curly bracket
-    outside round ones) does not parse with an empty body after it, or the code does not end where the body does.
+    A syntax error in the body, by the rules of Java 1.3, empties it: its edges are lost, the
+    signature keeps its own. Raises ParseError if the code is not exactly one method: if the
+    signature (everything before the first curly bracket outside round ones) does not parse with an
+    empty body after it, or the code does not end where the body does.
     """
     text = _as_java_1_3(decoded.text, tokens)
     tree = parse(text)
@@ -73,8 +79,8 @@ def parse_method(decoded: DecodedCode, tokens: list[Token]) -> tree_sitter.Node:
 def _as_java_1_3(text: str, tokens: list[Token]) -> str:
     """The text with later keywords respelled as identifiers, which they were in Java 1.3.
 
-    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which
-    only an escape can spell, would end the text for tree-sitter.
+    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax
+    error. A NUL, which only an escape can spell, would end the text for tree-sitter.
     """
     starts = [token.start for token in tokens if token.text in _LATER_WORDS]
     if not starts and "\0" not in text:
@@ -135,13 +141,19 @@ _LATER = tree_sitter.Query(
     """,
 )
 _STATEMENT_EXPRESSIONS = {
-    *("assignment_expression", "update_expression", "method_invocation", "object_creation_expression"),
+    *(
+        "assignment_expression",
+        "update_expression",
+        "method_invocation",
+        "object_creation_expression",
+    ),
     *("switch_expression", *COMMENTS),
 }
 
 
 def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
-    """True if there is code that only tree-sitter accepts: newer literals, or any expression statement."""
+    """True if there is code that only tree-sitter accepts: newer literals, or any expression
+    statement."""
     return "refused" in later or any(
         expression.type not in _STATEMENT_EXPRESSIONS and not _is_in_switch_rule(expression)
         for expression in later.get("expression", [])
@@ -154,7 +166,8 @@ def _is_in_switch_rule(expression: tree_sitter.Node) -> bool:
 
 
 def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:
-    """The start of the body; None if there is none. Raises ParseError if the code does not end where the body does."""
+    """The start of the body; None if there is none. Raises ParseError if the code does not end
+    where the body does."""
     depth, begin = 0, None
     for token in tokens:
         if begin is None:
@@ -164,7 +177,9 @@ def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:
         elif depth > 0:
             depth += (token.text == "{") - (token.text == "}")
         elif token.text != ";":
-            raise decoded.error(f"expected one method and nothing else, found {token.text!r} after it", token.start)
+            raise decoded.error(
+                f"expected one method and nothing else, found {token.text!r} after it", token.start
+            )
     if begin is not None and depth > 0:
         raise decoded.error("the body that begins here has no end", begin)
     return begin
@@ -178,7 +193,9 @@ def _no_method(decoded: DecodedCode, tree: tree_sitter.Tree) -> ParseError:
             node = next(child for child in node.children if child.has_error)
         culprit = "a syntax error"
     else:
-        members = [member for member in _members(tree) if member.type not in _METHODS] or _members(tree)[1:]
+        members = [member for member in _members(tree) if member.type not in _METHODS] or _members(
+            tree
+        )[1:]
         node = members[0] if members else node.children[0].children[-1]
         culprit = node.type.replace("_", " ") if members else "none"
     before = decoded.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode(errors="ignore")

@@ -15,9 +15,13 @@ RELATIONS = (
     Relation("For:for->initializers", "control flow", "for (i = 0; i < n; i++) { } : for => i = 0"),
     Relation("For:for->test", "control flow", "for (i = 0; i < n; i++) { } : for => i < n"),
     Relation("For:for->updaters", "control flow", "for (i = 0; i < n; i++) { } : for => i++"),
-    Relation("For:initializers->body", "control flow", "for (i = 0; i < n; i++) { a(); } : i => a();"),
+    Relation(
+        "For:initializers->body", "control flow", "for (i = 0; i < n; i++) { a(); } : i => a();"
+    ),
     Relation("For:initializers->test", "control flow", "for (i = 0; i < n; i++) { } : i => i < n"),
-    Relation("For:initializers->updaters", "control flow", "for (i = 0; i < n; i++) { } : i => i++"),
+    Relation(
+        "For:initializers->updaters", "control flow", "for (i = 0; i < n; i++) { } : i => i++"
+    ),
     Relation("For:test->body", "control flow", "for (i = 0; i < n; i++) { a(); } : i => a();"),
     Relation("For:test->updaters", "control flow", "for (i = 0; i < n; i++) { } : i => i++"),
     Relation("For:updaters->body", "control flow", "for (i = 0; i < n; i++) { a(); } : i => a();"),
@@ -32,15 +36,31 @@ RELATIONS = (
     Relation("IfExp:test->orelse", "conditional expression", "t ? a : b: t => b"),
     Relation("InfixExpr:left->right", "operator", "a + b: a => b"),
     Relation("InstanceofExpr:expr->type", "operator", "x instanceof List: x => List"),
-    Relation("LabeledStatement:label->body", "control flow", "outer: while (t) { } : outer => while (t) { }"),
-    Relation("Subscript:value->slice", "access", "s[i]: s => i"),
-    Relation("Switch:expr->statement", "control flow", "switch (x) { case 1: a(); } : x => case 1: a();"),
-    Relation("Switch:switch->expr", "control flow", "switch (x) { case 1: a(); } : switch => x"),
-    Relation("Switch:switch->statement", "control flow", "switch (x) { case 1: a(); } : switch => case 1: a();"),
-    Relation("Try:body->finalbody", "control flow", "try { a(); } finally { b(); } : a(); => b();"),
-    Relation("Try:body->handler", "control flow", "try { a(); } catch (E e) { b(); } : a(); => catch (E e) { b(); }"),
     Relation(
-        "Try:handler->finalbody", "control flow", "try { a(); } catch (E e) { b(); } finally { c(); } : catch => c();"
+        "LabeledStatement:label->body",
+        "control flow",
+        "outer: while (t) { } : outer => while (t) { }",
+    ),
+    Relation("Subscript:value->slice", "access", "s[i]: s => i"),
+    Relation(
+        "Switch:expr->statement", "control flow", "switch (x) { case 1: a(); } : x => case 1: a();"
+    ),
+    Relation("Switch:switch->expr", "control flow", "switch (x) { case 1: a(); } : switch => x"),
+    Relation(
+        "Switch:switch->statement",
+        "control flow",
+        "switch (x) { case 1: a(); } : switch => case 1: a();",
+    ),
+    Relation("Try:body->finalbody", "control flow", "try { a(); } finally { b(); } : a(); => b();"),
+    Relation(
+        "Try:body->handler",
+        "control flow",
+        "try { a(); } catch (E e) { b(); } : a(); => catch (E e) { b(); }",
+    ),
+    Relation(
+        "Try:handler->finalbody",
+        "control flow",
+        "try { a(); } catch (E e) { b(); } finally { c(); } : catch => c();",
     ),
     Relation("While:test->body", "control flow", "while (t) { a(); } : t => a();"),
     Relation("While:while->body", "control flow", "while (t) { a(); } : while => a();"),

@@ -1,8 +1,9 @@
 """The tokens of Java code, as given by javalang 0.13, the tokenizer behind the published labels.
 
-Without comments and white space. Its peculiarities are part of the labels: `>` is a separate token except in `>=`,
-`>>=` and `>>>=`, `@` always is one, and `01.5` is `01` and `.5`. One regular expression does what javalang does
-character by character, with the same result on code that compiles.
+Without comments and white space. Its peculiarities are part of the labels: `>` is a separate token
+except in `>=`, `>>=` and `>>>=`, `@` always is one, and `01.5` is `01` and `.5`. One regular
+expression does what javalang does character by character, with the same result on code that
+compiles.
 """
 
 from __future__ import annotations
@@ -49,15 +50,19 @@ _WORD_PART = _WORD_START | {"Mc", "Mn", "Nd"}
 
 
 class DecodedCode:
-    """Java code as a tokenizer reads it: the `text` with Unicode escapes decoded, and its `places` in the code.
+    """Java code as a tokenizer reads it: the `text` with Unicode escapes decoded, and its `places`
+    in the code.
 
-    An escape that spells an unpaired surrogate is not decoded, because UTF-8 cannot encode that character. Raises
-    ParseError if the code contains NUL, a surrogate, or an escape without four digits.
+    An escape that spells an unpaired surrogate is not decoded, because UTF-8 cannot encode that
+    character. Raises ParseError if the code contains NUL, a surrogate, or an escape without four
+    digits.
     """
 
     def __init__(self, code: str):
         self.code = self.text = code
-        self.places: Sequence[int] = range(len(code) + 1)  # of every character of the text, and of its end, in the code
+        self.places: Sequence[int] = range(
+            len(code) + 1
+        )  # of every character of the text, and of its end, in the code
         if "\0" in code:
             raise self.error("a NUL character is not valid Java", code.index("\0"))
         try:
@@ -101,14 +106,18 @@ class DecodedCode:
 
 
 def scan(decoded: DecodedCode, *, everything: bool = False) -> list[Token]:
-    """The tokens of the text of `decoded`; `everything`: also comments, and characters that begin no token.
+    """The tokens of the text of `decoded`; `everything`: also comments, and characters that begin
+    no token.
 
-    Raises ParseError at the first literal or comment that has no end, and at the first character that begins no token.
+    Raises ParseError at the first literal or comment that has no end, and at the first character
+    that begins no token.
     """
     tokens = []
     for match in _TOKEN.finditer(decoded.text):
         kind = match.lastgroup
-        if kind is None or (everything and not (kind == "unknown" and _ENDLESS.match(decoded.text, match.start()))):
+        if kind is None or (
+            everything and not (kind == "unknown" and _ENDLESS.match(decoded.text, match.start()))
+        ):
             tokens.append(Token(match.group(), match.start(), match.end()))
         elif kind == "unknown":
             raise decoded.error(_complaint(decoded.text, match.start()), match.start())
@@ -120,7 +129,8 @@ def scan(decoded: DecodedCode, *, everything: bool = False) -> list[Token]:
 
 
 def with_line_breaks(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens, and one token for every line break between two of them (also for those inside comments)."""
+    """The tokens, and one token for every line break between two of them (also for those inside
+    comments)."""
     lines: list[Token] = []
     for token in tokens:
         if lines:

@@ -1,9 +1,9 @@
 """The syntax tree behind the published Java labels, derived from tree-sitter's.
 
-The published labels (Shen et al. 2022, section 3) were read from the tree of the Eclipse Java development tools (JDT)
-at language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too
-deep. A node with the same start and end as its only child may be missing, because no edge depends on it. `raw` is
-always a node of tree-sitter.
+The published labels (Shen et al. 2022, section 3) were read from the tree of the Eclipse Java
+development tools (JDT) at language level JLS3, which is Java 5. `unfold` gives the same tree, one
+node at a time, so that no nesting is too deep. A node with the same start and end as its only child
+may be missing, because no edge depends on it. `raw` is always a node of tree-sitter.
 """
 
 from __future__ import annotations
@@ -17,26 +17,54 @@ import tree_sitter
 from codesyntax_dataset.languages.java.parse import COMMENTS, children_of
 
 LEAVES = {
-    *("identifier", "type_identifier", "this", "true", "false", "null_literal", "string_literal", "character_literal"),
-    *("decimal_integer_literal", "hex_integer_literal", "octal_integer_literal", "decimal_floating_point_literal"),
+    *(
+        "identifier",
+        "type_identifier",
+        "this",
+        "true",
+        "false",
+        "null_literal",
+        "string_literal",
+        "character_literal",
+    ),
+    *(
+        "decimal_integer_literal",
+        "hex_integer_literal",
+        "octal_integer_literal",
+        "decimal_floating_point_literal",
+    ),
     *("void_type", "boolean_type", "integral_type", "floating_point_type"),
     *("lambda_expression", "method_reference", "switch_expression"),  # later than Java 5
 }
 """Nodes without children, even if tree-sitter has some."""
 
 TRANSPARENT = {
-    *("argument_list", "type_arguments", "type_parameters", "type_bound", "formal_parameters", "throws"),
+    *(
+        "argument_list",
+        "type_arguments",
+        "type_parameters",
+        "type_bound",
+        "formal_parameters",
+        "throws",
+    ),
     *("superclass", "super_interfaces", "extends_interfaces", "type_list", "finally_clause"),
     "annotation_argument_list",
 }
 """Nodes that the JDT does not have; they are replaced by their children."""
 
-ABSENT = COMMENTS | {"super", "dimensions", "resource_specification", "receiver_parameter", "permits"}
+ABSENT = COMMENTS | {
+    "super",
+    "dimensions",
+    "resource_specification",
+    "receiver_parameter",
+    "permits",
+}
 """Nodes that the JDT does not have, nor their children."""
 
 
 class Node(NamedTuple):
-    """A node of the tree, not yet unfolded: `content` is tree-sitter's node, or the children if they are known."""
+    """A node of the tree, not yet unfolded: `content` is tree-sitter's node, or the children if
+    they are known."""
 
     type: str  # tree-sitter's, or one of our own
     start: int
@@ -70,7 +98,9 @@ def unfold(node: Node) -> Inside:
         return _NOTHING
     if node.type in _UNFOLD:
         return _UNFOLD[node.type](node)
-    return Inside(node.content if isinstance(node.content, list) else _nodes(node.content.named_children))
+    return Inside(
+        node.content if isinstance(node.content, list) else _nodes(node.content.named_children)
+    )
 
 
 _NOTHING = Inside([])
@@ -112,7 +142,8 @@ def _first_child(node: Node) -> Inside:
 
 
 def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_sitter.Node]]:
-    """All children except comments, with their start, which includes a Javadoc comment directly before."""
+    """All children except comments, with their start, which includes a Javadoc comment directly
+    before."""
     javadoc = None
     for raw in raws:
         if raw.type not in COMMENTS:
@@ -123,7 +154,8 @@ def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_
 
 
 def _members(class_body: tree_sitter.Node) -> list[Node]:
-    """The members of a class. Semicolons between them do not count, and the JDT drops annotation types."""
+    """The members of a class. Semicolons between them do not count, and the JDT drops annotation
+    types."""
     return [
         Node(raw.type, start, raw.end_byte, raw)
         for start, raw in _with_javadoc(class_body.children)
@@ -144,7 +176,8 @@ def _class(node: Node) -> Inside:
 
 
 def _statement(raw: tree_sitter.Node) -> Node:
-    """A statement. To tree-sitter `switch (x) { };` is an expression and its semicolon, to Java two statements."""
+    """A statement. To tree-sitter `switch (x) { };` is an expression and its semicolon, to Java two
+    statements."""
     if raw.type == "expression_statement" and raw.children[0].type == "switch_expression":
         raw = raw.children[0]
     kind = "switch_statement" if raw.type == "switch_expression" else raw.type
@@ -166,7 +199,8 @@ def _statements(raws: Iterable[tree_sitter.Node]) -> list[Node]:
 
 
 def _takes_javadoc(statement: tree_sitter.Node) -> bool:
-    """True if the JDT attaches a Javadoc comment: to classes, and to variables with modifiers that are not arrays."""
+    """True if the JDT attaches a Javadoc comment: to classes, and to variables with modifiers that
+    are not arrays."""
     if statement.type == "local_variable_declaration":
         first, second, *_ = children_of(statement)
         return first.type == "modifiers" and second.type != "array_type"
@@ -179,7 +213,13 @@ def _block(node: Node) -> Inside:
 
 def _constructor_invocation(node: Node) -> Inside:
     constructor = children_of(node.raw)[-3]  # this or super, before the arguments and the semicolon
-    return Inside([child for child in _nodes(node.raw.named_children) if child.start != constructor.start_byte])
+    return Inside(
+        [
+            child
+            for child in _nodes(node.raw.named_children)
+            if child.start != constructor.start_byte
+        ]
+    )
 
 
 def _if(node: Node) -> Inside:
@@ -218,13 +258,19 @@ def _for(node: Node) -> Inside:
             sections[-1].append(node_of(raw))
     body = _statement(statement)
     parts = {"for": node, "body": body}
-    parts |= {name: _all(nodes) for name, nodes in zip(("initializers", "test", "updaters"), sections) if nodes}
+    parts |= {
+        name: _all(nodes)
+        for name, nodes in zip(("initializers", "test", "updaters"), sections)
+        if nodes
+    }
     return Inside([*(node for nodes in sections for node in nodes), body], "ForStatement", parts)
 
 
 def _enhanced_for(node: Node) -> Inside:
     _, _, *variable, _, value, _, body = children_of(node.raw)
-    parameter = Node("formal_parameter", variable[0].start_byte, variable[-1].end_byte, _nodes(variable))
+    parameter = Node(
+        "formal_parameter", variable[0].start_byte, variable[-1].end_byte, _nodes(variable)
+    )
     return Inside([parameter, node_of(value), _statement(body)])
 
 
@@ -264,7 +310,9 @@ def _switch(node: Node) -> Inside:
                 statements.append(Node("switch_label", label.start_byte, raw.end_byte, label))
                 raws = []  # a comment before the colon does not belong to what follows
             elif raw.type == "expression_statement" and group.type == "switch_rule":
-                statements.append(Node("empty_statement", raw.start_byte, raw.end_byte, []))  # later than Java 5
+                statements.append(
+                    Node("empty_statement", raw.start_byte, raw.end_byte, [])
+                )  # later than Java 5
             else:
                 raws.append(raw)
         statements += _statements(raws)
@@ -278,7 +326,8 @@ def _switch(node: Node) -> Inside:
 
 
 def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
-    """The operands and operators of an expression whose parts are at these positions among operators and brackets."""
+    """The operands and operators of an expression whose parts are at these positions among
+    operators and brackets."""
 
     def unfold_parts(node: Node) -> Inside:
         raws = children_of(node.raw)
@@ -305,20 +354,28 @@ def _method_invocation(node: Node) -> Inside:
 
 def _field_access(node: Node) -> Inside:
     children = _nodes(node.raw.named_children)
-    return Inside(children[:-1] if children[-1].type == "this" else children)  # `A.this` has the qualifier only
+    return Inside(
+        children[:-1] if children[-1].type == "this" else children
+    )  # `A.this` has the qualifier only
 
 
 def _array_creation(node: Node) -> Inside:
-    """The type goes up to the last bracket, and the sizes inside it are children of the creation itself."""
-    brackets = [raw for raw in node.raw.named_children if raw.type in {"dimensions", "dimensions_expr"}]
+    """The type goes up to the last bracket, and the sizes inside it are children of the creation
+    itself."""
+    brackets = [
+        raw for raw in node.raw.named_children if raw.type in {"dimensions", "dimensions_expr"}
+    ]
     sizes = [size for raw in brackets for size in _nodes(raw.named_children)]
-    element, *initializer = [child for child in _annotated_type(node).children if child.type != "dimensions_expr"]
+    element, *initializer = [
+        child for child in _annotated_type(node).children if child.type != "dimensions_expr"
+    ]
     array = Node("array_type", element.start, brackets[-1].end_byte, [element])
     return Inside([array, *sizes, *initializer])
 
 
 def _annotated_type(node: Node) -> Inside:
-    """The content of a node whose type may be annotated: the node starts at the annotations, which are not nodes."""
+    """The content of a node whose type may be annotated: the node starts at the annotations, which
+    are not nodes."""
     children, start = [], None
     for child in _nodes(node.raw.named_children):
         if child.type in {"annotation", "marker_annotation"}:
@@ -361,7 +418,8 @@ class _Operand(NamedTuple):
 
 
 def _in_text_order(raw: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """Operands and operators from left to right; a cast is represented by its type, before its operand."""
+    """Operands and operators from left to right; a cast is represented by its type, before its
+    operand."""
     items, waiting = [], [raw]
     while waiting:
         item = waiting.pop()
@@ -377,8 +435,8 @@ def _in_text_order(raw: tree_sitter.Node) -> list[tree_sitter.Node]:
 def _regroup(items: list[tree_sitter.Node]) -> Node:
     """The tree of operands and operators by Java's rules of precedence.
 
-    tree-sitter's own is wrong: it takes `(int) i++` for `((int) i)++`, `-i++` for `(-i)++` and, in some contexts,
-    `(a.b) - c * d` for a cast of `-c` that is multiplied by `d`.
+    tree-sitter's own is wrong: it takes `(int) i++` for `((int) i)++`, `-i++` for `(-i)++` and, in
+    some contexts, `(a.b) - c * d` for a cast of `-c` that is multiplied by `d`.
     """
     operands: list[_Operand] = []
     operators: list[str] = []
@@ -418,10 +476,11 @@ def _regroup(items: list[tree_sitter.Node]) -> Node:
 def _join(left: _Operand, operator: str, right: _Operand) -> _Operand:
     """`left operator right` as in the JDT.
 
-    `a + b + c` is one node of three operands, but only if every operator on the way down the left side is the same and
-    no right operand, except the last, is itself a binary expression. `==` and `!=` always have two operands. Before
-    that, a run of string literals at the left end is merged into one operand. The run is split again if exactly one
-    operand follows, so `"a" + "b" + c` has three operands; in `"a" + "b" + c + d` the run is the first of three.
+    `a + b + c` is one node of three operands, but only if every operator on the way down the left
+    side is the same and no right operand, except the last, is itself a binary expression. `==` and
+    `!=` always have two operands. Before that, a run of string literals at the left end is merged
+    into one operand. The run is split again if exactly one operand follows, so `"a" + "b" + c` has
+    three operands; in `"a" + "b" + c + d` the run is the first of three.
     """
     if operator == "+":
         run = _string_literals(left)
@@ -451,7 +510,8 @@ def _string_literals(operand: _Operand) -> list[Node]:
 
 
 def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node | None) -> bool:
-    """True if what tree-sitter reads as a cast is none: a name in brackets before a sign is an operand."""
+    """True if what tree-sitter reads as a cast is none: a name in brackets before a sign is an
+    operand."""
     if following is None or following.type not in {"+", "-"}:
         return False
     return children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
@@ -463,12 +523,17 @@ def _name_in_brackets(cast: tree_sitter.Node) -> Node:
 
 
 def _with_prefixes(prefixes: list[tree_sitter.Node], operand: Node) -> Node:
-    """The operand with the signs and casts before it; the smallest int and long include their sign."""
+    """The operand with the signs and casts before it; the smallest int and long include their
+    sign."""
     for prefix in reversed(prefixes):
         if prefix.type == "cast_expression":
             types = [node_of(part) for part in children_of(prefix)[1:-1] if part.is_named]
             inside = [Node("cast_type", types[0].start, types[-1].end, types[:1]), operand]
-        elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.raw.text in _SMALLEST:
+        elif (
+            prefix.type == "-"
+            and operand.type == "decimal_integer_literal"
+            and operand.raw.text in _SMALLEST
+        ):
             inside = []
         else:
             inside = [operand]

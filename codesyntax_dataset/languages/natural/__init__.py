@@ -1,7 +1,8 @@
-"""Natural language, labelled by treebanks: English and German, as in the paper, and any of Universal Dependencies.
+"""Natural language, labelled by treebanks: English and German, as in the paper, and any of
+Universal Dependencies.
 
-A word may stand before or after its head, and the probe asks where the head of a word is (Clark et al. 2019), so the
-default direction is `dependent-to-head`. There are no keywords.
+A word may stand before or after its head, and the probe asks where the head of a word is (Clark et
+al. 2019), so the default direction is `dependent-to-head`. There are no keywords.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def _natural(name: str, title: str, tag: str | None) -> Language:
         tag=tag,
         direction=DEPENDENT_TO_HEAD,
         offsets=range(-512, 513),
-        further_relations=re.compile(r"[A-Za-z]\w{0,31}(:\w{1,32}){0,2}", re.ASCII),  # subtypes, Stanford Dependencies
+        further_relations=re.compile(
+            r"[A-Za-z]\w{0,31}(:\w{1,32}){0,2}", re.ASCII
+        ),  # subtypes, Stanford Dependencies
     )
 
 

@@ -1,7 +1,8 @@
-"""The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for `root`.
+"""The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for
+`root`.
 
-The first word of a sentence's tree has the relation `root` and no head, so it has no edge. Treebanks add subtypes, such
-as `nsubj:pass`. In the examples the head is on the left of the arrow.
+The first word of a sentence's tree has the relation `root` and no head, so it has no edge.
+Treebanks add subtypes, such as `nsubj:pass`. In the examples the head is on the left of the arrow.
 """
 
 from __future__ import annotations

@@ -19,12 +19,15 @@ def decode(data: bytes) -> str:
 
 
 def definitions(text: str, branches: bool = True) -> Iterable[Definition | Unread]:
-    """The module-level functions of a file and the methods of its classes, from `def` or `async def` on.
+    """The module-level functions of a file and the methods of its classes, from `def` or `async
+    def` on.
 
-    With `branches`, these may stand in `if`, `try` and other statements, which CodeSearchNet leaves out.
+    With `branches`, these may stand in `if`, `try` and other statements, which CodeSearchNet leaves
+    out.
 
-    Of a file that this interpreter cannot parse, such as one for a later version, the functions that exact labels can
-    read, and what they cannot. Raises SyntaxError or ValueError if nobody can read it.
+    Of a file that this interpreter cannot parse, such as one for a later version, the functions
+    that exact labels can read, and what they cannot. Raises SyntaxError or ValueError if nobody can
+    read it.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for example about an invalid escape in the file
@@ -54,13 +57,18 @@ def _inside(node: ast.stmt) -> list[ast.stmt]:
     """The statements right inside of a statement, in order."""
     parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
     statements = [
-        each for part in parts for name in ("body", "orelse", "finalbody") for each in getattr(part, name, ())
+        each
+        for part in parts
+        for name in ("body", "orelse", "finalbody")
+        for each in getattr(part, name, ())
     ]
     return sorted(statements, key=lambda each: each.lineno)
 
 
 def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[Definition]:
-    lines = list(io.StringIO(text, newline=""))  # counted as by the parser: \n, \r\n and \r end a line, \f does not
+    lines = list(
+        io.StringIO(text, newline="")
+    )  # counted as by the parser: \n, \r\n and \r end a line, \f does not
 
     def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:
         for node in body:
@@ -68,9 +76,16 @@ def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[D
                 yield from functions(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 block = lines[node.lineno - 1 : node.end_lineno]
-                block[-1] = block[-1].encode()[: node.end_col_offset].decode()  # columns of the tree count bytes
+                block[-1] = (
+                    block[-1].encode()[: node.end_col_offset].decode()
+                )  # columns of the tree count bytes
                 block[0] = block[0].encode()[node.col_offset :].decode()
-                yield Definition(f"{prefix}{node.name}", node.lineno, node.lineno + len(block) - 1, "".join(block))
+                yield Definition(
+                    f"{prefix}{node.name}",
+                    node.lineno,
+                    node.lineno + len(block) - 1,
+                    "".join(block),
+                )
             elif branches:
                 yield from functions(_inside(node), prefix)
 

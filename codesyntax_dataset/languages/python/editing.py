@@ -7,7 +7,9 @@ import re
 from codesyntax_dataset.languages.language import Editing
 
 EDITING = Editing(
-    string=re.compile(r"""[rRbBuU]{0,2}(?P<quotes>\'\'\'|\"""|'|")(?P<text>.*)(?P=quotes)""", re.DOTALL),
+    string=re.compile(
+        r"""[rRbBuU]{0,2}(?P<quotes>\'\'\'|\"""|'|")(?P<text>.*)(?P=quotes)""", re.DOTALL
+    ),
     comment="#",
     expressions=frozenset(
         "identifier integer float string true false none call attribute subscript binary_operator boolean_operator "

@@ -43,7 +43,8 @@ _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_patte
 
 
 def _items(path: str) -> str:
-    """The items at a path, and a comma behind the last one: without brackets of its own, a tuple has no node."""
+    """The items at a path, and a comma behind the last one: without brackets of its own, a tuple
+    has no node."""
     return f"{path} .. {path}[-1]/~','<!block> | {path}"
 
 
@@ -56,7 +57,16 @@ TABLE = Table(
     interpolated=frozenset("format_expression format_specifier interpolation string".split()),
     literal=frozenset("string_start string_content string_end { } = : type_conversion".split()),
     flat=frozenset(
-        {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
+        {
+            "argument_list",
+            "block",
+            "module",
+            "parameters",
+            "lambda_parameters",
+            "type",
+            "type_parameter",
+            "with_clause",
+        }
     ),
     backward=BACKWARD - {"IfExp:body->test"} | {"IfExp:test->body"},
     joins_lines=True,
@@ -71,7 +81,11 @@ TABLE = Table(
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
-        Rule("named_expression", "Assign", {"target": "name unless ^<interpolation>", "value": "value"}),  # f"{x:=9}"
+        Rule(
+            "named_expression",
+            "Assign",
+            {"target": "name unless ^<interpolation>", "value": "value"},
+        ),  # f"{x:=9}"
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
         *(
             Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{index}]"})
@@ -105,7 +119,13 @@ TABLE = Table(
         Rule(
             "for_statement",
             "For",
-            {"for": "'for'", "target": "left", "iter": "right", "body": "body/*", "orelse": "alternative/body/*"},
+            {
+                "for": "'for'",
+                "target": "left",
+                "iter": "right",
+                "body": "body/*",
+                "orelse": "alternative/body/*",
+            },
         ),
         Rule("generator_expression", "GeneratorExp", {"elt": "body", "generator": _GENERATOR}),
         Rule("list_comprehension", "ListComp", {"elt": "body", "generator": _GENERATOR}),
@@ -137,14 +157,24 @@ TABLE = Table(
         Rule(
             "generic_type",
             "Subscript",
-            {"value": "*[0] unless ^/^<type_alias_statement>", "slice": _items("*<type_parameter>/*")},
+            {
+                "value": "*[0] unless ^/^<type_alias_statement>",
+                "slice": _items("*<type_parameter>/*"),
+            },
         ),
         Rule(
             "type_alias_statement",
             "Subscript",
-            {"value": "right/*<generic_type>/*[0]", "slice": _items("right/*<generic_type>/*<type_parameter>/*")},
+            {
+                "value": "right/*<generic_type>/*[0]",
+                "slice": _items("right/*<generic_type>/*<type_parameter>/*"),
+            },
         ),
-        Rule("match_statement", "Switch", {"switch": "'match'", "expr": _items("subject"), "statement": "body/*"}),
+        Rule(
+            "match_statement",
+            "Switch",
+            {"switch": "'match'", "expr": _items("subject"), "statement": "body/*"},
+        ),
         Rule(
             "try_statement",
             "Try",
@@ -162,10 +192,17 @@ TABLE = Table(
         Rule(
             "while_statement",
             "While",
-            {"while": "'while'", "test": "condition", "body": "body/*", "orelse": "alternative/body/*"},
+            {
+                "while": "'while'",
+                "test": "condition",
+                "body": "body/*",
+                "orelse": "alternative/body/*",
+            },
         ),
         Rule(
-            "with_statement", "With", {"item": f"{_ITEM}/value<tuple>/*[0] unless {_OTHER} | {_ITEM}", "body": "body/*"}
+            "with_statement",
+            "With",
+            {"item": f"{_ITEM}/value<tuple>/*[0] unless {_OTHER} | {_ITEM}", "body": "body/*"},
         ),
         Rule("lambda", "Lambda", {"params": "parameters", "body": "body"}),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*"}),

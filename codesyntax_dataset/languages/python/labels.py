@@ -1,8 +1,9 @@
-"""The labels of Python functions: relations between nodes of the `ast` tree (`tree`), expressed in tokens (`tokens`).
+"""The labels of Python functions: relations between nodes of the `ast` tree (`tree`), expressed in
+tokens (`tokens`).
 
-`_RELATED` defines which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` their tokens. The
-published procedure tokenized the text of each node again, in isolation; the effect on the tokens is part of the labels,
-and is reproduced here from positions and indentation.
+`_RELATED` defines which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens`
+their tokens. The published procedure tokenized the text of each node again, in isolation; the
+effect on the tokens is part of the labels, and is reproduced here from positions and indentation.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from codesyntax_dataset.languages.python.tree import PLACED, Placed, TokenIndex,
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
 Related = tuple[str, Sequence[Placed], Sequence[Placed]]
-"""A relation, its head (the first of some nodes) and its dependent (from the first to the last of some nodes)."""
+"""A relation, its head (the first of some nodes) and its dependent (from the first to the last of
+some nodes)."""
 
 
-def _generators(node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[ast.expr]:
+def _generators(
+    node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetComp,
+) -> list[ast.expr]:
     return [node.generators[0].target, node.generators[-1].iter]
 
 
@@ -36,7 +40,9 @@ _RELATED: dict[type[ast.AST], Callable[..., list[Related]]] = {
         ("Call:func->keywords", [node.func], node.keywords),
     ],
     ast.Compare: lambda node: [("Compare:left->comparator", [node.left], node.comparators)],
-    ast.Dict: lambda node: [("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k],
+    ast.Dict: lambda node: [
+        ("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k
+    ],
     ast.DictComp: lambda node: [
         ("DictComp:key->value", [node.key], [node.value]),
         ("DictComp:key->generator", [node.key], _generators(node)),
@@ -66,7 +72,9 @@ _RELATED: dict[type[ast.AST], Callable[..., list[Related]]] = {
     ],
     ast.ListComp: lambda node: [("ListComp:elt->generator", [node.elt], _generators(node))],
     ast.SetComp: lambda node: [("SetComp:elt->generator", [node.elt], _generators(node))],
-    ast.Slice: lambda node: [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else [],
+    ast.Slice: lambda node: (
+        [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else []
+    ),
     ast.Subscript: lambda node: [("Subscript:value->slice", [node.value], [node.slice])],
     ast.Try: lambda node: [
         ("Try:body->handler", node.body, node.handlers),
@@ -83,7 +91,8 @@ _RELATED: dict[type[ast.AST], Callable[..., list[Related]]] = {
     ast.With: lambda node: [("With:item->body", [node.items[0].context_expr], node.body)],
     ast.comprehension: lambda node: [("comprehension:target->iter", [node.target], [node.iter])],
 }
-"""The relations of a node of a type. One without a head or a dependent (no `else`, no arguments) gives no edge."""
+"""The relations of a node of a type. One without a head or a dependent (no `else`, no arguments)
+gives no edge."""
 
 
 _FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywords"}
@@ -107,7 +116,9 @@ def annotate(code: str, variant: str) -> Annotation:
             first = last = nodes.alternative(heads[0])
         else:
             first = nodes.first(dependents[0])
-        if 0 < head < first <= last:  # the published procedure never writes an edge from token 0 or backwards
+        if (
+            0 < head < first <= last
+        ):  # the published procedure never writes an edge from token 0 or backwards
             edges.append(Edge(relation, head, first, last))
     return Annotation(tokens, edges)
 
@@ -123,7 +134,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 def _relations(tree: ast.AST) -> Iterator[Related]:
     """All relations, depth first: for each node, the one to its parent, then its own.
 
-    Parents and children are nodes with a position, except functions. Of a function only the body is visited.
+    Parents and children are nodes with a position, except functions. Of a function only the body is
+    visited.
     """
     waiting: list[tuple[Placed | None, ast.AST]] = [(None, tree)]
     while waiting:
@@ -131,7 +143,9 @@ def _relations(tree: ast.AST) -> Iterator[Related]:
         relative = node if isinstance(node, PLACED) and not isinstance(node, _FUNCTIONS) else None
         if parent and relative:
             yield "children:parent->child", [parent], [relative]
-        for relation, heads, dependents in _RELATED[type(node)](node) if type(node) in _RELATED else ():
+        for relation, heads, dependents in (
+            _RELATED[type(node)](node) if type(node) in _RELATED else ()
+        ):
             if heads and dependents:
                 yield relation, heads, dependents
         visited = node.body if isinstance(node, _FUNCTIONS) else children(node)
@@ -155,7 +169,8 @@ class _NodeTokens:
         self._lasts: dict[Placed, int] = {}
 
     def first(self, node: Placed) -> int:
-        """The first token of `node` that is not an opening bracket, or the word directly before `node`."""
+        """The first token of `node` that is not an opening bracket, or the word directly before
+        `node`."""
         if node not in self._firsts:
             index = self._index.start(node)
             if self._is_glued(index):
@@ -173,7 +188,11 @@ class _NodeTokens:
                 index = start - 2
             else:
                 index = self._last_on_its_own(node, start, self._index.end(node))
-                if self._with_new_lines and index + 1 < len(self._texts) and self._texts[index + 1] in _LINE_BREAKS:
+                if (
+                    self._with_new_lines
+                    and index + 1 < len(self._texts)
+                    and self._texts[index + 1] in _LINE_BREAKS
+                ):
                     index += 1
             while self._texts[index] in _CLOSING:
                 index -= 1
@@ -188,15 +207,18 @@ class _NodeTokens:
         return index
 
     def _is_glued(self, start: int) -> bool:
-        """True if a word ends where the token `start` begins: in `sum(x for x in y)` the bracket is the generator's."""
+        """True if a word ends where the token `start` begins: in `sum(x for x in y)` the bracket is
+        the generator's."""
         before = self._tokens[start - 1]
         return before.end == self._tokens[start].start and before.text.isidentifier()
 
     def _last_on_its_own(self, node: Placed, start: int, end: int) -> int:
-        """The last token from `start` on up to which the tokens agree with those of the node's text in isolation.
+        """The last token from `start` on up to which the tokens agree with those of the node's text
+        in isolation.
 
-        That is `end`, except where the isolated text is tokenized differently: at the end of a source without a final
-        line break, and from the second line of an expression that is no longer inside brackets.
+        That is `end`, except where the isolated text is tokenized differently: at the end of a
+        source without a final line break, and from the second line of an expression that is no
+        longer inside brackets.
         """
         if self._texts[end + 1] == "":
             return end + self._empty_tokens(node, start, end)
@@ -205,10 +227,11 @@ class _NodeTokens:
         return end
 
     def _last_in_line(self, start: int, end: int) -> int:
-        """The line break before the first line whose indentation differs from that of the expression `start` to `end`.
+        """The line break before the first line whose indentation differs from that of the
+        expression `start` to `end`.
 
-        Without the brackets around the expression that indentation is a token. Lines inside the expression's own
-        brackets, empty lines and comments do not matter.
+        Without the brackets around the expression that indentation is a token. Lines inside the
+        expression's own brackets, empty lines and comments do not matter.
         """
         depth = 0
         for index in range(start, end):
@@ -225,18 +248,23 @@ class _NodeTokens:
         return end
 
     def _empty_tokens(self, node: Placed, start: int, end: int) -> int:
-        """The number of empty tokens at the end of the source that agree with those at the end of the node's text.
+        """The number of empty tokens at the end of the source that agree with those at the end of
+        the node's text.
 
-        These are a line break (unless the last line looks like a comment), a DEDENT per open block, and ENDMARKER.
+        These are a line break (unless the last line looks like a comment), a DEDENT per open block,
+        and ENDMARKER.
         """
         texts = self._texts[start : end + 1]
-        line_break = node.lineno == node.end_lineno or not self._code.rpartition("\n")[2].lstrip().startswith("#")
+        line_break = node.lineno == node.end_lineno or not self._code.rpartition("\n")[
+            2
+        ].lstrip().startswith("#")
         indents = sum(text.isspace() and text not in _LINE_BREAKS for text in texts)
         blocks = (self._own_column(start) > 0) + indents - texts.count("")
         return min(line_break + blocks + 1, len(self._texts) - end - 1)
 
     def _own_column(self, start: int) -> int:
-        """The indentation of a text that starts with the token `start`: none, unless that is the first on its line."""
+        """The indentation of a text that starts with the token `start`: none, unless that is the
+        first on its line."""
         position = self._tokens[start].start
         before = self._code[self._code.rfind("\n", 0, position) + 1 : position]
         return column_after(before) if before.isspace() else 0

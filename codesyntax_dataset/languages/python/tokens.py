@@ -1,8 +1,9 @@
-"""The tokens of Python code, as given by Python 3.9's `tokenize`, the tokenizer behind the published labels.
+"""The tokens of Python code, as given by Python 3.9's `tokenize`, the tokenizer behind the
+published labels.
 
-Its successors split f-strings (PEP 701) and, since the rewrite in 3.12, reject invalid Python or split it differently:
-with the standard module, tokens would depend on the interpreter. One regular expression does what 3.9's tokenizer does,
-also for code that does not parse, such as Python 2.
+Its successors split f-strings (PEP 701) and, since the rewrite in 3.12, reject invalid Python or
+split it differently: with the standard module, tokens would depend on the interpreter. One regular
+expression does what 3.9's tokenizer does, also for code that does not parse, such as Python 2.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ _TOKEN = re.compile(
 )
 
 MOST_QUOTES = 100
-"""Quotes that begin no string, in one function: to know it of each, the rest of its line is read."""
+"""Quotes that begin no string, in one function: to know it of each, the rest of its line is
+read."""
 
 _UNREADABLE = re.compile(r"\0|\r(?!\n)|[\ud800-\udfff]")
 
@@ -57,18 +59,20 @@ _UNREADABLE = re.compile(r"\0|\r(?!\n)|[\ud800-\udfff]")
 def tokenize(code: str) -> list[Token]:
     """The tokens of `code`, with the strings that Python 3.9's `tokenize.generate_tokens` gives.
 
-    A line break keeps its text in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line without a line
-    break, DEDENT and ENDMARKER are empty and placed where the next token starts. A character that starts no token is a
-    token.
+    A line break keeps its text in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line
+    without a line break, DEDENT and ENDMARKER are empty and placed where the next token starts. A
+    character that starts no token is a token.
 
-    Raises ParseError for code that cannot be tokenized: a string, bracket or continued line that does not end, or an
-    indentation that matches no outer block; and for code that interpreters read differently: a statement that starts
-    with a backslash, NUL, surrogates, a carriage return alone, and, outside strings and comments, characters that are
-    not in Unicode 3.2, the only version that every interpreter knows; and for more than MOST_QUOTES quotes that begin
-    no string.
+    Raises ParseError for code that cannot be tokenized: a string, bracket or continued line that
+    does not end, or an indentation that matches no outer block; and for code that interpreters read
+    differently: a statement that starts with a backslash, NUL, surrogates, a carriage return alone,
+    and, outside strings and comments, characters that are not in Unicode 3.2, the only version that
+    every interpreter knows; and for more than MOST_QUOTES quotes that begin no string.
     """
     if unreadable := _UNREADABLE.search(code):
-        raise error_at(code, unreadable.start(), f"cannot read the character {unreadable[0]!r} in Python code")
+        raise error_at(
+            code, unreadable.start(), f"cannot read the character {unreadable[0]!r} in Python code"
+        )
     tokens: list[Token] = []
     columns = [0]  # the indentations of the open blocks
     depth = 0  # of brackets
@@ -109,7 +113,11 @@ def tokenize(code: str) -> list[Token]:
         if kind == "stray":
             quotes += code[start] in "'\""
             if quotes > MOST_QUOTES:
-                raise error_at(code, start, f"the quotes up to here begin no string, more than {MOST_QUOTES} of them")
+                raise error_at(
+                    code,
+                    start,
+                    f"the quotes up to here begin no string, more than {MOST_QUOTES} of them",
+                )
             tokens += [Token(code[index], index, index + 1) for index in range(start, end)]
         elif kind != "continuation":
             tokens.append(Token(code[start:end], start, end))
@@ -129,11 +137,16 @@ def _check_letters(tokens: list[Token], code: str) -> None:
         if not (text.isascii() or text.startswith("#") or text.endswith(("'", '"'))):
             for position, character in enumerate(text, start):
                 if unicodedata.ucd_3_2_0.category(character) == "Cn":
-                    raise error_at(code, position, f"cannot read the character {character!r} outside of strings")
+                    raise error_at(
+                        code,
+                        position,
+                        f"cannot read the character {character!r} outside of strings",
+                    )
 
 
 def column_after(blanks: str) -> int:
-    """The column after the blanks at the start of a line: a tab goes to the next multiple of 8, a form feed to 0."""
+    """The column after the blanks at the start of a line: a tab goes to the next multiple of 8, a
+    form feed to 0."""
     return len(blanks.rpartition("\f")[2].expandtabs(8))
 
 

@@ -1,8 +1,8 @@
 """The syntax tree of Python code, by the grammar of Python 3.9 on every interpreter.
 
-`ast.parse(feature_version=(3, 9))` rejects most of the newer syntax. This module handles the rest: newer syntax that it
-accepts, f-strings (which have their own grammar since 3.12, PEP 701), limits for nesting, and silence about invalid
-escapes.
+`ast.parse(feature_version=(3, 9))` rejects most of the newer syntax. This module handles the rest:
+newer syntax that it accepts, f-strings (which have their own grammar since 3.12, PEP 701), limits
+for nesting, and silence about invalid escapes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ Placed = ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.a
 MAX_BRACKETS = 100
 MAX_DEPTH = 1000
 MAX_CHAIN = 10_000
-"""More nested brackets or syntax nodes, or more tokens in an expression without a comma, are a ParseError. Every
-interpreter has its own limits, or crashes without one; these are below all of them."""
+"""More nested brackets or syntax nodes, or more tokens in an expression without a comma, are a
+ParseError. Every interpreter has its own limits, or crashes without one; these are below all of
+them."""
 
 _TO_RESPELL = re.compile(r"""[fF][rR]?['"]|\\N|[0-9][0-9_]{639}""")
 _LONG_INTEGER = re.compile(r"[1-9][0-9_]{639,}")
@@ -45,10 +46,12 @@ _TEXT = {  # (raw, inside a replacement field) -> the text up to the next brace 
 
 
 def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
-    """The `ast` tree of `code`, whose tokens are `tokens`; columns are UTF-8 bytes, as always in `ast`.
+    """The `ast` tree of `code`, whose tokens are `tokens`; columns are UTF-8 bytes, as always in
+    `ast`.
 
-    An f-string, alone or concatenated with other strings, is a `Constant` in this tree, because no token starts inside
-    it. Its children are only its format specifications, which have a token up to Python 3.11: the f-string itself.
+    An f-string, alone or concatenated with other strings, is a `Constant` in this tree, because no
+    token starts inside it. Its children are only its format specifications, which have a token up
+    to Python 3.11: the f-string itself.
 
     Raises ParseError if Python 3.9 finds a syntax error, and beyond the limits above.
     """
@@ -97,13 +100,20 @@ class TokenIndex:
     """Which token starts and which ends where an `ast` node does."""
 
     def __init__(self, code: str, tokens: list[Token]):
-        self._lines = [0, *accumulate(len(line) + 1 for line in code.encode().split(b"\n"))]  # bytes before each line
+        self._lines = [
+            0,
+            *accumulate(len(line) + 1 for line in code.encode().split(b"\n")),
+        ]  # bytes before each line
         starts, ends = [token.start for token in tokens], [token.end for token in tokens]
         if not code.isascii():
-            before = [0, *accumulate(len(character.encode()) for character in code)]  # bytes before each character
+            before = [
+                0,
+                *accumulate(len(character.encode()) for character in code),
+            ]  # bytes before each character
             starts, ends = [before[start] for start in starts], [before[end] for end in ends]
         self._starts, self._ends = starts, ends
-        # Empty tokens start where the next one does, and the last one ends where they do: the others win.
+        # Empty tokens start where the next one does, and the last one ends where they do: the
+        # others win.
         self._starting = dict(zip(starts, range(len(tokens))))
         self._ending = dict(zip(reversed(ends), reversed(range(len(tokens)))))
 
@@ -116,7 +126,9 @@ class TokenIndex:
 
     def end(self, node: Placed) -> int:
         """The index of the token that ends where `node` does; raises ParseError if none does."""
-        assert node.end_lineno is not None and node.end_col_offset is not None  # `ast.parse` leaves them to no one else
+        assert (
+            node.end_lineno is not None and node.end_col_offset is not None
+        )  # `ast.parse` leaves them to no one else
         try:
             return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
         except KeyError:
@@ -158,14 +170,16 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
                 raise error_at(code, start, f"an expression of more than {MAX_CHAIN} tokens")
     if not code.isascii():
         for text, start, _ in tokens:
-            # Accents and vowel signs are part of a name to the parser, and tokens of their own to `tokenize`.
+            # Accents and vowel signs are part of a name to the parser, and tokens of their own to
+            # `tokenize`.
             stray = len(text) == 1 and not text.isascii() and not text.isalnum()
             if stray and unicodedata.ucd_3_2_0.category(text) not in ("Mn", "Mc"):
                 raise error_at(code, start, f"invalid character {text!r}")
 
 
 def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
-    """Reject what `feature_version` accepts: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
+    """Reject what `feature_version` accepts: deep nesting, and what 3.10 and 3.11 allow in
+    subscripts and `*args`."""
     if 3 * len(tokens) <= MAX_DEPTH and {"*", ":="}.isdisjoint(token.text for token in tokens):
         return  # a token opens three nodes at most
     level, depth = [tree], 0
@@ -174,25 +188,32 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
         depth += 1
         if depth > MAX_DEPTH:
             raise ParseError(f"more than {MAX_DEPTH} nested syntax nodes", 1, 0)
-        suspects += [node for node in level if isinstance(node, (ast.arg, ast.Subscript)) and _newer_items(node)]
+        suspects += [
+            node
+            for node in level
+            if isinstance(node, (ast.arg, ast.Subscript)) and _newer_items(node)
+        ]
         level = [child for node in level for child in children(node)]
     places = TokenIndex(code, tokens) if suspects else None
     for node in suspects:
         assert places
         if _is_newer(node, tokens, places):
-            raise error_at(code, tokens[places.start(node)].start, "'*' or ':=' where Python 3.9 has none")
+            raise error_at(
+                code, tokens[places.start(node)].start, "'*' or ':=' where Python 3.9 has none"
+            )
 
 
 def _newer_items(node: ast.arg | ast.Subscript) -> list[ast.expr]:
-    """The starred or named items of a subscript, or a starred annotation: Python 3.9 has neither without brackets."""
+    """The starred or named items of a subscript, or a starred annotation: Python 3.9 has neither
+    without brackets."""
     inner = node.annotation if isinstance(node, ast.arg) else node.slice
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     return [item for item in items if isinstance(item, (ast.Starred, ast.NamedExpr))]
 
 
 def _is_newer(node: ast.arg | ast.Subscript, tokens: list[Token], places: TokenIndex) -> bool:
-    """True if `node`, which has newer items, is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python
-    3.9 requires."""
+    """True if `node`, which has newer items, is `*args: *a`, or `x[*a]` or `x[a := b]` without the
+    brackets that Python 3.9 requires."""
     if isinstance(node, ast.arg):
         return isinstance(node.annotation, ast.Starred)
     if isinstance(node.slice, ast.Tuple):
@@ -215,15 +236,18 @@ def _add_specifications(tree: ast.AST, specifications: list[int], places: TokenI
         if isinstance(node, ast.Constant):
             strings = range(places.start(node), places.end(node) + 1)
             # where `children` finds them; no constant has a list for its value
-            vars(node)["value"] = [places.node(token) for token in strings for _ in range(of_token[token])]
+            vars(node)["value"] = [
+                places.node(token) for token in strings for _ in range(of_token[token])
+            ]
 
 
 def _respelled(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
-    """`code` with each f-string replaced by a plain string of the same length, and the token of each format spec.
+    """`code` with each f-string replaced by a plain string of the same length, and the token of
+    each format spec.
 
-    In plain strings, names of characters (`\\N{...}`) are replaced, too: which names exist depends on the interpreter's
-    Unicode version, so any name is accepted. So are long decimal integers, by hexadecimal ones: how many digits are
-    converted depends on PYTHONINTMAXSTRDIGITS.
+    In plain strings, names of characters (`\\N{...}`) are replaced, too: which names exist depends
+    on the interpreter's Unicode version, so any name is accepted. So are long decimal integers, by
+    hexadecimal ones: how many digits are converted depends on PYTHONINTMAXSTRDIGITS.
     """
     if not _TO_RESPELL.search(code):
         return code, []
@@ -241,7 +265,9 @@ def _respelled(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
                 specifications += [index] * fstring.specifications
                 prefix, body = ("r", "_" + body) if raw else ("u", body)
             if prefix in ("", "u", "U"):
-                body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
+                body = _ESCAPED.sub(
+                    lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body
+                )
             pieces.append(f"{code[position:start]}{prefix}{quotes}{body}{quotes}")
             position = end
         elif _LONG_INTEGER.fullmatch(text):
@@ -268,7 +294,8 @@ class _FString:
         self.specifications = 0
 
     def plain(self) -> str:
-        """The text with replacement fields blanked out, except the text of their format specifications."""
+        """The text with replacement fields blanked out, except the text of their format
+        specifications."""
         position = self._text_end(0, nested=False)
         while position < len(self.body):
             position = self._text_end(self._field_end(position, level=1), nested=False)
@@ -281,7 +308,8 @@ class _FString:
         return match.end()
 
     def _field_end(self, start: int, level: int) -> int:
-        """The end of the replacement field whose brace is at `start`; in a format specification `level` is 2."""
+        """The end of the replacement field whose brace is at `start`; in a format specification
+        `level` is 2."""
         body = self.ended
         if body[start] == "}":
             raise SyntaxError("single '}'")

@@ -9,22 +9,31 @@ import tree_sitter
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import bounded
-from codesyntax_dataset.languages.language import UNREAD_FUNCTION, UNREAD_OUTSIDE, Definition, Unread
+from codesyntax_dataset.languages.language import (
+    UNREAD_FUNCTION,
+    UNREAD_OUTSIDE,
+    Definition,
+    Unread,
+)
 from codesyntax_dataset.languages.tables.labels import grammar
 from codesyntax_dataset.languages.tables.parts import Find, compiled
 from codesyntax_dataset.languages.tables.table import Table
 
 
 def definitions(text: str, table: Table) -> list[Definition | Unread]:
-    """The named functions and methods of a file, in order, and what cannot be read; nested ones are part of the outer.
+    """The named functions and methods of a file, in order, and what cannot be read; nested ones are
+    part of the outer.
 
-    Of several grammars, the first that reads the file, or the one that reads most of its functions, if need be without
-    the words that the table calls `unread`. Raises ParseError as `bounded.parse`.
+    Of several grammars, the first that reads the file, or the one that reads most of its functions,
+    if need be without the words that the table calls `unread`. Raises ParseError as
+    `bounded.parse`.
     """
     data = text.encode()
     plain = table.unread.sub(lambda word: b" " * len(word[0]), data) if table.unread else data
     readings: list[list[Definition | Unread]] = []
-    grammars = dict.fromkeys((table.file_grammar or table.grammar, *(dialect.grammar for dialect in table.dialects)))
+    grammars = dict.fromkeys(
+        (table.file_grammar or table.grammar, *(dialect.grammar for dialect in table.dialects))
+    )
     for name, source in product(grammars, dict.fromkeys((plain, data))):
         try:
             root = bounded.parse(grammar(name), source, keep_text=False).root_node
@@ -68,7 +77,9 @@ def _defined(
             if node.has_error:
                 yield Unread(UNREAD_FUNCTION, first)
             else:
-                yield Definition(prefix + name, first, last, data[node.start_byte : node.end_byte].decode())
+                yield Definition(
+                    prefix + name, first, last, data[node.start_byte : node.end_byte].decode()
+                )
             continue
         if node.is_error or node.is_missing:
             yield Unread(UNREAD_OUTSIDE, first)
@@ -77,7 +88,8 @@ def _defined(
 
 
 def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
-    """The text of what the path for nodes of this type leads to: of its first node, or from the first to the last."""
+    """The text of what the path for nodes of this type leads to: of its first node, or from the
+    first to the last."""
     parts = paths[node.type](node) if node.type in paths else []
     if not parts:
         return ""

@@ -1,11 +1,15 @@
 """Tokens and edges of code by the table of its language.
 
-- Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and comments are none, nor is
-  white space at the ends of plain text. Where interpolated strings are asked for, the tokens of one are those of its
-  expressions, and the text before, between and behind these, brackets included, as in ECMAScript's templates.
-- A dependent is what the grammar says: all tokens of its nodes, from the first to the last. Brackets that only group
+- Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and
+comments are none, nor is
+  white space at the ends of plain text. Where interpolated strings are asked for, the tokens of one
+  are those of its expressions, and the text before, between and behind these, brackets included, as
+  in ECMAScript's templates.
+- A dependent is what the grammar says: all tokens of its nodes, from the first to the last.
+Brackets that only group
   are not part of what is inside them.
-- A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`; brackets that only group
+- A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`;
+brackets that only group
   are passed over. Edges point forward: the dependent begins after the head.
 """
 
@@ -44,7 +48,9 @@ _Edit = tuple[int, int, bytes]  # what stands in place of these bytes
 
 
 class _Rule(NamedTuple):
-    relations: list[tuple[str, str, str, bool]]  # name, head, dependent, whether the head is a last token
+    relations: list[
+        tuple[str, str, str, bool]
+    ]  # name, head, dependent, whether the head is a last token
     parts: dict[str, Find]
 
 
@@ -57,7 +63,8 @@ def _between(construct: str, left: tree_sitter.Node, right: tree_sitter.Node) ->
 
 
 class _Tree(NamedTuple):
-    """The tree of a function in its frame: the function is the bytes of `data` from `start` to `end`."""
+    """The tree of a function in its frame: the function is the bytes of `data` from `start` to
+    `end`."""
 
     root: tree_sitter.Node
     data: bytes
@@ -75,11 +82,15 @@ class _Walk(NamedTuple):
 
     leaves: list[_Span]
     comments: list[tree_sitter.Node]
-    related: list[tuple[_Rule | int, tree_sitter.Node, int]]  # a construct, or the head of a node; its first leaf
+    related: list[
+        tuple[_Rule | int, tree_sitter.Node, int]
+    ]  # a construct, or the head of a node; its first leaf
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
-    competing: list[tree_sitter.Node]  # operators that the grammar may group otherwise than the language
+    competing: list[
+        tree_sitter.Node
+    ]  # operators that the grammar may group otherwise than the language
     breaks: list[int]  # the bytes of line breaks that mean nothing to the language
 
 
@@ -98,7 +109,12 @@ class Labels:
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
             relations = [
-                (f"{rule.construct}:{name}", head, dependent, f"{rule.construct}:{name}" in FROM_LAST_TOKEN)
+                (
+                    f"{rule.construct}:{name}",
+                    head,
+                    dependent,
+                    f"{rule.construct}:{name}" in FROM_LAST_TOKEN,
+                )
                 for name in CONSTRUCTS[rule.construct].relations
                 for head, dependent in [name.split("->")]
                 if head in rule.parts and dependent in rule.parts
@@ -126,12 +142,14 @@ class Labels:
         return Annotation(_tokens(code, tree, walk), list(self._edges(walk)))
 
     def tokenize(self, code: str, interpolated: bool = False) -> list[Token]:
-        """Only the tokens, also of code that does not parse: what the grammar cannot read is in tokens, too."""
+        """Only the tokens, also of code that does not parse: what the grammar cannot read is in
+        tokens, too."""
         tree, walk = self._read(code, interpolated)
         return _tokens(code, tree, walk)
 
     def _read(self, code: str, interpolated: bool) -> tuple[_Tree, _Walk]:
-        """The tree and what is in it; operators are grouped as the language does, where the grammar can read that."""
+        """The tree and what is in it; operators are grouped as the language does, where the grammar
+        can read that."""
         tree = self._parsed(code)
         walk = self._walked(tree, interpolated)
         if tree.error is None and (edits := self._lacking(walk)):
@@ -141,13 +159,15 @@ class Labels:
         return tree, walk
 
     def _lacking(self, walk: _Walk) -> list[_Edit]:
-        """The brackets that are missing so that the grammar groups operators as the language does."""
+        """The brackets that are missing so that the grammar groups operators as the language
+        does."""
         operators = self._table.operators
         places = set().union(*map(operators.brackets, walk.competing)) if operators else set()
         return [*_around(places), *((position, position + 1, b" ") for position in walk.breaks)]
 
     def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
-        """The tree of the code with further brackets, those that close before those that open, or other white space."""
+        """The tree of the code with further brackets, those that close before those that open, or
+        other white space."""
         data, inserted, signs = bytearray(), [], []
         last = tree.start
         for start, end, text in [*sorted(edits, key=itemgetter(0)), (tree.end, tree.end, b"")]:
@@ -164,7 +184,8 @@ class Labels:
         )
 
     def _parsed(self, code: str) -> _Tree:
-        """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
+        """The tree of the code; if it does not parse, that without what some grammars stumble over
+        (see `_plain`)."""
         try:
             data = with_line_breaks(code).encode()
         except UnicodeEncodeError as wrong:
@@ -178,11 +199,20 @@ class Labels:
         if tree.error is not None and (edits := self._separating(tree)):
             again = self._edited(tree, edits)
             tree = again if again.error is None else tree
-        return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
+        return (
+            self._with_suffixes(tree, data)
+            if tree.error is not None and self._table.suffixed
+            else tree
+        )
 
     def _separating(self, tree: _Tree) -> list[_Edit]:
-        """Brackets around what the grammar cannot read without them, and the ends of statements that it overlooks."""
-        inside = [match.span("inside") for lacking in self._table.enclosed for match in lacking.finditer(tree.data)]
+        """Brackets around what the grammar cannot read without them, and the ends of statements
+        that it overlooks."""
+        inside = [
+            match.span("inside")
+            for lacking in self._table.enclosed
+            for match in lacking.finditer(tree.data)
+        ]
         matches = tree_sitter.QueryCursor(tree.query).matches(tree.root) if tree.query else ()
         for _, captures in matches:
             if nodes := captures.get("bracketed"):
@@ -195,8 +225,11 @@ class Labels:
         ]
 
     def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
-        """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
-        leaves = {start - tree.start for start, end in self._walked(tree).leaves if end - start == 1}
+        """The tree with each sign as a letter of the name before it, or a blank, if that parses, or
+        else `tree`."""
+        leaves = {
+            start - tree.start for start, end in self._walked(tree).leaves if end - start == 1
+        }
         assert self._table.suffixed is not None
         starts = [match.start("sign") for match in self._table.suffixed.finditer(data)]
         signs = [sign for sign in starts if sign in leaves]
@@ -209,12 +242,16 @@ class Labels:
         return again._replace(signs=frozenset(again.start + sign for sign in signs))
 
     def _plain(self, tree: _Tree, data: bytes) -> bytes:
-        """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped.
+        """The code with blanks in place of comments, and of line breaks that mean nothing, in
+        brackets or escaped.
 
         Names that the grammar may take for keywords are other names.
         """
         soft = self._table.soft
-        walk, plain = self._walked(tree), bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data)
+        walk, plain = (
+            self._walked(tree),
+            bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data),
+        )
         for node in walk.comments:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
             every = plain[node.start_byte - tree.start] == ord("\\")
@@ -222,7 +259,10 @@ class Labels:
         depth = end = 0
         depth = position = 0
         for start, end in walk.leaves if self._table.joins_lines else ():
-            between, word = slice(position, start - tree.start), data[start - tree.start : end - tree.start]
+            between, word = (
+                slice(position, start - tree.start),
+                data[start - tree.start : end - tree.start],
+            )
             if depth > 0:
                 plain[between] = re.sub(rb"[\r\n]", b" ", plain[between])
             depth += (word in (b"(", b"[", b"{")) - (word in (b")", b"]", b"}"))
@@ -230,7 +270,8 @@ class Labels:
         return bytes(plain)
 
     def _in_frame(self, data: bytes) -> _Tree:
-        """The tree by the first grammar, in the first frame, with which the code parses, or its error comes last."""
+        """The tree by the first grammar, in the first frame, with which the code parses, or its
+        error comes last."""
         trees: list[_Tree] = []
         for ready, refused, (before, after) in self._readings:
             start = len(before.encode())
@@ -249,12 +290,17 @@ class Labels:
             raise unbounded
         return max(trees, key=lambda tree: tree.error.start_byte - tree.start if tree.error else 0)
 
-    def _error(self, root: tree_sitter.Node, start: int, refused: tree_sitter.Query | None) -> tree_sitter.Node | None:
-        """The first node that the language does not have, or the root if the code reaches out of its frame."""
+    def _error(
+        self, root: tree_sitter.Node, start: int, refused: tree_sitter.Query | None
+    ) -> tree_sitter.Node | None:
+        """The first node that the language does not have, or the root if the code reaches out of
+        its frame."""
         if root.has_error:
             node = root
             while not (node.is_error or node.is_missing):
-                inside = next((child for child in node.children if child.has_error or child.is_missing), None)
+                inside = next(
+                    (child for child in node.children if child.has_error or child.is_missing), None
+                )
                 if inside is None:  # the error is in a part of the node that the tree does not show
                     break
                 node = inside
@@ -295,7 +341,9 @@ class Labels:
                     construct, parts = chains[kind]
                     children = operands = _flattened(node, parts)
                     left, *others = [child for child in operands if child.is_named]
-                    related.extend((_between(construct, left, right), node, begin) for right in others)
+                    related.extend(
+                        (_between(construct, left, right), node, begin) for right in others
+                    )
                 else:
                     children = node.children
                 if kind in text and not children:
@@ -338,9 +386,15 @@ class Labels:
                 waiting += [(child, above, kind) for child in reversed(children)]
         return walk
 
-    def _interpolated(self, string: tree_sitter.Node, data: bytes) -> list[tree_sitter.Node | _Span]:
+    def _interpolated(
+        self, string: tree_sitter.Node, data: bytes
+    ) -> list[tree_sitter.Node | _Span]:
         """The expressions inside of a string and the text around each, in order."""
-        inside, text, expressions = self._table.interpolated - self._table.whole, self._table.literal, []
+        inside, text, expressions = (
+            self._table.interpolated - self._table.whole,
+            self._table.literal,
+            [],
+        )
         waiting = string.children[::-1]
         while waiting:
             node = waiting.pop()
@@ -369,7 +423,9 @@ class Labels:
         def last_of(node: tree_sitter.Node) -> int:
             end = node.end_byte
             if signs:
-                signed = end - 1 in signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
+                signed = (
+                    end - 1 in signs and node.type == "property_identifier"
+                )  # `a.b!` is `(a.b)!`
                 end += (end in signs) - signed
             index = last_at.get(end)
             return bisect_right(ends, end) - 1 if index is None else index
@@ -401,13 +457,18 @@ class Labels:
                         yield Edge(relation, head, begin, end)
 
     def _inner(self, nodes: Nodes, signs: frozenset[int]) -> Nodes:
-        """A single node without the brackets that only group it; a sign behind these is one of the node."""
+        """A single node without the brackets that only group it; a sign behind these is one of the
+        node."""
         while (
             len(nodes) == 1
             and (outer := nodes[0]).type in self._around
             and outer.end_byte not in signs
             and len(inside := named_children(outer)) == 1
-            and (_groups(outer.children) if outer.type in self._table.brackets else outer.child_count == 1)
+            and (
+                _groups(outer.children)
+                if outer.type in self._table.brackets
+                else outer.child_count == 1
+            )
         ):
             nodes = inside
         return nodes
@@ -422,7 +483,11 @@ def _around(places: Collection[Brackets]) -> list[_Edit]:
 def _statements(captures: Mapping[str, Nodes]) -> Nodes:
     """Captured nodes that begin a statement, because they begin a line."""
     nodes = captures.get("statement", ())
-    return [node for node in nodes if node.prev_sibling and node.prev_sibling.end_point.row < node.start_point.row]
+    return [
+        node
+        for node in nodes
+        if node.prev_sibling and node.prev_sibling.end_point.row < node.start_point.row
+    ]
 
 
 def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
@@ -443,7 +508,8 @@ def _groups(children: Nodes) -> bool:
 
 
 def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
-    """Where plain text begins and ends without white space around it; nothing if it is only white space."""
+    """Where plain text begins and ends without white space around it; nothing if it is only white
+    space."""
     text = data[start:end]
     start += len(text) - len(text.lstrip())
     return [(start, start + len(text.strip()))] if text.strip() else []
@@ -452,20 +518,27 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
     if inserted := [position - tree.start for position in tree.inserted]:
-        spans = [(start - bisect_left(inserted, start), end - bisect_left(inserted, end)) for start, end in spans]
+        spans = [
+            (start - bisect_left(inserted, start), end - bisect_left(inserted, end))
+            for start, end in spans
+        ]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():
         return [Token(code[start:end], start, end) for start, end in spans]
     lengths = accumulate((len(character.encode()) for character in code), initial=0)
     places = {position: index for index, position in enumerate(lengths)}
-    return [Token(code[places[start] : places[end]], places[start], places[end]) for start, end in spans]
+    return [
+        Token(code[places[start] : places[end]], places[start], places[end]) for start, end in spans
+    ]
 
 
 def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator[_Span]:
     """The text that is in no leaf, because the grammar cannot read it, up to the next blank."""
     data, position = code.encode(), 0
-    comments = [(node.start_byte - tree.start, node.end_byte - tree.start) for node in walk.comments]
+    comments = [
+        (node.start_byte - tree.start, node.end_byte - tree.start) for node in walk.comments
+    ]
     for start, end in [*sorted([*spans, *comments]), (len(data), len(data))]:
         for match in re.finditer(rb"\S+", data[position:start]):
             yield position + match.start(), position + match.end()
@@ -474,8 +547,12 @@ def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator
 
 def _error_at(code: str, tree: _Tree) -> ParseError:
     assert tree.error is not None
-    position = len(code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore"))
-    return _at(code, position, "something is missing" if tree.error.is_missing else "cannot be read")
+    position = len(
+        code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore")
+    )
+    return _at(
+        code, position, "something is missing" if tree.error.is_missing else "cannot be read"
+    )
 
 
 def _at(code: str, position: int, problem: str) -> ParseError:

@@ -1,8 +1,10 @@
-"""Operators by the order in which a language groups them, for trees of grammars that group them otherwise.
+"""Operators by the order in which a language groups them, for trees of grammars that group them
+otherwise.
 
-A table lists `Level`s from the operators that group last to those that group first. Each operator competes for the
-operands at its open ends: it has a power on its left and on its right, and an operand goes to the neighbour of more
-power. Where nodes of a tree stand otherwise, `brackets` says where the language would have brackets if it had to.
+A table lists `Level`s from the operators that group last to those that group first. Each operator
+competes for the operands at its open ends: it has a power on its left and on its right, and an
+operand goes to the neighbour of more power. Where nodes of a tree stand otherwise, `brackets` says
+where the language would have brackets if it had to.
 """
 
 from __future__ import annotations
@@ -21,15 +23,19 @@ _Span = tuple[int, int]  # in bytes
 
 
 class Level(NamedTuple):
-    """Operators of one precedence: their types of node, and their signs, both apart by blanks; no signs are all others.
+    """Operators of one precedence: their types of node, and their signs, both apart by blanks; no
+    signs are all others.
 
-    `group`: how those beside each other group; "none" if they cannot stand so. Those that are only before or behind an
-    operand are `prefix` or `postfix`; a `function` is a prefix, but with a bracket right behind it that is its operand.
-    A `range` is between two operands, or lacks either. A `target` is a name before an operator such as `=`, which goes
-    to nobody else. `unpacking` is a prefix that has brackets around it only as an element, with a comma.
+    `group`: how those beside each other group; "none" if they cannot stand so. Those that are only
+    before or behind an operand are `prefix` or `postfix`; a `function` is a prefix, but with a
+    bracket right behind it that is its operand. A `range` is between two operands, or lacks either.
+    A `target` is a name before an operator such as `=`, which goes to nobody else. `unpacking` is a
+    prefix that has brackets around it only as an element, with a comma.
     """
 
-    group: Literal["left", "right", "none", "range", "prefix", "function", "postfix", "target", "unpacking"]
+    group: Literal[
+        "left", "right", "none", "range", "prefix", "function", "postfix", "target", "unpacking"
+    ]
     nodes: str
     signs: str = ""
 
@@ -43,7 +49,8 @@ class Brackets(NamedTuple):
 
 
 class Rivals(NamedTuple):
-    """Types of nodes with which another may begin or end and compete for an operand: nodes of others never do."""
+    """Types of nodes with which another may begin or end and compete for an operand: nodes of
+    others never do."""
 
     before: frozenset[str]
     behind: frozenset[str]
@@ -56,7 +63,8 @@ class _Power(NamedTuple):
     closing: bytes
 
     def asks_before(self, inner: _Power) -> bool:
-        """Whether it may ask for an operand of one that it begins with, or of one inside of that."""
+        """Whether it may ask for an operand of one that it begins with, or of one inside of
+        that."""
         if self.left is None:
             return False
         ends = self.left > inner.left if inner.left is not None else False
@@ -65,7 +73,9 @@ class _Power(NamedTuple):
     def asks_behind(self, inner: _Power) -> bool:
         """Whether it may ask for an operand of one that it ends with, or of one inside of that."""
         right = self.right
-        return right is not None and any(end is not None and right > end for end in (inner.left, inner.right))
+        return right is not None and any(
+            end is not None and right > end for end in (inner.left, inner.right)
+        )
 
 
 class _Item(NamedTuple):
@@ -80,10 +90,11 @@ class _Item(NamedTuple):
 class Operators:
     """The operators of a language.
 
-    `levels`: from those that group last. `openings`: signs behind an operand that begin one where none is before, such
-    as `[`. `wrappers`: nodes around the operand on the right that belong to the operator; `labels`: nodes there that
-    are no operand; `continued`: nodes that may lack this operand, but not where these match, in
-    bytes, what is behind: a `break` of the line before the operand.
+    `levels`: from those that group last. `openings`: signs behind an operand that begin one where
+    none is before, such as `[`. `wrappers`: nodes around the operand on the right that belong to
+    the operator; `labels`: nodes there that are no operand; `continued`: nodes that may lack this
+    operand, but not where these match, in bytes, what is behind: a `break` of the line before the
+    operand.
     """
 
     def __init__(
@@ -101,9 +112,16 @@ class Operators:
         self._labels, self.continued = frozenset(labels), continued
         for number, (group, nodes, signs) in enumerate(levels):
             power = 2 * number
-            left = {"prefix": None, "function": None, "unpacking": None, "target": 2 * len(levels)}.get(group, power)
+            left = {
+                "prefix": None,
+                "function": None,
+                "unpacking": None,
+                "target": 2 * len(levels),
+            }.get(group, power)
             closing = b",)" if group == "unpacking" else b")"
-            right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(group, power)
+            right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(
+                group, power
+            )
             for sign in signs.split() or [""]:
                 operator = _Power(left, right, sign, closing)
                 for node in nodes.split():
@@ -144,13 +162,17 @@ class Operators:
         return False
 
     def line_break(self, node: tree_sitter.Node, data: bytes) -> int | None:
-        """The byte of the line break between an operator and its operand, which the grammar takes for its end."""
+        """The byte of the line break between an operator and its operand, which the grammar takes
+        for its end."""
         continued = self.continued.get(node.type)
-        following = continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
+        following = (
+            continued and not node.children[-1].is_named and continued.match(data, node.end_byte)
+        )
         return following.start("break") if following else None
 
     def brackets(self, node: tree_sitter.Node) -> set[Brackets]:
-        """Where the expression around an operator lacks brackets that its language does not need: with all or none."""
+        """Where the expression around an operator lacks brackets that its language does not need:
+        with all or none."""
         outermost = self._outermost(node)
         items, nodes = self._flat(outermost)
         grouped = set(self._grouped(items))
@@ -163,10 +185,14 @@ class Operators:
         # the keyword of `await`, and the sign of a node, are of the same type
         if powers is None or not node.is_named or not children:
             return None
-        power = next((powers[child.type] for child in children if child.type in powers), powers.get(""))
+        power = next(
+            (powers[child.type] for child in children if child.type in powers), powers.get("")
+        )
         if power and power.left is not None and not children[0].is_named:  # such as `..b`
             return power._replace(left=None)
-        called = power and power.sign in self._functions and children[1].type.startswith("parenthesized")
+        called = (
+            power and power.sign in self._functions and children[1].type.startswith("parenthesized")
+        )
         return None if called and children[0].end_byte == children[1].start_byte else power
 
     def _last(self, node: tree_sitter.Node) -> tree_sitter.Node:
@@ -199,7 +225,9 @@ class Operators:
             else:
                 nodes.add((node.start_byte, node.end_byte))
                 last, behind = self._last(node), node.children[0 if power.left is None else 1]
-                lacking = power.right is not None and (not last.is_named or last.type in self._labels)
+                lacking = power.right is not None and (
+                    not last.is_named or last.type in self._labels
+                )
                 if power.right is not None and not lacking:
                     waiting.append(last)
                 waiting.append(_Item(behind.start_byte, node.end_byte, power, lacking))
@@ -211,7 +239,9 @@ class Operators:
 
     def _grouped(self, items: list[_Item]) -> Iterator[Brackets]:
         """Where each operator begins and ends with its operands."""
-        waiting: list[tuple[int, int, bytes]] = []  # the power on the right of an operator, where it begins
+        waiting: list[
+            tuple[int, int, bytes]
+        ] = []  # the power on the right of an operator, where it begins
         start = end = -1  # of the operand before
         for item, following in zip(items, [*items[1:], None]):
             power = item.power

@@ -1,22 +1,24 @@
 """The notation in which a table says where the parts of a construct stand in the grammar's tree.
 
-A path is a list of steps, joined by `/`; each leads from some nodes to others, in the order of the text:
+A path is a list of steps, joined by `/`; each leads from some nodes to others, in the order of the
+text:
 
-    condition        the nodes in this field of the node, an empty statement (`;`) without a name among them
-    right+           the node in this field, and so on while it is of the same type: of `a = b = c` the last value
-    *                the named children, and `_`, which grammars leave without a name; *';' and this sign or keyword
-    'else'           the children that are this sign or keyword; 'else elif' any of several
-    :1               the named child after the first `:` and before the second; :0 that before the first
-    ~                the following siblings; ~',' and this sign or keyword
-    ^                the parent
-    .                the node itself
+    condition        the nodes in this field of the node, an empty statement (`;`) without a name
+    among them right+           the node in this field, and so on while it is of the same type: of
+    `a = b = c` the last value
+    *                the named children, and `_`, which grammars leave without a name; *';' and this
+    sign or keyword 'else'           the children that are this sign or keyword; 'else elif' any of
+    several :1               the named child after the first `:` and before the second; :0 that
+    before the first ~                the following siblings; ~',' and this sign or keyword ^
+    the parent .                the node itself
 
-After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have this field,
-`[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts: `*[0]<a>` is the first child if
-it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | ` the first that leads anywhere counts; two joined by
-` .. ` are a part that begins with the first node of one and ends with the last of the other. Comments are no nodes
-here. A path before ` unless ` leads nowhere where the one behind it leads anywhere. A relation between a part and
-itself leads from the first of its nodes to the others.
+After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have
+this field, `[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts:
+`*[0]<a>` is the first child if it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | ` the
+first that leads anywhere counts; two joined by ` .. ` are a part that begins with the first node of
+one and ends with the last of the other. Comments are no nodes here. A path before ` unless ` leads
+nowhere where the one behind it leads anywhere. A relation between a part and itself leads from the
+first of its nodes to the others.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ _SLASH = re.compile(r"/(?=(?:[^']*'[^']*')*[^']*$)")  # outside of quotes
 
 @functools.cache
 def compiled(part: str) -> Find:
-    """The function that finds a part of a construct, given its node: nodes in the order of the text, or none.
+    """The function that finds a part of a construct, given its node: nodes in the order of the
+    text, or none.
 
     Raises ValueError for what is not in the notation.
     """
@@ -90,7 +93,9 @@ def compiled(part: str) -> Find:
 def _step(text: str) -> Find:
     match = _STEP.fullmatch(text)
     if match is None or (match["words"] and re.search(r"\w\|\w", match["words"])):
-        raise ValueError(f"{text!r} is not a step between nodes: see codesyntax_dataset/languages/tables/parts.py")
+        raise ValueError(
+            f"{text!r} is not a step between nodes: see codesyntax_dataset/languages/tables/parts.py"
+        )
     find = _found(match)
     for selector in _KEPT.finditer(match["kept"]):
         if selector["types"]:
@@ -99,7 +104,10 @@ def _step(text: str) -> Find:
             find = _having(find, selector["having"], bool(selector["without"]))
         else:
             index = int(selector["place"])
-            find = _some(find, slice(index, None) if selector["rest"] or index == -1 else slice(index, index + 1))
+            find = _some(
+                find,
+                slice(index, None) if selector["rest"] or index == -1 else slice(index, index + 1),
+            )
     return find
 
 
@@ -114,7 +122,9 @@ def _found(match: re.Match[str]) -> Find:
         return lambda node: _in_field(node, field)
     if match["words"]:
         words = frozenset(match["words"].split())
-        return lambda node: [child for child in node.children if child.type in words and not child.is_named]
+        return lambda node: [
+            child for child in node.children if child.type in words and not child.is_named
+        ]
     if match["colon"]:
         return lambda node: _between_colons(node, int(match["colon"]))
     if match["itself"]:
@@ -127,7 +137,9 @@ def _of_types(find: Find, types: frozenset[str], other: bool) -> Find:
 
 
 def _having(find: Find, field: str, without: bool) -> Find:
-    return lambda node: [child for child in find(node) if (child.child_by_field_name(field) is None) == without]
+    return lambda node: [
+        child for child in find(node) if (child.child_by_field_name(field) is None) == without
+    ]
 
 
 def _if_any(find: Find) -> Find:
@@ -148,13 +160,18 @@ def _named(nodes: Nodes, sign: str = "_") -> Nodes:
     return [
         node
         for node in nodes
-        if (node.is_named or node.type in ("_", sign)) and (not node.is_extra or node.type in COUNTED)
+        if (node.is_named or node.type in ("_", sign))
+        and (not node.is_extra or node.type in COUNTED)
     ]
 
 
 def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
     kind, child = node.type, node.child_by_field_name(field)
-    while child is not None and child.type == kind and (inner := child.child_by_field_name(field)) is not None:
+    while (
+        child is not None
+        and child.type == kind
+        and (inner := child.child_by_field_name(field)) is not None
+    ):
         child = inner
     return [child] if child is not None else []
 

@@ -20,7 +20,8 @@ _BY_TABLE = (EXACT.name, INTERPOLATED.name)
 
 
 def language_by(table: Table, **facts: Any) -> Language:
-    """The record of a language whose labels are exact, by a table; `facts` are further fields of the record."""
+    """The record of a language whose labels are exact, by a table; `facts` are further fields of
+    the record."""
 
     def definitions(text: str) -> Iterable[Definition | Unread]:
         from codesyntax_dataset.languages.tables.definitions import definitions
@@ -42,7 +43,8 @@ def language_by(table: Table, **facts: Any) -> Language:
 
 
 def exact_by(table: Table) -> tuple[Variant, ...]:
-    """The variants of exact labels: their relations are those of the table, whatever the other variants have."""
+    """The variants of exact labels: their relations are those of the table, whatever the other
+    variants have."""
     variants = (EXACT, INTERPOLATED) if table.interpolated else (EXACT,)
     return tuple(replace(variant, relations=table.relations) for variant in variants)
 
@@ -58,7 +60,8 @@ def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
 
 
 def tokenize_by(table: Table, published: Tokenize | None = None) -> Tokenize:
-    """A function that finds tokens by the table; with `published`, that finds those of the other variants."""
+    """A function that finds tokens by the table; with `published`, that finds those of the other
+    variants."""
     labels = _labels(table)
     return lambda code, variant: (
         published(code, variant)

@@ -1,4 +1,5 @@
-"""The table of a language: its grammar, what its tokens are, and where the parts of its constructs stand."""
+"""The table of a language: its grammar, what its tokens are, and where the parts of its constructs
+stand."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from codesyntax_dataset.languages.tables.operators import Operators
 BACKWARD = frozenset(
     "Await:value->await For:iter->target If:body->test IfExp:body->test Spread:value->spread While:body->test".split()
 )
-"""These point back where a condition, `await` or a sign comes first, and what is iterated over last."""
+"""These point back where a condition, `await` or a sign comes first, and what is iterated over
+last."""
 
 
 @dataclass(frozen=True)
@@ -32,31 +34,34 @@ class Rule:
 class Table:
     """The rules of a language, in its own node types.
 
-    `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `dialects`:
-    further grammars for code that this one cannot read, tried in turn. `frames`: texts before and after a function,
-    tried in turn, with which it is a whole program; a node from the last character of the text before, a bracket,
-    to the end must be there. `rules`: the constructs. `brackets`: nodes that, without a comma, do nothing but
-    group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
-    `interpolated`: those of them that may have expressions inside, which a variant labels, and the nodes between a
-    string and its expressions; `literal`: what else is in both, text and signs.
-    `suffixed`: matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the
-    grammar can only read with the sign as part of the name or without it. `unread`: matches, in bytes, words
-    outside of functions that the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that
-    the grammar may take for keywords. `chains`: nodes of operators that the grammar nests otherwise than the
-    language, from left to right, each with its construct and with the nodes inside that are parts of the chain.
-    `operators`: in which order the language groups them, where the grammar has another.
-    `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes
-    whose children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for
-    nodes (`@refused`) that the grammar reads but no function in this frame has; code with such nodes is read again with
-    brackets around those that are `@bracketed` (from the first to the last of a match), and `;` before each
-    `@statement` that begins a line, without which it is refused; `suspect`: matches, in bytes, what
-    is in all code that has such nodes. `functions`: nodes of functions
-    that a source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`:
-    further ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those
-    of functions inside, or of the function that they are; `file_grammar`: the grammar of whole files, where that is
-    another. `joins_lines`: whether a line break inside any brackets means nothing. `backward`: relations of the
-    constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of
-    each construct that has all of its relations, where it stands in a function like the dots of `sketch`.
+    `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several.
+    `dialects`: further grammars for code that this one cannot read, tried in turn. `frames`: texts
+    before and after a function, tried in turn, with which it is a whole program; a node from the
+    last character of the text before, a bracket, to the end must be there. `rules`: the constructs.
+    `brackets`: nodes that, without a comma, do nothing but group; the dependent is what is inside.
+    `whole`: nodes that are one token whatever is inside, such as strings. `interpolated`: those of
+    them that may have expressions inside, which a variant labels, and the nodes between a string
+    and its expressions; `literal`: what else is in both, text and signs. `suffixed`: matches, in
+    bytes, a name or closing bracket with a `sign` that changes nothing, for code that the grammar
+    can only read with the sign as part of the name or without it. `unread`: matches, in bytes,
+    words outside of functions that the grammar cannot read and that change nothing. `soft`:
+    matches, in bytes, names that the grammar may take for keywords. `chains`: nodes of operators
+    that the grammar nests otherwise than the language, from left to right, each with its construct
+    and with the nodes inside that are parts of the chain. `operators`: in which order the language
+    groups them, where the grammar has another. `text`: nodes of plain text, such as between tags:
+    tokens without the white space around them. `flat`: nodes whose children count as those of their
+    parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes (`@refused`)
+    that the grammar reads but no function in this frame has; code with such nodes is read again
+    with brackets around those that are `@bracketed` (from the first to the last of a match), and
+    `;` before each `@statement` that begins a line, without which it is refused; `suspect`:
+    matches, in bytes, what is in all code that has such nodes. `functions`: nodes of functions that
+    a source file is searched for, each with the path to its name, which must lead somewhere;
+    `callbacks`: further ones, which count if they have no function inside that does; `scopes`:
+    nodes whose names precede those of functions inside, or of the function that they are;
+    `file_grammar`: the grammar of whole files, where that is another. `joins_lines`: whether a line
+    break inside any brackets means nothing. `backward`: relations of the constructs whose dependent
+    stands before its head in this language, which gives no edge. `examples`: code of each construct
+    that has all of its relations, where it stands in a function like the dots of `sketch`.
     """
 
     grammar: str
@@ -91,11 +96,14 @@ class Table:
         """The relations that the rules can give, by name."""
         relations = {
             f"{rule.construct}:{relation}": Relation(
-                f"{rule.construct}:{relation}", CONSTRUCTS[rule.construct].category, self.examples[rule.construct]
+                f"{rule.construct}:{relation}",
+                CONSTRUCTS[rule.construct].category,
+                self.examples[rule.construct],
             )
             for rule in self.rules
             for relation in CONSTRUCTS[rule.construct].relations
-            if set(relation.split("->")) <= set(rule.parts) and f"{rule.construct}:{relation}" not in self.backward
+            if set(relation.split("->")) <= set(rule.parts)
+            and f"{rule.construct}:{relation}" not in self.backward
         }
         tree = Relation(CHILDREN, "tree", "every node => each of its children")
         return tuple(sorted((*relations.values(), tree)))

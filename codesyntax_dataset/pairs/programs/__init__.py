@@ -1,8 +1,9 @@
 """What the languages' own parsers say about texts, where this computer has them.
 
-A program in this folder reads a line for each text: the number of its last line that is not of a frame, and its UTF-8
-in Base64; and writes a line, its verdict. Go's and Rust's compilers read files, many at a time. Nothing is run of a
-text; each program is told by its language's own means to read it only.
+A program in this folder reads a line for each text: the number of its last line that is not of a
+frame, and its UTF-8 in Base64; and writes a line, its verdict. Go's and Rust's compilers read
+files, many at a time. Nothing is run of a text; each program is told by its language's own means to
+read it only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pathlib import Path
 from codesyntax_dataset.languages.native import NATIVE
 
 VERDICTS = VALID, INVALID, UNFINISHED, UNKNOWN = ("valid", "invalid", "unfinished", "unknown")
-"""`invalid`: whatever might follow the text, it would be; `unfinished`: refused, but something might follow."""
+"""`invalid`: whatever might follow the text, it would be; `unfinished`: refused, but something
+might follow."""
 
 Text = tuple[str, str, str]
 """What stands before a text, the text, and what stands behind it."""
@@ -58,7 +60,11 @@ def _parser(name: str) -> Parser | None:
     if name == "go" or name == "rustc":
         return (_by_go if name == "go" else _by_rust) if shutil.which(name) else None
     program = _Program(_COMMANDS[name])
-    return program.verdicts if shutil.which(_COMMANDS[name][0]) and program.verdict(("", "", "")) == VALID else None
+    return (
+        program.verdicts
+        if shutil.which(_COMMANDS[name][0]) and program.verdict(("", "", "")) == VALID
+        else None
+    )
 
 
 def _by_python(texts: Sequence[Text]) -> list[str]:
@@ -66,7 +72,8 @@ def _by_python(texts: Sequence[Text]) -> list[str]:
 
 
 def _of_python(text: str) -> str:
-    """It is invalid, and not only unfinished, if the parser stops before the end, as it reads from left to right."""
+    """It is invalid, and not only unfinished, if the parser stops before the end, as it reads from
+    left to right."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -128,9 +135,11 @@ class _Program:
 
 
 def _by_go(texts: Sequence[Text]) -> list[str]:
-    """By the compiler's parser, which also knows where `break` may stand; one more file keeps types from being checked.
+    """By the compiler's parser, which also knows where `break` may stand; one more file keeps types
+    from being checked.
 
-    What a compiler would write goes into the folder: it replaces or removes what is there, be it a device.
+    What a compiler would write goes into the folder: it replaces or removes what is there, be it a
+    device.
     """
     with tempfile.TemporaryDirectory() as folder:
         names = _write(folder, texts, ".go")
@@ -140,9 +149,13 @@ def _by_go(texts: Sequence[Text]) -> list[str]:
         if "last.go:" not in output:
             return [UNKNOWN] * len(texts)
         first: dict[str, str] = {}
-        for name, message in re.findall(r"^(?:\./)?(\w+\.go):\d+(?::\d+)?: (.*)", output, flags=re.MULTILINE):
+        for name, message in re.findall(
+            r"^(?:\./)?(\w+\.go):\d+(?::\d+)?: (.*)", output, flags=re.MULTILINE
+        ):
             first.setdefault(name, message)
-        return [VALID if name not in first else _end(first[name], "unexpected EOF") for name in names]
+        return [
+            VALID if name not in first else _end(first[name], "unexpected EOF") for name in names
+        ]
 
 
 _RUST = frozenset({"E0267", "E0268", "E0426", "E0571", "E0586", "E0695", "E0728"})
@@ -153,7 +166,8 @@ _RUST_NAMES = re.compile(r"cannot (find|determine)|no rules expected|environment
 
 
 def _by_rust(texts: Sequence[Text]) -> list[str]:
-    """By the compiler: first what its parser says, then, of what remains, where `break` and the like stand."""
+    """By the compiler: first what its parser says, then, of what remains, where `break` and the
+    like stand."""
     verdicts = [VALID] * len(texts)
     with tempfile.TemporaryDirectory() as folder:
         names = _write(folder, texts, ".rs")
@@ -161,7 +175,13 @@ def _by_rust(texts: Sequence[Text]) -> list[str]:
             open_ = [name for name, verdict in zip(names, verdicts) if verdict == VALID]
             modules = "".join(f"mod {name.removesuffix('.rs')};\n" for name in open_)
             (Path(folder) / "lib.rs").write_text(modules, encoding="utf-8")
-            command = ["rustc", "--edition=2024", "--crate-type=lib", "--error-format=json", "--emit=metadata"]
+            command = [
+                "rustc",
+                "--edition=2024",
+                "--crate-type=lib",
+                "--error-format=json",
+                "--emit=metadata",
+            ]
             output = _output([*command, "-Awarnings", "--out-dir", "out", "lib.rs"], folder)
             if not output and not (Path(folder) / "out" / "liblib.rmeta").exists():
                 return [UNKNOWN] * len(texts)  # it did not end in time

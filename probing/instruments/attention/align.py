@@ -1,4 +1,5 @@
-"""Align a model's sub-tokens with code tokens by character offsets (Shen et al. 2022, section 4; Clark et al. 2019)."""
+"""Align a model's sub-tokens with code tokens by character offsets (Shen et al. 2022, section 4;
+Clark et al. 2019)."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ class OffsetsError(ModelError):
 
 
 class Alignment(NamedTuple):
-    """The sub-tokens of each code token: from `first[t]` to `last[t]`, inclusive; -1 if it has none.
+    """The sub-tokens of each code token: from `first[t]` to `last[t]`, inclusive; -1 if it has
+    none.
 
-    Two int32 arrays (tokens,) of positions in the model's input, special tokens counted. A sub-token may belong to two
-    code tokens, such as `):`; a token without sub-tokens, such as a line break for BERT, neither reads nor is ranked.
+    Two int32 arrays (tokens,) of positions in the model's input, special tokens counted. A
+    sub-token may belong to two code tokens, such as `):`; a token without sub-tokens, such as a
+    line break for BERT, neither reads nor is ranked.
     """
 
     first: np.ndarray
@@ -36,7 +39,9 @@ class Alignment(NamedTuple):
             LAST: Alignment(self.last, self.last),
         }.get(pool, self)
 
-    def without(self, token: str | None, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
+    def without(
+        self, token: str | None, code: str, start: np.ndarray, end: np.ndarray
+    ) -> Alignment:
         """The same, but code tokens spelled `token` have no sub-tokens.
 
         `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive.
@@ -59,26 +64,36 @@ def align(
     *,
     exact: bool = False,
 ) -> Alignment:
-    """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
+    """Give each code token the sub-tokens from the one covering its first character to the one
+    covering its last.
 
-    `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive. `offsets` (sub-tokens, 2):
-    those of the sub-tokens, end exclusive. `special` (sub-tokens,): whether each is a special token, which belongs to
-    no code token. White space at the ends of a sub-token does not count, see `_trimmed`, unless offsets are `exact`.
+    `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive.
+    `offsets` (sub-tokens, 2): those of the sub-tokens, end exclusive. `special` (sub-tokens,):
+    whether each is a special token, which belongs to no code token. White space at the ends of a
+    sub-token does not count, see `_trimmed`, unless offsets are `exact`.
 
     Raises OffsetsError if the sub-tokens do not run from left to right through `code`.
     """
     positions = np.flatnonzero(~special)
     sub_start, sub_end = offsets[positions].T
     if (np.diff(sub_start) < 0).any() or (np.diff(sub_end) < 0).any():
-        raise OffsetsError("the tokenizer's character offsets run backwards, expected them to run from left to right")
+        raise OffsetsError(
+            "the tokenizer's character offsets run backwards, expected them to run from left to right"
+        )
     if len(positions) and sub_end[-1] > len(code):
-        raise OffsetsError(f"the tokenizer's character offsets reach {sub_end[-1]}, but the code ends at {len(code)}")
+        raise OffsetsError(
+            f"the tokenizer's character offsets reach {sub_end[-1]}, but the code ends at {len(code)}"
+        )
     if not exact:
         sub_start, sub_end = _trimmed(code, sub_start, sub_end)
     covering = sub_start < sub_end
     positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
-    first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends after the first character
-    last = np.searchsorted(sub_start, end, side="left") - 1  # the last sub-token that starts before the end
+    first = np.searchsorted(
+        sub_end, start, side="right"
+    )  # the first sub-token that ends after the first character
+    last = (
+        np.searchsorted(sub_start, end, side="left") - 1
+    )  # the last sub-token that starts before the end
     owns = (start < end) & (first <= last)
     padded = np.append(positions, -1)  # so that an index behind the last sub-token can be looked up
     return Alignment(
@@ -88,11 +103,13 @@ def align(
 
 
 def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of sub-tokens without the white space that goes before a word and the spaces at either end.
+    """The characters of sub-tokens without the white space that goes before a word and the spaces
+    at either end.
 
-    The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many others, GPT-2's for
-    one, include the space in front of a word, of some a tab: then the indentation of a line would own the line's first
-    word. A line break keeps its sub-token, and one of spaces alone covers nothing.
+    The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many
+    others, GPT-2's for one, include the space in front of a word, of some a tab: then the
+    indentation of a line would own the line's first word. A line break keeps its sub-token, and one
+    of spaces alone covers nothing.
     """
     position, length = np.arange(len(code)), len(code)
     space = np.fromiter((character == " " for character in code), bool, length)
@@ -101,9 +118,13 @@ def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
     def next_place(
         without: np.ndarray,
     ) -> np.ndarray:  # from each character on; the end of the code where none comes
-        return np.append(np.minimum.accumulate(np.where(without, length, position)[::-1])[::-1], length)
+        return np.append(
+            np.minimum.accumulate(np.where(without, length, position)[::-1])[::-1], length
+        )
 
     word = next_place(white)[start]
     begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))  # of the last that is not a space
+    behind = np.append(
+        0, np.maximum.accumulate(np.where(space, 0, position + 1))
+    )  # of the last that is not a space
     return begin, np.maximum(behind[end], begin)

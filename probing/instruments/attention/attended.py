@@ -1,5 +1,6 @@
-"""One run of a model that hears what its attention heads attend to most: the heads that were picked for the edges of
-their relations, and every head by the kinds of tokens. No attention map is kept."""
+"""One run of a model that hears what its attention heads attend to most: the heads that were picked
+for the edges of their relations, and every head by the kinds of tokens. No attention map is
+kept."""
 
 from __future__ import annotations
 
@@ -22,16 +23,19 @@ from probing.runs.progress import progress
 def first_choices(
     probing: Probing, picked: np.ndarray, kinds: Mapping[int, np.ndarray], number: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The choices of FirstChoices (rules, edges), and how many reading tokens of each head have their largest weight on
-    a token of each kind, (layers, heads, kinds).
+    """The choices of FirstChoices (rules, edges), and how many reading tokens of each head have
+    their largest weight on a token of each kind, (layers, heads, kinds).
 
-    `picked`: as of FirstChoices; `kinds`: the index of a function -> the kind of each of its tokens, of `number` kinds.
+    `picked`: as of FirstChoices; `kinds`: the index of a function -> the kind of each of its
+    tokens, of `number` kinds.
     """
     encoder, direction = probing.encoder, probing.settings.direction
     runner = Runner(encoder, direction, None)
     shape = (encoder.layers, encoder.heads, number)
 
-    def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def listen(
+        batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
         arguments = (
             encoder.layers,
             encoder.heads,
@@ -39,13 +43,17 @@ def first_choices(
             encoder.device,
         )
         options = (runner.elements, direction, encoder.causal)
-        listener = ChoicesByKind(batch, *arguments, *options, picked=picked, kinds=kinds, number=number)
+        listener = ChoicesByKind(
+            batch, *arguments, *options, picked=picked, kinds=kinds, number=number
+        )
         encoder.forward(inputs, listener)
         return torch.cat([listener.attended.flatten(), listener.found.flatten()])
 
     chosen = []
     attended = np.zeros(shape, np.int64)
-    with progress(total=len(probing.functions), desc=f"running {encoder.name}", unit="function") as bar:
+    with progress(
+        total=len(probing.functions), desc=f"running {encoder.name}", unit="function"
+    ) as bar:
         for batch in runner.each(probing.functions, bar, listen):
             counts, choices = np.split(batch.numpy(), [attended.size])
             attended += counts.reshape(shape)
@@ -54,8 +62,8 @@ def first_choices(
 
 
 class ChoicesByKind(FirstChoices):
-    """Also counts in `attended` (layers, heads, kinds) on which kind of token each reading token has its largest
-    weight; a reading token without any weight is not counted."""
+    """Also counts in `attended` (layers, heads, kinds) on which kind of token each reading token
+    has its largest weight; a reading token without any weight is not counted."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Edges as columns: from a head token to the tokens of its dependent, each in a function of a dataset split."""
+"""Edges as columns: from a head token to the tokens of its dependent, each in a function of a
+dataset split."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
 class EdgeTable:
     """E edges, grouped by function.
 
-    `function`: the position of the edge's function in its split; `relation`: an index into `relations`; `head`,
-    `first`, `last`: token indices, `last` inclusive; `tokens`: the number of tokens of the function. Each int32 (E,).
-    `repositories`: as in `probing.stats.hits.Hits`.
+    `function`: the position of the edge's function in its split; `relation`: an index into
+    `relations`; `head`, `first`, `last`: token indices, `last` inclusive; `tokens`: the number of
+    tokens of the function. Each int32 (E,). `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     relations: list[str]
@@ -30,7 +31,9 @@ class EdgeTable:
     repositories: np.ndarray | None = field(default=None, kw_only=True)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[tuple[int, Mapping[str, Any]]], relations: list[str] | None = None) -> EdgeTable:
+    def from_rows(
+        cls, rows: Iterable[tuple[int, Mapping[str, Any]]], relations: list[str] | None = None
+    ) -> EdgeTable:
         """The edges of (position in the split, row of the dataset) pairs, in order.
 
         `relations`: the names that `relation` refers to; new names are appended to it.

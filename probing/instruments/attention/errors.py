@@ -1,27 +1,35 @@
-"""Error analysis: what the best head of each relation ranks first where it is wrong (after Shen et al. 2022, Table 7,
-which was made by hand).
+"""Error analysis: what the best head of each relation ranks first where it is wrong (after Shen et
+al. 2022, Table 7, which was made by hand).
 
-A result's ledger says which head is best for a relation at k = 1 and which edges it misses, but not what it ranks first
-instead. Therefore the model runs again, and only the first choices of these heads are kept.
+A result's ledger says which head is best for a relation at k = 1 and which edges it misses, but not
+what it ranks first instead. Therefore the model runs again, and only the first choices of these
+heads are kept.
 
 Every wrong choice is in exactly one class, the first of CLASSES that applies:
 
 - *no prediction*: the reading token has no sub-tokens, or attends to no token but itself.
-- *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break* (or indentation): by
+- *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break*
+(or indentation): by
   the token's own text.
-- *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
-- *keyword* (of the language, as in the published lists, which include `True` and `null`): by the token's own text.
+- *same text as the head*: another token that is spelled as the edge's head token, such as a second
+`if` for an `if`.
+- *keyword* (of the language, as in the published lists, which include `True` and `null`): by the
+token's own text.
 - *literal*: a string, character, number, symbol or regular expression.
-- *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the rule.
-- *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token, by the
+- *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the
+rule.
+- *inside its block*, *outside its block*: any other name. The block is that of the dependent's
+first token, by the
   rule of the language (`codesyntax_dataset.languages.blocks`).
-- *other*: anything else: a comment (a token in Python), text between tags, a character that the language does not know.
+- *other*: anything else: a comment (a token in Python), text between tags, a character that the
+language does not know.
 
-In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head token, between it
-and the dependent, inside the dependent, or behind it.
+In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head
+token, between it and the dependent, inside the dependent, or behind it.
 
-In the same run, every attention head is heard: on which kinds of tokens the reading tokens have their largest weight
-(section 4.2 of the paper). A kind, one of TOKEN_KINDS, is told by the text of a token alone.
+In the same run, every attention head is heard: on which kinds of tokens the reading tokens have
+their largest weight (section 4.2 of the paper). A kind, one of TOKEN_KINDS, is told by the text of
+a token alone.
 """
 
 from __future__ import annotations
@@ -98,7 +106,9 @@ _LITERAL = re.compile(
       | /(?![/*]) .+ /[a-z]*\Z  # regular expressions""",
     re.DOTALL | re.VERBOSE,
 )
-_NAME_PATTERN = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)  # also with a sigil, or a namespace
+_NAME_PATTERN = re.compile(
+    r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE
+)  # also with a sigil, or a namespace
 
 
 class Tokens:
@@ -115,7 +125,8 @@ class Tokens:
         return self._blocks[token]
 
     def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
-        """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an edge."""
+        """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an
+        edge."""
         if chosen < 0 or chosen == reader:
             return "no prediction"
         text = self.texts[chosen]
@@ -160,15 +171,18 @@ EXAMPLES = 2
 """Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
 
 MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25, "float16": 0.1}
-"""Largest share of edges whose hits may change when a model runs again: other batches round sums differently."""
+"""Largest share of edges whose hits may change when a model runs again: other batches round sums
+differently."""
 
 
 Span = Annotated[list[Number], Field(min_length=3, max_length=3)]
-"""A token: its line from 1, first column, and column after the last; one over several lines ends with the first."""
+"""A token: its line from 1, first column, and column after the last; one over several lines ends
+with the first."""
 
 
 class ErrorExample(FieldsByName):
-    """An edge of which another token was chosen. `function`: its id in the dataset; `lines`: number -> code."""
+    """An edge of which another token was chosen. `function`: its id in the dataset; `lines`: number
+    -> code."""
 
     function: Number
     lines: dict[str, str]
@@ -186,7 +200,8 @@ class ErrorExample(FieldsByName):
 
 
 class ClassErrors(FieldsByName):
-    """The errors of one of CLASSES. `share`: percent of the relation's errors; `places`: one of PLACES -> errors."""
+    """The errors of one of CLASSES. `share`: percent of the relation's errors; `places`: one of
+    PLACES -> errors."""
 
     errors: Count
     share: float
@@ -195,7 +210,8 @@ class ClassErrors(FieldsByName):
 
 
 class RelationErrors(FieldsByName):
-    """The errors of the best head of a relation, by class; classes and places that occur, in their order."""
+    """The errors of the best head of a relation, by class; classes and places that occur, in their
+    order."""
 
     edges: Count
     hits: Number
@@ -208,8 +224,8 @@ class RelationErrors(FieldsByName):
 class ErrorAnalysis(Record):
     """The wrong first choices of one result, by rule and relation.
 
-    `attended`: layer-head -> kind -> the number of reading tokens whose largest weight is on such a token, each once in
-    a function; empty in earlier files.
+    `attended`: layer-head -> kind -> the number of reading tokens whose largest weight is on such a
+    token, each once in a function; empty in earlier files.
     """
 
     signature: str
@@ -222,16 +238,23 @@ class ErrorAnalysis(Record):
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""
         entries = self.rules[rule].values()
-        return {name: sum(e.classes[name].errors for e in entries if name in e.classes) for name in CLASSES}
+        return {
+            name: sum(e.classes[name].errors for e in entries if name in e.classes)
+            for name in CLASSES
+        }
 
     def places(self, rule: str, relation: str) -> dict[str, int]:
-        """The number of errors of a relation at each place; those without a prediction have no place."""
+        """The number of errors of a relation at each place; those without a prediction have no
+        place."""
         classes = self.rules[rule][relation].classes.values()
         return {name: sum(errors.places.get(name, 0) for errors in classes) for name in PLACES}
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
-        return json.dumps(with_checksum(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
+        return (
+            json.dumps(with_checksum(self.model_dump(mode="json")), indent=1, allow_nan=False)
+            + "\n"
+        )
 
 
 def errors_path(result: str | os.PathLike) -> Path:
@@ -250,7 +273,11 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
         # earlier ones also said here how the probe ran
-        settings = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
+        settings = {
+            name: value
+            for name, value in fields["settings"].items()
+            if name in Settings.model_fields
+        }
         return ErrorAnalysis.model_validate({**fields, "settings": settings})
     except (
         OSError,
@@ -274,10 +301,12 @@ def analyse(
     data: Any = None,
     device: Any = None,
 ) -> ErrorAnalysis:
-    """Run the model of a result file again, and classify the wrong predictions of each relation's best head.
+    """Run the model of a result file again, and classify the wrong predictions of each relation's
+    best head.
 
-    `model` and `data`: their locations, if not those in the result. Raises LedgerError if there is no result, if model
-    or data are not those that it was made with, or if the choices do not match its ledger; and whatever `probe` raises.
+    `model` and `data`: their locations, if not those in the result. Raises LedgerError if there is
+    no result, if model or data are not those that it was made with, or if the choices do not match
+    its ledger; and whatever `probe` raises.
     """
     from probing.runs.data import find_data
     from probing.runs.session import Session
@@ -323,7 +352,10 @@ def analyse(
             classes=classes,
         )
 
-    rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
+    rules = {
+        rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)}
+        for rule in RULES
+    }
     by_head = {
         f"{layer}-{head}": dict(zip(TOKEN_KINDS, attended[layer, head].tolist()))
         for layer, head in np.ndindex(attended.shape[:2])
@@ -338,7 +370,8 @@ def analyse(
 
 
 def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
-    """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations, 2)."""
+    """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations,
+    2)."""
     best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
     return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
 
@@ -350,8 +383,8 @@ def _first_choices(
     session: Session,
     data: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many reading tokens
-    attend most to each kind of token, (layers, heads, kinds)."""
+    """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many
+    reading tokens attend most to each kind of token, (layers, heads, kinds)."""
     from probing.instruments.attention.attended import first_choices
     from probing.instruments.attention.probe import Probing
     from probing.instruments.attention.result import ProbeProvenance
@@ -369,7 +402,9 @@ def _first_choices(
             )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
     chosen, attended = first_choices(probing, picked, _kinds(settings, data), len(TOKEN_KINDS))
-    function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
+    function = np.repeat(
+        [f.index for f in probing.functions], [len(f.edges) for f in probing.functions]
+    )
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
             f"the ledger has {len(ledger)} edges, but the data has {len(function)}, or edges of other functions: see "
@@ -388,7 +423,9 @@ def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
     kinds = {}
     for row in chain.from_iterable(rows(dataset, settings.limit)):
         spans = zip(row["token_start"], row["token_end"])
-        kinds[row["index"]] = np.array([kind_of(row["code"][start:end]) for start, end in spans], np.int64)
+        kinds[row["index"]] = np.array(
+            [kind_of(row["code"][start:end]) for start, end in spans], np.int64
+        )
     return kinds
 
 
@@ -404,8 +441,11 @@ def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
     return chosen == ledger.head
 
 
-def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
-    """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding cannot explain it."""
+def _compare(
+    ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray
+) -> dict[str, int]:
+    """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding
+    cannot explain it."""
     differing = {}
     ranks = ledger.of_heads(picked[..., 0], picked[..., 1])  # (rules, E)
     for number, rule in enumerate(RULES):
@@ -457,13 +497,17 @@ class _Error(NamedTuple):
         return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
 
 
-def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any) -> Iterator[_Error]:
+def _errors(
+    ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any
+) -> Iterator[_Error]:
     """Every wrong first choice, with its class, in the order of the dataset."""
     from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     language = language_of(settings.config)
-    begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
+    begin, ends = np.searchsorted(
+        ledger.function, (range(len(dataset)), range(1, len(dataset) + 1))
+    )
     for batch in rows(dataset, settings.limit):
         for row in batch:
             edges = range(begin[row["index"]], ends[row["index"]])
@@ -471,7 +515,9 @@ def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.
                 continue
             tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)
             for edge in edges:
-                head, first, last = (int(getattr(ledger, name)[edge]) for name in ("head", "first", "last"))
+                head, first, last = (
+                    int(getattr(ledger, name)[edge]) for name in ("head", "first", "last")
+                )
                 for number in np.flatnonzero(~hit[:, edge]).tolist():
                     rule = RULES[number]
                     dependent = last if rule == "last" else first

@@ -1,10 +1,12 @@
-"""The rank ledger: the rank of the dependent for every edge and attention head. Every score is computed from it.
+"""The rank ledger: the rank of the dependent for every edge and attention head. Every score is
+computed from it.
 
-A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per edge, in the order of the
-dataset: `function` (its position in the split), `relation`, `head`, `first`, `last`, `tokens` (of the function), and
-`ranks`: one byte per rule (first, any, last) and attention head, at index `(rule * layers + layer) * heads + head`,
-0 = best, 255 = 255 or worse or never predicted. The rules share a column because their ranks are often equal, which
-compresses well. The settings that made it are in the file's metadata under `codesyntax`.
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per edge,
+in the order of the dataset: `function` (its position in the split), `relation`, `head`, `first`,
+`last`, `tokens` (of the function), and `ranks`: one byte per rule (first, any, last) and attention
+head, at index `(rule * layers + layer) * heads + head`, 0 = best, 255 = 255 or worse or never
+predicted. The rules share a column because their ranks are often equal, which compresses well. The
+settings that made it are in the file's metadata under `codesyntax`.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ _NUMBERS = [name for name in COLUMNS if name != "relation"]  # the columns of a 
 class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when they are needed.
-    `settings`: how it was made, as JSON.
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when
+    they are needed. `settings`: how it was made, as JSON.
     """
 
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
@@ -52,7 +54,9 @@ class RankLedger(EdgeTable):
         if not isinstance(other, RankLedger):
             return NotImplemented
         same = (self.relations, self.settings) == (other.relations, other.settings)
-        same = same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS)
+        same = same and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS
+        )
         return same and self.same_ranks(other)
 
     def __repr__(self) -> str:
@@ -62,7 +66,8 @@ class RankLedger(EdgeTable):
     def parts(self, edges_at_once: int = EDGES_AT_ONCE) -> Iterator[tuple[slice, np.ndarray]]:
         """Which edges, and their ranks (rules, some edges, layers, heads), so many edges at a time.
 
-        Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was opened.
+        Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was
+        opened.
         """
         if isinstance(self.ranks, RanksInParts):
             yield from self.ranks.parts(edges_at_once)
@@ -81,7 +86,8 @@ class RankLedger(EdgeTable):
         return counts
 
     def of_heads(self, layer: np.ndarray, head: np.ndarray) -> np.ndarray:
-        """The ranks of one head for each rule and relation: uint8 (..., rules, E), of integers (..., rules, relations).
+        """The ranks of one head for each rule and relation: uint8 (..., rules, E), of integers
+        (..., rules, relations).
 
         So several choices of heads are read at once.
         """
@@ -89,19 +95,26 @@ class RankLedger(EdgeTable):
         rule = np.arange(len(RULES))[:, None]
         for part, ranks in self.parts():
             relation = self.relation[part]
-            ranks_of[..., part] = ranks[rule, np.arange(len(relation)), layer[..., relation], head[..., relation]]
+            ranks_of[..., part] = ranks[
+                rule, np.arange(len(relation)), layer[..., relation], head[..., relation]
+            ]
         return ranks_of
 
     def same_ranks(self, other: RankLedger) -> bool:
         """True if another ledger has the same ranks in the same order."""
         if self.ranks.shape != other.ranks.shape:
             return False
-        return all(np.array_equal(mine, ranks) for (_, mine), (_, ranks) in zip(self.parts(), other.parts()))
+        return all(
+            np.array_equal(mine, ranks)
+            for (_, mine), (_, ranks) in zip(self.parts(), other.parts())
+        )
 
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
         digest = hashlib.sha256()
-        names, relation = np.unique(np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True)
+        names, relation = np.unique(
+            np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True
+        )
         header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
         text = json.dumps(header, sort_keys=True).encode()
         digest.update(len(text).to_bytes(8, "little") + text)
@@ -112,7 +125,8 @@ class RankLedger(EdgeTable):
         return digest.hexdigest()
 
     def sorted(self) -> RankLedger:
-        """The same ledger with its functions in the order of the dataset; edges keep their order within a function."""
+        """The same ledger with its functions in the order of the dataset; edges keep their order
+        within a function."""
         return self.take(np.argsort(self.function, kind="stable"))
 
     def take(self, edges: np.ndarray) -> RankLedger:
@@ -126,7 +140,9 @@ class RankLedger(EdgeTable):
         return self if mask.all() else self.take(mask)
 
     @classmethod
-    def of(cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]) -> RankLedger:
+    def of(
+        cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]
+    ) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(
             edges.relations,
@@ -140,35 +156,50 @@ class RankLedger(EdgeTable):
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
         """The parts of one run as one ledger, its functions in the order of the dataset."""
         parts = list(parts)
-        if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
-            raise LedgerError("these ledgers do not belong together: their relations or settings differ")
+        if any(
+            part.relations != parts[0].relations or part.settings != parts[0].settings
+            for part in parts
+        ):
+            raise LedgerError(
+                "these ledgers do not belong together: their relations or settings differ"
+            )
         ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
         return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
+        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
+        none."""
         layers, heads = self.ranks.shape[2:]
         columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _NUMBERS}
-        columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
-        cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))  # (E, rules, layers, heads)
+        columns["relation"] = pa.DictionaryArray.from_arrays(
+            pa.array(self.relation.astype(np.int32)), self.relations
+        )
+        cells = np.ascontiguousarray(
+            np.asarray(self.ranks).swapaxes(0, 1)
+        )  # (E, rules, layers, heads)
         width = pa.binary(len(RULES) * layers * heads)
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
         ledger_file.save(path, columns, header, repeated=["relation"])
-        if isinstance(self.ranks, StoredRanks) and self.ranks.path.resolve() == Path(path).resolve():  # it was replaced
+        if (
+            isinstance(self.ranks, StoredRanks)
+            and self.ranks.path.resolve() == Path(path).resolve()
+        ):  # it was replaced
             self.ranks = type(self).open(path).ranks
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:
-        """Read a ledger into memory; raises LedgerError if the file is not a ledger or is damaged."""
+        """Read a ledger into memory; raises LedgerError if the file is not a ledger or is
+        damaged."""
         return cls._read(path, [*_NUMBERS, "relation", "ranks"])
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> RankLedger:
-        """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when they are needed.
+        """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when
+        they are needed.
 
-        Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks are found when they
-        are read.
+        Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks
+        are found when they are read.
         """
         return cls._read(path, [*_NUMBERS, "relation"])
 
@@ -211,12 +242,14 @@ def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
 
 
 class RanksInParts:
-    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E, layers, heads)."""
+    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E,
+    layers, heads)."""
 
     shape: tuple[int, ...]
 
     def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules, layers, heads)."""
+        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules,
+        layers, heads)."""
         raise NotImplementedError
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
@@ -243,8 +276,9 @@ class RanksInParts:
 class StoredRanks(RanksInParts):
     """The ranks of a ledger in its file, or those of some edges.
 
-    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None: all. Raises
-    LedgerError when they are read, if the file is damaged, or has changed since it was opened.
+    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None:
+    all. Raises LedgerError when they are read, if the file is damaged, or has changed since it was
+    opened.
     """
 
     def __init__(
@@ -268,10 +302,13 @@ class StoredRanks(RanksInParts):
             read += len(batch)
             yield cells
         if read != of_file:
-            raise LedgerError(f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged")
+            raise LedgerError(
+                f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged"
+            )
 
     def __getitem__(self, key: Any) -> Any:
-        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file; others are read."""
+        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file;
+        others are read."""
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], slice):
             edges = np.arange(self.shape[1])[key[1]]
             if edges.ndim and (np.diff(edges) > 0).all():

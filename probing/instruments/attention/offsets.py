@@ -1,7 +1,8 @@
 """The best offsets of each relation, and the *hard* edges, at which none of them leads.
 
-An edge is hard if its dependent does not begin at one of the n best offsets of its relation: the n distances from head
-to dependent that are most frequent on the split `validation`, of equals the nearer.
+An edge is hard if its dependent does not begin at one of the n best offsets of its relation: the n
+distances from head to dependent that are most frequent on the split `validation`, of equals the
+nearer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Offsets = Mapping[str, list[int]]
 
 
 def best_offsets(validation: EdgeTable, most: int) -> Offsets:
-    """The `most` distances of each relation that are most frequent; of equals the nearer, then the one forward."""
+    """The `most` distances of each relation that are most frequent; of equals the nearer, then the
+    one forward."""
     distance = validation.first - validation.head
     best: dict[str, list[int]] = {}
     for number, name in enumerate(validation.relations):

@@ -1,5 +1,5 @@
-"""The attention probe: prepare a model and its functions, and rank dependents, for one model, several, or the
-checkpoints of one.
+"""The attention probe: prepare a model and its functions, and rank dependents, for one model,
+several, or the checkpoints of one.
 """
 
 from __future__ import annotations
@@ -68,32 +68,39 @@ def probe(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> ProbeResult | None:
-    """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
+    """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022,
+    section 4).
 
-    `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
-    a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32`, `bfloat16` or
-    `float16`, as text or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on
-    it. `limit`: probe only the first functions of the split; `sample`: only so many, drawn by `seed`, the same for
-    every model; the result says so. `direction`: `head-to-dependent`, as published for code, or `dependent-to-head`, as
-    published for natural language and the only one for models that cannot see later tokens; by default that of the
-    language, if the model supports it. `max_length`: the most sub-tokens, special tokens included, of a function, 511
-    in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
-    (Kobayashi et al. 2020) instead of by `attention`. `pool`: one of
-    `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that a function must fit, so that scores compare.
-    `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
-    what it learned, with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
-    result says. `output`: a folder for the result and its ledger, in which an
-    interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
-    functions and write it to `output` for `probing.merge`; the result is then None.
+    `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model,
+    tokenizer) pair. `data`: a folder that `codesyntax build` wrote, a dataset id, or a loaded
+    dataset. `dtype`: `float32`, `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
+    sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the
+    first functions of the split; `sample`: only so many, drawn by `seed`, the same for every model;
+    the result says so. `direction`: `head-to-dependent`, as published for code, or
+    `dependent-to-head`, as published for natural language and the only one for models that cannot
+    see later tokens; by default that of the language, if the model supports it. `max_length`: the
+    most sub-tokens, special tokens included, of a function, 511 in the paper. `weights`: `norm`
+    ranks by the norms of the vectors that attention weighs (Kobayashi et al. 2020) instead of by
+    `attention`. `pool`: one of `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that
+    a function must fit, so that scores compare. `control`: one of
+    `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
+    with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
+    result says. `output`: a folder for the result and its ledger, in which an interrupted run
+    continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of
+    the functions and write it to `output` for `probing.merge`; the result is then None.
 
-    A repeated probe is answered from the cache (see `probing.models.cache_dir`), unless the model is a pair.
+    A repeated probe is answered from the cache (see `probing.models.cache_dir`), unless the model
+    is a pair.
 
-    Under `accelerate launch` or `torchrun` the processes share the work; the main process returns the same result as a
-    single process would, the others return None.
+    Under `accelerate launch` or `torchrun` the processes share the work; the main process returns
+    the same result as a single process would, the others return None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
-    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    functions = read_functions(
+        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+    )
     step = step_of(revision)
     session = Session(
         model,
@@ -126,9 +133,13 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         from probing.models.subtokens import check_language
 
         if self.direction not in (None, *DIRECTIONS):
-            raise ModelError(f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}")
+            raise ModelError(
+                f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}"
+            )
         others = self._others
-        encoder = self.session.encoder(self.data.seed if self.data.control == RANDOM_WEIGHTS else None)
+        encoder = self.session.encoder(
+            self.data.seed if self.data.control == RANDOM_WEIGHTS else None
+        )
         tokenizers = {
             encoder.name: encoder.tokenizer,
             **{name: tokenizer for name, (tokenizer, _) in others.items()},
@@ -146,7 +157,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def _others(self) -> dict[str, tuple]:
         from probing.models.load import load_tokenizer  # transformers takes seconds to import
 
-        return {name: load_tokenizer(name, max_length=self.session.max_length) for name in self.also_fits}
+        return {
+            name: load_tokenizer(name, max_length=self.session.max_length)
+            for name in self.also_fits
+        }
 
     @cached_property
     def encoded(self) -> Encoded:
@@ -160,7 +174,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         for batch in rows(data.dataset, data.limit):
             texts = [row["code"] for row in batch]
             too_long = _too_long(texts, self._others)
-            for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
+            for row, longer_than, (ids, offsets, special) in zip(
+                batch, too_long, encoder.encode(texts)
+            ):
                 if not row["relations"]:
                     skips["no relations"] += 1
                 elif len(ids) > encoder.longest:
@@ -173,13 +189,21 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                         np.asarray(row["token_end"], np.int64),
                     )
                     try:
-                        alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
-                    except OffsetsError:  # only of this function, for example because it quotes a special token
+                        alignment = align(
+                            row["code"], start, end, offsets, special, exact=encoder.exact_offsets
+                        )
+                    except (
+                        OffsetsError
+                    ):  # only of this function, for example because it quotes a special token
                         skips["offsets of sub-tokens run backwards"] += 1
                         continue
-                    alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
+                    alignment = alignment.pooled(pool).without(
+                        never_predicted, row["code"], start, end
+                    )
                     table = EdgeTable.from_rows([(row["index"], row)], relations)
-                    encoded.append(EncodedFunction(row["index"], ids, alignment, table, shuffled_by, pool))
+                    encoded.append(
+                        EncodedFunction(row["index"], ids, alignment, table, shuffled_by, pool)
+                    )
         return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:
@@ -215,7 +239,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         try:
             examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:
-            if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
+            if not out_of_memory(
+                error
+            ):  # if a batch of the two does not fit in memory, no batch will mix them
                 raise
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
@@ -236,11 +262,14 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         return Runner(self.encoder, self.settings.direction, self.batch_tokens)
 
     def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
-        return RankLedger.of(stacked([function.edges for function in part]), self._runner.run(part, bar), self.made)
+        return RankLedger.of(
+            stacked([function.edges for function in part]), self._runner.run(part, bar), self.made
+        )
 
 
 class Encoded(NamedTuple):
-    """The functions that a model reads, in order; the relations of their edges; {reason: number of skipped ones}."""
+    """The functions that a model reads, in order; the relations of their edges; {reason: number of
+    skipped ones}."""
 
     functions: list[EncodedFunction]
     relations: list[str]
@@ -280,10 +309,13 @@ class Runner(Batches):
         bar: tqdm,
         listener: Callable[..., BatchListener] = BatchRanker,
     ) -> np.ndarray:
-        """The output of `listener` for the functions' edges: by default ranks (rules, edges, layers, heads)."""
+        """The output of `listener` for the functions' edges: by default ranks (rules, edges,
+        layers, heads)."""
         encoder = self.encoder
 
-        def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        def listen(
+            batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]
+        ) -> torch.Tensor:
             length = inputs["input_ids"].shape[1]
             listening = listener(
                 *(batch, encoder.layers, encoder.heads, length, encoder.device),
@@ -298,8 +330,8 @@ class Runner(Batches):
 class Done(NamedTuple):
     """One probe of several: of a model, as NAME@REVISION, on a config and a split.
 
-    `result`: None if there is an `error`, and where `probe` returns None; `ran`: whether the model ran, and the result
-    is not that of an earlier run.
+    `result`: None if there is an `error`, and where `probe` returns None; `ran`: whether the model
+    ran, and the result is not that of an earlier run.
     """
 
     model: str
@@ -331,22 +363,27 @@ def probe_models(
     shard: str | None = None,
     **asked: Any,
 ) -> Iterator[Done]:
-    """Probe each model on each config and split, one after the other, and yield the outcomes; data are read once.
+    """Probe each model on each config and split, one after the other, and yield the outcomes; data
+    are read once.
 
-    `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several revisions of one model are
-    checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.location.checkpoints`).
-    `revisions`: those of a single model. All other arguments are those of `probe`, and so is each result; with an
-    `output`, a repeated call continues where the last one stopped.
+    `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several
+    revisions of one model are checkpoints of a training, as is a folder that holds only checkpoints
+    (`probing.models.location.checkpoints`). `revisions`: those of a single model. All other
+    arguments are those of `probe`, and so is each result; with an `output`, a repeated call
+    continues where the last one stopped.
 
-    A model that fails with one of our errors does not stop the others. Raises what `probe` raises for the data, and
-    ArgumentError if there is no model, or if there are revisions of several.
+    A model that fails with one of our errors does not stop the others. Raises what `probe` raises
+    for the data, and ArgumentError if there is no model, or if there are revisions of several.
     """
     if not models or (revisions and len(models) > 1):
         raise ArgumentError(
-            f"{len(models)} models" + (" with revisions, expected one: write NAME@REVISION" if models else "")
+            f"{len(models)} models"
+            + (" with revisions, expected one: write NAME@REVISION" if models else "")
         )
     reads = [
-        read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+        read_functions(
+            data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+        )
         for config in dict.fromkeys(configs)
         for split in dict.fromkeys(splits)
     ]
@@ -384,12 +421,14 @@ def probe_models(
 def probe_training(
     model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **options: Any
 ) -> Iterator[ProbeResult | None]:
-    """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
+    """Yield the result of each checkpoint of a training run, one after the other, on functions that
+    are read once.
 
-    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of folders in a local
-    one; without any, those of a folder that holds only checkpoints, or the model itself. All other arguments are those
-    of `probe`, and so is each result; a report draws its scores over the steps. Raises what `probe` raises, and
-    ModelError for a revision that does not exist before anything is probed.
+    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of
+    folders in a local one; without any, those of a folder that holds only checkpoints, or the model
+    itself. All other arguments are those of `probe`, and so is each result; a report draws its
+    scores over the steps. Raises what `probe` raises, and ModelError for a revision that does not
+    exist before anything is probed.
     """
     for done in probe_models([model], data, [config], [split], **options):
         if done.error is not None:

@@ -1,8 +1,9 @@
-"""Rank dependents on the model's device while a batch runs: the fast counterpart of `topk_uas.rank_attention`.
+"""Rank dependents on the model's device while a batch runs: the fast counterpart of
+`topk_uas.rank_attention`.
 
-In the direction `head-to-dependent` (as published) the head token reads: the dependent's tokens are ranked in its row
-of attention. In `dependent-to-head` the dependent's tokens read: the head token is ranked in each of their rows. Only
-the rows of reading tokens are computed.
+In the direction `head-to-dependent` (as published) the head token reads: the dependent's tokens are
+ranked in its row of attention. In `dependent-to-head` the dependent's tokens read: the head token
+is ranked in each of their rows. Only the rows of reading tokens are computed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _MORE_THAN_ANY = 1e30
 class EncodedFunction:
     """One function in the model's sub-tokens, and its edges.
 
-    `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`: the seed of the
-    control that shuffles attention over the tokens (see `probing.runs.data`); `pool`: one of POOLS.
+    `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`:
+    the seed of the control that shuffles attention over the tokens (see `probing.runs.data`);
+    `pool`: one of POOLS.
     """
 
     index: int
@@ -63,36 +65,46 @@ class EncodedFunction:
     def tied(self, direction: str) -> np.ndarray:
         """The edges decided by a tie of code tokens: bool (rules, edges).
 
-        Tokens with exactly the same sub-tokens, such as those of `()` in most byte-level tokenizers, get the same
-        weight in every row, and the lower index goes first. A tie decides an edge if the token to be found has such a
-        twin. The reading token does not count, because it gives itself no weight; for rule `any`, nor do other tokens
-        of the dependent.
+        Tokens with exactly the same sub-tokens, such as those of `()` in most byte-level
+        tokenizers, get the same weight in every row, and the lower index goes first. A tie decides
+        an edge if the token to be found has such a twin. The reading token does not count, because
+        it gives itself no weight; for rule `any`, nor do other tokens of the dependent.
         """
         first, last = self.alignment
-        _, kind, count = np.unique(first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True)
+        _, kind, count = np.unique(
+            first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True
+        )
         span = self.edges.last - self.edges.first + 1
         begin = span.cumsum() - span
-        edge = np.repeat(np.arange(len(span)), span)  # pairs of an edge and a token of its dependent
+        edge = np.repeat(
+            np.arange(len(span)), span
+        )  # pairs of an edge and a token of its dependent
         token = np.arange(span.sum()) + (self.edges.first - begin)[edge]
         head = self.edges.head[edge]
         sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
         twins = count[kind[sought]] - 1 - (kind[sought] == kind[reader])
-        twins[(sought == reader) | ~self.alignment.mapped[sought] | ~self.alignment.mapped[reader]] = 0
+        twins[
+            (sought == reader) | ~self.alignment.mapped[sought] | ~self.alignment.mapped[reader]
+        ] = 0
         rivals = twins
         if direction == HEAD_TO_DEPENDENT:
             others = token != head
             _, same = np.unique(edge * len(first) + kind[token], return_inverse=True)
             rivals = twins - (np.bincount(same, weights=others)[same] - others)
-        return np.stack([twins[begin] > 0, np.maximum.reduceat(rivals, begin) > 0, twins[begin + span - 1] > 0])
+        return np.stack(
+            [twins[begin] > 0, np.maximum.reduceat(rivals, begin) > 0, twins[begin + span - 1] > 0]
+        )
 
 
 class BatchListener:
-    """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges in batch order.
+    """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges
+    in batch order.
 
-    Everything that does not depend on the layer is prepared once, on the device; a layer consists of matrix products
-    and comparisons, without waiting for the device. At most `elements` weights are in memory at once, or those of one
-    row: short functions are read together, and a long one in blocks of rows. `causal`: no sub-token attends to a later
-    one, so that later ones can be left out. Subclasses implement `hear`, which processes one layer.
+    Everything that does not depend on the layer is prepared once, on the device; a layer consists
+    of matrix products and comparisons, without waiting for the device. At most `elements` weights
+    are in memory at once, or those of one row: short functions are read together, and a long one in
+    blocks of rows. `causal`: no sub-token attends to a later one, so that later ones can be left
+    out. Subclasses implement `hear`, which processes one layer.
     """
 
     def __init__(
@@ -111,7 +123,9 @@ class BatchListener:
         readers = [function.readers(direction) for function in functions]
         self.groups: list[tuple[slice, Plan]] = []
         for group in _group_by_size(functions, readers, elements // (heads * length)):
-            plan = Plan(functions[group], readers[group], length, heads, device, elements, direction, causal)
+            plan = Plan(
+                functions[group], readers[group], length, heads, device, elements, direction, causal
+            )
             self.groups.append((group, plan))
         self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
 
@@ -119,7 +133,9 @@ class BatchListener:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.hear(plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer))
+            self.hear(
+                plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer)
+            )
             edge += plan.edges
         self.layer += 1
 
@@ -128,8 +144,8 @@ class BatchListener:
         return torch.empty(0, device=device)
 
     def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are computed as they are
-        asked for."""
+        """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are
+        computed as they are asked for."""
         raise NotImplementedError
 
 
@@ -137,7 +153,9 @@ class BatchRanker(BatchListener):
     """Ranks all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
-        return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
+        return torch.empty(
+            (len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device
+        )
 
     def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
@@ -146,7 +164,8 @@ class BatchRanker(BatchListener):
 class RankBounds(BatchListener):
     """Computes ranks and the bounds that rounding allows: uint8 (rules, edges, layers, heads, 3).
 
-    The last axis is the rank, and the best and the worst rank if every weight were off by the fraction `slack`.
+    The last axis is the rank, and the best and the worst rank if every weight were off by the
+    fraction `slack`.
     """
 
     def __init__(self, *arguments: Any, slack: float):
@@ -154,24 +173,30 @@ class RankBounds(BatchListener):
         super().__init__(*arguments)
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
-        return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
+        return torch.empty(
+            (len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device
+        )
 
     def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
 
 
 class FirstChoices(BatchListener):
-    """Finds the token ranked first by one attention head per relation and rule: int64 (rules, edges).
+    """Finds the token ranked first by one attention head per relation and rule: int64 (rules,
+    edges).
 
-    `picked`: int (rules, relations, 2), layer and head, with the relations of the edges. The choice is made in the row
-    of the token that reads for the edge and the rule, and is -1 if that token has no sub-tokens. In the direction
-    `dependent-to-head`, rule `any` reads all tokens of the dependent: of their choices it takes the head token if it is
-    among them, otherwise the choice of the first token.
+    `picked`: int (rules, relations, 2), layer and head, with the relations of the edges. The choice
+    is made in the row of the token that reads for the edge and the rule, and is -1 if that token
+    has no sub-tokens. In the direction `dependent-to-head`, rule `any` reads all tokens of the
+    dependent: of their choices it takes the head token if it is among them, otherwise the choice of
+    the first token.
     """
 
     def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
         super().__init__(functions, *arguments)
-        picked = picked[:, np.concatenate([function.edges.relation for function in functions])]  # (rules, edges, 2)
+        picked = picked[
+            :, np.concatenate([function.edges.relation for function in functions])
+        ]  # (rules, edges, 2)
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
@@ -182,15 +207,22 @@ class FirstChoices(BatchListener):
         if not here.any():
             return
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
-        columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
+        columns = np.zeros(
+            here.shape, np.int64
+        )  # also for edges of other layers, whose choices are not kept
         columns[here] = column
-        is_here, column_of, head_at = (transfer.send(array, self.found.device) for array in (here, columns, heads))
+        is_here, column_of, head_at = (
+            transfer.send(array, self.found.device) for array in (here, columns, heads)
+        )
         chosen = plan.first_choices(pooled, head_at, column_of)
         self.found[:, edges] = torch.where(is_here, chosen, self.found[:, edges])
 
 
-def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
-    """Split a batch into groups of functions with at most `most_rows` padded rows to read (or of one function)."""
+def _group_by_size(
+    functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int
+) -> list[slice]:
+    """Split a batch into groups of functions with at most `most_rows` padded rows to read (or of
+    one function)."""
     groups, start, widest = [], 0, 1
     for position, (function, tokens) in enumerate(zip(functions, readers)):
         rows = int((function.alignment.last[tokens] - function.alignment.first[tokens] + 1).sum())
@@ -218,11 +250,12 @@ def _blocks_of_rows(readers: Iterable[tuple[int, int]], most: int) -> list[slice
 class Block(NamedTuple):
     """The readers of a plan that are read at once: `readers`, of each function, N at most.
 
-    `tokens`, `columns`: how many of the code tokens and sub-tokens, from the first on, have weights; `parts`: positions
-    (G, R) of the rows that are read at once, with the indices of those that belong to each reader and head, as
-    `embedding_bag` takes them; `scale` (G * N, 1, 1): one over the number of a reader's rows; `own` (G * N, 1, 1): the
-    reader; `lookups`: those of the plan that the block answers, `several` of them with several tokens; `slot`: the
-    place of the reader of each among G * N.
+    `tokens`, `columns`: how many of the code tokens and sub-tokens, from the first on, have
+    weights; `parts`: positions (G, R) of the rows that are read at once, with the indices of those
+    that belong to each reader and head, as `embedding_bag` takes them; `scale` (G * N, 1, 1): one
+    over the number of a reader's rows; `own` (G * N, 1, 1): the reader; `lookups`: those of the
+    plan that the block answers, `several` of them with several tokens; `slot`: the place of the
+    reader of each among G * N.
     """
 
     readers: Sequence[np.ndarray]
@@ -243,19 +276,20 @@ Pooled = Iterable[tuple[Block, torch.Tensor]]
 class Plan:
     """The pooling and ranking of some functions of a batch, as tensors on the device.
 
-    G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all
-    functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function. A lookup is
-    a reading token with the tokens that are ranked in its row, from `first` to `last`; D are distinct. Several
-    functions have one block of readers, one function has as many as it needs.
+    G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code
+    tokens, E edges over all functions, C pairs of an edge and a reading token
+    (`dependent-to-head`); padded to the largest function. A lookup is a reading token with the
+    tokens that are ranked in its row, from `first` to `last`; D are distinct. Several functions
+    have one block of readers, one function has as many as it needs.
 
     An example with G = 1, H = 1 head, and E = 1 edge, `Call:func->args` from `go` to `now`:
 
-        code tokens   go  (  now  )                        T = 4
-        sub-tokens    [CLS]  go  (  no  w  )  [SEP]        S = 7; `now` has two, positions 3 and 4
-        readers       go, which is position 1              N = 1, R = 1: the block reads the row [[1]]
-        rows          .1  .2  .3  .2  .2  0  0             (G, H, R, S), the attention of position 1
-        pooled        0  .3  .4  0                         (G * N, H, T): go itself is 0, now is .2 + .2
-        rank          0                                    (rules, E, H), for every rule: no token is before `now`
+        code tokens   go  (  now  )                        T = 4 sub-tokens    [CLS]  go  (  no  w
+        )  [SEP]        S = 7; `now` has two, positions 3 and 4 readers       go, which is position
+        1              N = 1, R = 1: the block reads the row [[1]] rows          .1  .2  .3  .2  .2
+        0  0             (G, H, R, S), the attention of position 1 pooled        0  .3  .4  0
+        (G * N, H, T): go itself is 0, now is .2 + .2 rank          0
+        (rules, E, H), for every rule: no token is before `now`
     """
 
     def __init__(
@@ -272,18 +306,25 @@ class Plan:
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         self.heads, self.elements = heads, elements
-        self.pool = functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM  # of one sub-token, all are the same
-        # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a reading token's row is the
-        # mean over its own
-        first_sub, last_sub = (_pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1))
+        self.pool = (
+            functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM
+        )  # of one sub-token, all are the same
+        # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a
+        # reading token's row is the mean over its own
+        first_sub, last_sub = (
+            _pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1)
+        )
         counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
         self.ends = np.append(0, counts.cumsum())
         begins = first_sub + length * np.arange(len(functions))[:, None]
         self.sub_tokens, self.bags = send(_runs(begins.ravel(), counts.ravel())), send(self.ends)
-        self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[:, None, None]  # (G, 1, 1, T)
+        self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[
+            :, None, None
+        ]  # (G, 1, 1, T)
         self.token = torch.arange(tokens, device=device)
         self.shuffled = [
-            (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped)) for function in functions
+            (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped))
+            for function in functions
         ]
 
         head, first, last = (
@@ -291,7 +332,9 @@ class Plan:
             for name in ("head", "first", "last")
         )
         self.edges = len(head)
-        function_of = np.repeat(np.arange(len(functions)), [len(function.edges) for function in functions])
+        function_of = np.repeat(
+            np.arange(len(functions)), [len(function.edges) for function in functions]
+        )
         self.by_head = direction == HEAD_TO_DEPENDENT
         reader = head
         if not self.by_head:
@@ -309,14 +352,17 @@ class Plan:
         reach = np.full(tokens, tokens - 1)
         width = np.full(tokens, length)  # sub-tokens up to that one
         if causal and len(functions) == 1 and functions[0].shuffled_by is None:
-            reach = np.searchsorted(np.maximum.accumulate(first_sub[0]), last_sub[0], side="right") - 1
+            reach = (
+                np.searchsorted(np.maximum.accumulate(first_sub[0]), last_sub[0], side="right") - 1
+            )
             np.maximum.at(reach, reader, last)
             width = np.maximum.accumulate(last_sub[0])[reach] + 1
         blocks = [readers]
         if len(functions) == 1:
             each = zip(counts[0][readers[0]].tolist(), width[readers[0]].tolist())
             blocks = [[readers[0][part]] for part in _blocks_of_rows(each, elements // heads)]
-        # the row of each token after pooling: in its block, function * N + position among the readers; -1 for no row
+        # the row of each token after pooling: in its block, function * N + position among the
+        # readers; -1 for no row
         slots = np.full((len(functions), tokens), -1, np.int64)
         starts = [0]
         for block in blocks:
@@ -325,7 +371,8 @@ class Plan:
                 slots[row, read] = starts[-1] + row * most + np.arange(len(read))
             starts.append(starts[-1] + len(block) * most)
         slot = slots[function_of, reader]
-        # many lookups differ only in the relation, or are in one body and in the next, and have the same ranks
+        # many lookups differ only in the relation, or are in one body and in the next, and have the
+        # same ranks
         key = (slot * tokens + first) * tokens + last
         _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
         self.same = send(same)  # (E or C,), of the lookups
@@ -342,15 +389,23 @@ class Plan:
             begin, stop = np.searchsorted(slot, [start, end]).tolist()
             every = np.concatenate(block)
             own = _pad(block, max(map(len, block)), 0)  # (G, N)
-            rows = [_runs(first_sub[row, read], counts[row, read]) for row, read in enumerate(block)]
+            rows = [
+                _runs(first_sub[row, read], counts[row, read]) for row, read in enumerate(block)
+            ]
             columns = int(width[every].max())
             self.blocks.append(
                 Block(
                     readers=block,
                     tokens=int(reach[every].max()) + 1,
                     columns=columns,
-                    parts=[*self._parts(rows, [counts[g, read] for g, read in enumerate(block)], columns, send)],
-                    scale=send((1 / np.take_along_axis(counts, own, 1).clip(1)).astype(np.float32))[..., None, None],
+                    parts=[
+                        *self._parts(
+                            rows, [counts[g, read] for g, read in enumerate(block)], columns, send
+                        )
+                    ],
+                    scale=send((1 / np.take_along_axis(counts, own, 1).clip(1)).astype(np.float32))[
+                        ..., None, None
+                    ],
                     own=send(own.ravel())[:, None, None],
                     lookups=slice(begin, stop),
                     several=send(begin + np.flatnonzero(first[begin:stop] != last[begin:stop])),
@@ -361,8 +416,9 @@ class Plan:
     def _parts(
         self, rows: Sequence[np.ndarray], counts: Sequence[np.ndarray], columns: int, send: Callable
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each reader, for each
-        function: one, or several if it is a single reader of more rows than are read at once."""
+        """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each
+        reader, for each function: one, or several if it is a single reader of more rows than are
+        read at once."""
         head = np.arange(self.heads)
         most, longest = max(map(len, counts)), max(map(len, rows))
         single = len(rows) == most == 1
@@ -371,17 +427,24 @@ class Plan:
             length = min(at_once, longest - start)
             part = _pad([positions[start : start + length] for positions in rows], length, 0)
             if start:  # the sum goes on: that so far of a head stands before its rows
-                index = np.column_stack([head, len(head) + head[:, None] * length + np.arange(length)])
+                index = np.column_stack(
+                    [head, len(head) + head[:, None] * length + np.arange(length)]
+                )
                 ends = np.arange(len(head) + 1) * (length + 1)
             else:
-                number = np.minimum(_pad(counts, most, 0), length)[..., None].repeat(len(head), 2)  # (G, N, H)
+                number = np.minimum(_pad(counts, most, 0), length)[..., None].repeat(
+                    len(head), 2
+                )  # (G, N, H)
                 first = number[..., 0].cumsum(1) - number[..., 0]  # (G, N)
-                begin = first[..., None] + length * (len(head) * np.arange(len(rows))[:, None, None] + head)
+                begin = first[..., None] + length * (
+                    len(head) * np.arange(len(rows))[:, None, None] + head
+                )
                 index, ends = _runs(begin.ravel(), number.ravel()), np.append(0, number.cumsum())
             yield send(part), send(index.ravel()), send(ends)
 
     def pooled(self, rows: Callable[[torch.Tensor, int], torch.Tensor], layer: int) -> Pooled:
-        """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions, (G, H, R, S)."""
+        """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions,
+        (G, H, R, S)."""
         count = len(self.floor)
         for block in self.blocks:
             end = (count - 1) * len(self.token) + block.tokens
@@ -389,10 +452,16 @@ class Plan:
             read: torch.Tensor | None = None
             for positions, index, ends in block.parts:
                 part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
-                read = _sums(part if read is None else torch.cat([read, part]), index, ends)  # (G * N * H, S)
+                read = _sums(
+                    part if read is None else torch.cat([read, part]), index, ends
+                )  # (G * N * H, S)
             assert read is not None
-            table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)  # (G * S, N * H)
-            words = _sums(table, sub_tokens, bags, self.pool).unflatten(0, (count, -1)).transpose(1, 2)  # (G, N * H, T)
+            table = (
+                read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
+            )  # (G * S, N * H)
+            words = (
+                _sums(table, sub_tokens, bags, self.pool).unflatten(0, (count, -1)).transpose(1, 2)
+            )  # (G, N * H, T)
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
@@ -401,26 +470,35 @@ class Plan:
             weights.scatter_(2, own, 0.0)
             if any(seed is not None for seed, _, _ in self.shuffled):
                 by_function = weights.unflatten(0, (count, -1))
-                weights = by_function.gather(-1, self._sources(layer)[:, None].expand_as(by_function)).flatten(0, 1)
+                weights = by_function.gather(
+                    -1, self._sources(layer)[:, None].expand_as(by_function)
+                ).flatten(0, 1)
                 weights.scatter_(2, own, 0.0)
             yield block, weights
 
     def _sources(self, layer: int) -> torch.Tensor:
-        """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and head, for all rows."""
+        """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and
+        head, for all rows."""
         sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), self.heads, 1))
         for function_sources, (seed, index, mapped) in zip(sources, self.shuffled):
             if seed is not None:
-                drawn = np.random.default_rng([seed, index, layer]).random((self.heads, len(mapped))).argsort(axis=-1)
+                drawn = (
+                    np.random.default_rng([seed, index, layer])
+                    .random((self.heads, len(mapped)))
+                    .argsort(axis=-1)
+                )
                 function_sources[:, mapped] = mapped[drawn]
         return transfer.send(sources, self.token.device)
 
     def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> torch.Tensor:
         """Ranks in word-level rows: uint8 (rules, E, H, slacks).
 
-        With a `slack`: the number of tokens with more than `1 + slack` times the weight of the ranked one, ignoring
-        ties. That is the best rank that rounding allows for a positive slack, and the worst for a negative one.
+        With a `slack`: the number of tokens with more than `1 + slack` times the weight of the
+        ranked one, ignoring ties. That is the best rank that rounding allows for a positive slack,
+        and the worst for a negative one.
 
-        `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule changes in both.
+        `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule
+        changes in both.
         """
         shape = len(RULES), len(self.first), self.heads, len(slacks)
         ranks = torch.full(shape, WORST_RANK, dtype=torch.uint8, device=self.token.device)
@@ -430,7 +508,9 @@ class Plan:
         if self.by_head:
             return of_lookups
         pairs = of_lookups[0]  # of single tokens, for which all rules agree
-        best = torch.full((self.edges, *pairs.shape[1:]), WORST_RANK, dtype=torch.uint8, device=pairs.device)
+        best = torch.full(
+            (self.edges, *pairs.shape[1:]), WORST_RANK, dtype=torch.uint8, device=pairs.device
+        )
         best.scatter_reduce_(0, self.edge[:, None, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
@@ -446,11 +526,15 @@ class Plan:
         begin, end = block.lookups.start, block.lookups.stop
         for start in range(begin, end, chunk):
             places = slice(start, min(start + chunk, end))
-            rows = weights.index_select(0, block.slot[start - begin : start - begin + chunk])  # (X, H, T)
+            rows = weights.index_select(
+                0, block.slot[start - begin : start - begin + chunk]
+            )  # (X, H, T)
             first = self.first[places, None, None]
             for number, slack in enumerate(slacks):
                 ranks[:, places, :, number] = self._rank_of(rows, _at(rows, first), first, slack)
-        for start in range(0, len(block.several), chunk):  # for dependents of one token, all rules agree
+        for start in range(
+            0, len(block.several), chunk
+        ):  # for dependents of one token, all rules agree
             several = block.several[start : start + chunk]
             rows = weights.index_select(0, block.slot[several - begin])
             first, last = self.first[several, None, None], self.last[several, None, None]
@@ -458,11 +542,18 @@ class Plan:
             outside = ((token < first) | (last < token)).float()
             best = (rows - _MORE_THAN_ANY * outside).amax(dim=-1, keepdim=True)
             for number, slack in enumerate(slacks):
-                ranks[RULES.index("any"), several, :, number] = self._rank_of(rows, best, first, slack)
-                ranks[RULES.index("last"), several, :, number] = self._rank_of(rows, _at(rows, last), last, slack)
+                ranks[RULES.index("any"), several, :, number] = self._rank_of(
+                    rows, best, first, slack
+                )
+                ranks[RULES.index("last"), several, :, number] = self._rank_of(
+                    rows, _at(rows, last), last, slack
+                )
 
-    def first_choices(self, pooled: Pooled, heads: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E): int64 (rules, E)."""
+    def first_choices(
+        self, pooled: Pooled, heads: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E):
+        int64 (rules, E)."""
         best = torch.full((len(self.first), len(heads)), -1, device=self.token.device)
         for block, weights in pooled:
             # the lowest index among equals
@@ -472,7 +563,9 @@ class Plan:
         pairs = best[self.same, columns[:, self.edge]]  # (rules, C)
         target = self.first[self.same]
         hit = (pairs[RULES.index("any")] == target).byte()
-        hit = torch.zeros_like(self.first_pair, dtype=torch.uint8).scatter_reduce_(0, self.edge, hit, "amax")
+        hit = torch.zeros_like(self.first_pair, dtype=torch.uint8).scatter_reduce_(
+            0, self.edge, hit, "amax"
+        )
         either = torch.where(hit.bool(), target[self.first_pair], pairs[1, self.first_pair])
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
@@ -481,11 +574,12 @@ class Plan:
     ) -> torch.Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
-        Of equal weights, those before `place` (X, 1, 1) go first, as in `rank_rows`: `place` is the ranked token, or,
-        for the best token of a dependent, its first token.
+        Of equal weights, those before `place` (X, 1, 1) go first, as in `rank_rows`: `place` is the
+        ranked token, or, for the best token of a dependent, its first token.
         """
         if slack is None:
-            # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
+            # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger
+            # float
             before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < token).int()
             rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
@@ -494,7 +588,9 @@ class Plan:
                 weight * (1 + slack) + math.copysign(_UNDERFLOW, slack),
                 out=torch.empty_like(rows),
             )
-            rank = rank.sum(dim=-1) - int(slack < 0)  # a negative slack counts the ranked token, too
+            rank = rank.sum(dim=-1) - int(
+                slack < 0
+            )  # a negative slack counts the ranked token, too
         return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 
 
@@ -503,10 +599,14 @@ def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _sums(table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor, pool: str = SUM) -> torch.Tensor:
-    """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one by one, so that no
-    split changes a sum."""
-    return torch.nn.functional.embedding_bag(index, table, ends, mode=pool, include_last_offset=True)
+def _sums(
+    table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor, pool: str = SUM
+) -> torch.Tensor:
+    """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
+    by one, so that no split changes a sum."""
+    return torch.nn.functional.embedding_bag(
+        index, table, ends, mode=pool, include_last_offset=True
+    )
 
 
 def _runs(begin: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""The result of a probe: scores, their signature, and everything needed to check and repeat them. Needs no torch."""
+"""The result of a probe: scores, their signature, and everything needed to check and repeat them.
+Needs no torch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class ByK(dict[str, Any]):
-    """A mapping by k: keys are strings, as in JSON, but `scores[3]` is also accepted for `scores["3"]`."""
+    """A mapping by k: keys are strings, as in JSON, but `scores[3]` is also accepted for
+    `scores["3"]`."""
 
     def __missing__(self, k: int | str) -> Any:
         if isinstance(k, int) and str(k) in self:
@@ -46,7 +48,9 @@ class ProbeRun(Circumstances):
     def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Omits `step` if None, so older ledgers still resume."""
         fields: dict[str, Any] = handler(self)
-        return {name: value for name, value in fields.items() if name != "step" or value is not None}
+        return {
+            name: value for name, value in fields.items() if name != "step" or value is not None
+        }
 
 
 def at_step(model: str, step: int | None) -> str:
@@ -105,7 +109,8 @@ class RelationScores(FieldsByName):
 
 
 class ProbeResult(Result[RankLedger]):
-    """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from 0."""
+    """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from
+    0."""
 
     LEDGER = RankLedger
     PROVENANCE = ProbeProvenance
@@ -117,8 +122,8 @@ class ProbeResult(Result[RankLedger]):
     """Rule -> k -> percent, the mean over relations."""
     relations: dict[str, RelationScores]
     ties: dict[str, float]
-    """Rule -> percentage of edges decided by a tie: the token to be found shares all its sub-tokens with another one,
-    as in `()` for most byte-level tokenizers; the lower index goes first."""
+    """Rule -> percentage of edges decided by a tie: the token to be found shares all its sub-tokens
+    with another one, as in `()` for most byte-level tokenizers; the lower index goes first."""
     layers: Count
     heads: Count
 
@@ -129,7 +134,10 @@ class ProbeResult(Result[RankLedger]):
         names = by_rule[RULES[0]]["relations"]
         relations = {
             name: {"edges": names[name]["edges"], "in_mean": names[name]["in_mean"]}
-            | {rule: {str(k): by_rule[rule]["relations"][name][str(k)] for k in KS} for rule in RULES}
+            | {
+                rule: {str(k): by_rule[rule]["relations"][name][str(k)] for k in KS}
+                for rule in RULES
+            }
             for name in names
         }
         return cls._of(
@@ -147,9 +155,11 @@ class ProbeResult(Result[RankLedger]):
 
     @checked
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
-        """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations sorted by name.
+        """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations
+        sorted by name.
 
-        Layers without attention are not counted: `run.attention_layers` has the model's numbers of the others.
+        Layers without attention are not counted: `run.attention_layers` has the model's numbers of
+        the others.
 
         Raises UnknownName for an unknown rule, or a k that the result does not have.
         """
@@ -163,7 +173,8 @@ class ProbeResult(Result[RankLedger]):
     def to_pandas(self, what: str = "relations") -> pandas.DataFrame:
         """A table with one row per relation, rule and k of TABLE_KS, scores in percent.
 
-        `what`: `relations`, with the score of the best head, or `heads`, with one row for every attention head.
+        `what`: `relations`, with the score of the best head, or `heads`, with one row for every
+        attention head.
         """
         import pandas
 
@@ -215,28 +226,45 @@ class ProbeResult(Result[RankLedger]):
         ]
         for rule in RULES:
             means = [self.scores[rule][k] for k in TABLE_KS]
-            lines.append("".join(f"{cell:>8}" for cell in (rule, *("-" if m is None else f"{m:.1f}" for m in means))))
+            lines.append(
+                "".join(
+                    f"{cell:>8}"
+                    for cell in (rule, *("-" if m is None else f"{m:.1f}" for m in means))
+                )
+            )
         return "\n".join([*lines, self.signature])
 
     def _repr_html_(self) -> str:
         """The relations, best first, for notebooks."""
-        ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
+        ranked = sorted(
+            self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0])
+        )
         rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
         for name, relation in ranked:
             best = relation["first"]
             scores = [f"{best[k]['score']:.1f}" for k in TABLE_KS]
             rows.append((name, relation["edges"], head_name(best["1"]), *scores))
         means = [self.scores["first"][k] for k in TABLE_KS]
-        edges = sum(relation["edges"] for relation in self.relations.values() if relation["in_mean"])
-        rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+        edges = sum(
+            relation["edges"] for relation in self.relations.values() if relation["in_mean"]
+        )
+        rows.append(
+            ("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means))
+        )
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+            for row in rows
+        )
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
-        below = "".join(f"<p>{html.escape(line)}</p>" for line in (self.signature, *self.run.layers_note))
+        below = "".join(
+            f"<p>{html.escape(line)}</p>" for line in (self.signature, *self.run.layers_note)
+        )
         return f"<p>{html.escape(title)}</p><table>{body}</table>{below}"
 
 
 def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
-    """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the best."""
+    """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the
+    best."""
     return f"{cell['layer']}-{cell['head']}" if cell["score"] else "-"
 
 

@@ -1,4 +1,5 @@
-"""Hits of an information probe: the dependents that choices find, and their log-loss, by function and relation."""
+"""Hits of an information probe: the dependents that choices find, and their log-loss, by function
+and relation."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from probing.instruments.information.result import ATTENTION, BOTH, WORDS, InformationResult, floor_bits
+from probing.instruments.information.result import (
+    ATTENTION,
+    BOTH,
+    WORDS,
+    InformationResult,
+    floor_bits,
+)
 from probing.stats.hits import Hits
 
 FINDERS = BEST, *_ = "best", ATTENTION, WORDS, BOTH
@@ -16,9 +23,9 @@ FINDERS = BEST, *_ = "best", ATTENTION, WORDS, BOTH
 def hits(result: InformationResult) -> dict[str, Hits]:
     """What words and positions, and both, leave open, and what each of FINDERS finds, by function.
 
-    `bits` -> the log-loss above the floor, by relation: attention adds what the first has more; `constructs` -> the
-    same, by construct, such as `For` for all its relations, which ask about the same head tokens; `uas` -> the edges
-    whose dependent each of FINDERS ranks first.
+    `bits` -> the log-loss above the floor, by relation: attention adds what the first has more;
+    `constructs` -> the same, by construct, such as `For` for all its relations, which ask about the
+    same head tokens; `uas` -> the edges whose dependent each of FINDERS ranks first.
     """
     rows = result.ledger.rows
     names = np.array(result.ledger.relations, object)[rows["relation"]]
@@ -35,7 +42,12 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     return {
         "bits": Hits.of_rows(functions, names, bits, ("bits",), unit="bits", **shared),
         "constructs": Hits.of_rows(
-            functions[in_mean], constructs, of_constructs, ("bits",), unit="bits", repositories=repositories
+            functions[in_mean],
+            constructs,
+            of_constructs,
+            ("bits",),
+            unit="bits",
+            repositories=repositories,
         ),
         "uas": Hits.of_rows(functions, names, found, ("uas",), **shared),
     }

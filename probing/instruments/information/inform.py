@@ -1,4 +1,5 @@
-"""The information probe: what the attention of all heads together tells of dependents beyond words and positions."""
+"""The information probe: what the attention of all heads together tells of dependents beyond words
+and positions."""
 
 from __future__ import annotations
 
@@ -17,7 +18,14 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
-from probing.instruments.information.learn import Learned, attend, choice_of, drawn, learn, with_edges
+from probing.instruments.information.learn import (
+    Learned,
+    attend,
+    choice_of,
+    drawn,
+    learn,
+    with_edges,
+)
 from probing.instruments.information.pairs import (
     TRANSFORMS,
     ReadFunction,
@@ -25,7 +33,12 @@ from probing.instruments.information.pairs import (
     Scorers,
     listen,
 )
-from probing.instruments.information.result import DECIMALS, LEFT_OUT, InformationLedger, InformationResult
+from probing.instruments.information.result import (
+    DECIMALS,
+    LEFT_OUT,
+    InformationLedger,
+    InformationResult,
+)
 from probing.instruments.information.states import Axes, attend_states, principal_axes, score_states
 from probing.instruments.information.surface import Surface, WordClasses
 from probing.runs.data import Functions, Row, read_functions, rows
@@ -38,7 +51,8 @@ EDGES = 2000
 """The most edges that are drawn of a relation and split."""
 
 _ROUNDED = 3
-"""The decimals of scores by which candidates are ranked: what batches round differently makes no difference."""
+"""The decimals of scores by which candidates are ranked: what batches round differently makes no
+difference."""
 
 
 @checked
@@ -63,34 +77,50 @@ def inform(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> InformationResult | None:
-    """Measure the bits that the attention of all heads adds to words and positions, by relation (usable information).
+    """Measure the bits that the attention of all heads adds to words and positions, by relation
+    (usable information).
 
-    For each relation, three log-linear choices of the dependent's first token among all tokens but the head token are
-    fitted on `validation` and scored on `split`: by words and positions, which need no model; by the attention of every
-    head, from the head token to the candidate and back; and by both. What attention adds is the mean log-loss of words
-    and positions less that of both, in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of
-    attention, are those of least loss on unseen repositories of validation.
+    For each relation, three log-linear choices of the dependent's first token among all tokens but
+    the head token are fitted on `validation` and scored on `split`: by words and positions, which
+    need no model; by the attention of every head, from the head token to the candidate and back;
+    and by both. What attention adds is the mean log-loss of words and positions less that of both,
+    in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of attention, are
+    those of least loss on unseen repositories of validation.
 
-    `states`: in place of attention, the hidden states of the head token and of the candidate in a bilinear form of rank
-    64 at most, in the layer of four that has the least loss on unseen repositories.
+    `states`: in place of attention, the hidden states of the head token and of the candidate in a
+    bilinear form of rank 64 at most, in the layer of four that has the least loss on unseen
+    repositories.
 
-    `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
-    `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
-    says `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` itself. A control applies to both splits.
+    `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
+    `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
+    a `Session`, which says `revision`, `dtype`, `device`, `max_length`, `weights` and `pool`
+    itself. A control applies to both splits.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
-    given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length, "weights": weights}
+    given = {
+        "revision": revision,
+        "dtype": dtype,
+        "device": device,
+        "max_length": max_length,
+        "weights": weights,
+    }
     if states and control == SHUFFLED_ATTENTION:
-        raise ArgumentError(f"control is {control}, which leaves hidden states as they are, expected another")
+        raise ArgumentError(
+            f"control is {control}, which leaves hidden states as they are, expected another"
+        )
     session = Session.of(model, pool=pool, **given)
-    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    read = read_functions(
+        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+    )
     return run(Informing(session, read, edges, states), output, shard)
 
 
 @dataclass
 class Informing(Experiment[ReadFunction, InformationResult]):
-    """Scores the dependents of drawn edges by words, positions and attention; arguments as of `inform`."""
+    """Scores the dependents of drawn edges by words, positions and attention; arguments as of
+    `inform`."""
 
     RESULT = InformationResult
     PART = 32
@@ -113,7 +143,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         """That of the split validation."""
         data = self.data
         functions = read_functions(
-            data.location, data.config, "validation", limit=data.limit, control=data.control, seed=data.seed
+            data.location,
+            data.config,
+            "validation",
+            limit=data.limit,
+            control=data.control,
+            seed=data.seed,
         )
         return Probing(self.session, functions)
 
@@ -124,10 +159,15 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
         """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
-        return {row["index"]: Surface.of(row, self._classes) for row in _every_row(data) if row["index"] in wanted}
+        return {
+            row["index"]: Surface.of(row, self._classes)
+            for row in _every_row(data)
+            if row["index"] in wanted
+        }
 
     def _learn(self) -> tuple[Axes | None, str, dict[str, Learned]]:
-        """The axes of states, the transform of attention or layer of states, and what is learned of each relation."""
+        """The axes of states, the transform of attention or layer of states, and what is learned of
+        each relation."""
         functions, *_ = drawn(self.validation.encoded.functions, self.edges)
         data, session = self.validation.data.dataset, self.session
         names = data["repo"] if "repo" in data.column_names else [""] * len(data)
@@ -154,10 +194,14 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         lengths = sorted(encoded, key=lambda function: len(function.ids))
         examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
         processes = self.session.processes
-        self.axes, self.transform, self.learned = processes.share(self._learn() if processes.main else None)
+        self.axes, self.transform, self.learned = processes.share(
+            self._learn() if processes.main else None
+        )
         functions, same, not_drawn = drawn(encoded, self.edges)
         known = np.array([name in self.learned for name in self.relations])
-        of_learned = np.concatenate([known[:0], *(known[function.edges.relation] for function in functions)])
+        of_learned = np.concatenate(
+            [known[:0], *(known[function.edges.relation] for function in functions)]
+        )
         functions, not_learned = with_edges(functions, of_learned), int((~of_learned).sum())
         if not functions:
             raise LedgerError(
@@ -182,9 +226,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     @cached_property
     def _scorers(self) -> Scorers:
-        """Of each relation of test two attention heads; and the scorers by attention, alone and beside words and
-        positions, of which there are none where states score."""
-        encoder, picked = self.probing.encoder, np.array([[one.outcome.best, one.outcome.beyond] for one in self._each])
+        """Of each relation of test two attention heads; and the scorers by attention, alone and
+        beside words and positions, of which there are none where states score."""
+        encoder, picked = (
+            self.probing.encoder,
+            np.array([[one.outcome.best, one.outcome.beyond] for one in self._each]),
+        )
         if self.states:
             none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
             return Scorers(next(iter(TRANSFORMS)), none, picked)
@@ -198,8 +245,11 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        """Of each relation of test, alone, and beside words and positions: (relations, 2, features)."""
-        return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(np.float32)
+        """Of each relation of test, alone, and beside words and positions: (relations, 2,
+        features)."""
+        return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(
+            np.float32
+        )
 
     @cached_property
     def _surfaces_of_test(self) -> dict[int, Surface]:
@@ -212,9 +262,22 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         listener = partial(ScoredPairs, asked=distinct, heard=found, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
         if self.axes is not None:
-            arguments = self.probing.encoder, part, self.axes, self.transform, self._weights, distinct
-            found = {index: (scores, found[index][1]) for index, scores in score_states(*arguments).items()}
-        rows = [self._rows(function, *asked[function.index], *found[function.index]) for function in part]
+            arguments = (
+                self.probing.encoder,
+                part,
+                self.axes,
+                self.transform,
+                self._weights,
+                distinct,
+            )
+            found = {
+                index: (scores, found[index][1])
+                for index, scores in score_states(*arguments).items()
+            }
+        rows = [
+            self._rows(function, *asked[function.index], *found[function.index])
+            for function in part
+        ]
         return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
 
     @cached_property
@@ -223,9 +286,15 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return {function.index: function.edges for function in self.probing.encoded.functions}
 
     def _rows(
-        self, function: ReadFunction, distinct: np.ndarray, choice: np.ndarray, scores: np.ndarray, by_head: np.ndarray
+        self,
+        function: ReadFunction,
+        distinct: np.ndarray,
+        choice: np.ndarray,
+        scores: np.ndarray,
+        by_head: np.ndarray,
     ) -> np.ndarray:
-        """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each edge."""
+        """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each
+        edge."""
         surface, cells = self._surfaces_of_test[function.index], []
         whole = self._edges[function.index]
         for number, (relation, place) in enumerate(distinct.tolist()):
@@ -234,12 +303,24 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             first = function.edges.first[edges]
             same = (whole.relation == relation) & (whole.head == head) & (whole.first != head)
             dependents = len(np.unique(whole.first[same]))
-            attention, weights = (np.delete(values[number], head, axis=-1) for values in (scores, by_head))
+            attention, weights = (
+                np.delete(values[number], head, axis=-1) for values in (scores, by_head)
+            )
             by_surface = choice_of(surface, head).scores(learned.surface)
             ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
             cells += [
-                (function.index, edge, relation, head, dependent, dependents, candidates, *of_ranks, *of_bits)
+                (
+                    function.index,
+                    edge,
+                    relation,
+                    head,
+                    dependent,
+                    dependents,
+                    candidates,
+                    *of_ranks,
+                    *of_bits,
+                )
                 for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T)
             ]
         return np.array(cells, InformationLedger.ROW)
@@ -250,21 +331,27 @@ def _every_row(data: Functions) -> Iterator[Row]:
 
 
 def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct choices of a function, relation and place among its head tokens (M, 2), and that of each edge."""
+    """The distinct choices of a function, relation and place among its head tokens (M, 2), and that
+    of each edge."""
     place = np.searchsorted(function.heads, function.edges.head)
-    distinct, choice = np.unique(np.stack([function.edges.relation, place], axis=1), axis=0, return_inverse=True)
+    distinct, choice = np.unique(
+        np.stack([function.edges.relation, place], axis=1), axis=0, return_inverse=True
+    )
     return distinct, choice.reshape(-1)
 
 
 def _ranked(
     by_surface: np.ndarray, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one head token.
+    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one
+    head token.
 
-    `by_surface`: scores (P,) of the surface baseline; `attention`: (2, P) by attention alone, and what it adds to them;
-    `by_head`: weights (2, P).
+    `by_surface`: scores (P,) of the surface baseline; `attention`: (2, P) by attention alone, and
+    what it adds to them; `by_head`: weights (2, P).
     """
-    scores = np.stack([by_surface, attention[0], by_surface + attention[1]])  # in the order of CHOICES
+    scores = np.stack(
+        [by_surface, attention[0], by_surface + attention[1]]
+    )  # in the order of CHOICES
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head])

@@ -27,28 +27,34 @@ logger = logging.getLogger(__name__)
 FOLDS = 3
 
 CANDIDATES = 24
-"""The most candidates of an edge that are learned from: the same for all models, or the rival would depend on them."""
+"""The most candidates of an edge that are learned from: the same for all models, or the rival would
+depend on them."""
 
 SURFACE_PENALTIES = (50.0, 10.0, 2.0, 0.4, 0.08, 0.016, 0.003)
 ATTENTION_PENALTIES = (20.0, 4.0, 0.8, 0.16, 0.03)
-"""Penalties on squared weights, strongest first, of which the one of least loss on unseen folds is taken."""
+"""Penalties on squared weights, strongest first, of which the one of least loss on unseen folds is
+taken."""
 
 SHARED_PENALTY = 2.0
 """That of the weights that all relations share."""
 
 LEAST_MISSED = 10
-"""Where words and positions miss fewer edges of validation, attention is not learned beside them: it could only make
-them surer, which costs bits where another repository breaks the rule (1.6 an edge in one of Java, with 270 heads)."""
+"""Where words and positions miss fewer edges of validation, attention is not learned beside them:
+it could only make them surer, which costs bits where another repository breaks the rule (1.6 an
+edge in one of Java, with 270 heads)."""
 
 DRAWN_BY = 0
-"""The seed of drawing edges and candidates: the same for all models, so that their results compare."""
+"""The seed of drawing edges and candidates: the same for all models, so that their results
+compare."""
 
 
 def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFunction], int, int]:
-    """The functions with drawn edges, in order, and only these: at most so many of a relation, function by function.
+    """The functions with drawn edges, in order, and only these: at most so many of a relation,
+    function by function.
 
-    Functions are taken in random order, the same for all models. Also returns how many edges are left out because the
-    dependent begins at its head token, and how many because they are not drawn.
+    Functions are taken in random order, the same for all models. Also returns how many edges are
+    left out because the dependent begins at its head token, and how many because they are not
+    drawn.
     """
     edges = stacked([function.edges for function in functions])
     order = np.random.default_rng(DRAWN_BY).random(int(edges.function.max()) + 1)[edges.function]
@@ -60,9 +66,12 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
 
 
 def with_edges(functions: Sequence[EncodedFunction], kept: np.ndarray) -> list[ReadFunction]:
-    """The functions that keep any of their edges, with these alone. `kept`: which edges of all functions, bool (E,)."""
+    """The functions that keep any of their edges, with these alone. `kept`: which edges of all
+    functions, bool (E,)."""
     read = []
-    for function, of_function in zip(functions, np.split(kept, np.cumsum([len(one.edges) for one in functions])[:-1])):
+    for function, of_function in zip(
+        functions, np.split(kept, np.cumsum([len(one.edges) for one in functions])[:-1])
+    ):
         if of_function.any():
             columns = {name: column[of_function] for name, column in function.edges.columns.items()}
             edges = replace(function.edges, **columns)
@@ -72,19 +81,22 @@ def with_edges(functions: Sequence[EncodedFunction], kept: np.ndarray) -> list[R
 
 
 def choice_of(surface: Surface, head: int, first: int = 0) -> Choices:
-    """The choice of the token `first` from words and positions, among all tokens but the head token."""
+    """The choice of the token `first` from words and positions, among all tokens but the head
+    token."""
     others = np.arange(len(surface.word)) != head
     codes, values = surface.pairs(head)
     chosen = np.array([first - (first > head)])
     offset = np.zeros(len(others) - 1)
-    return Choices(np.zeros(1, np.int64), chosen, codes[:, others], INDICATORS, values[others], offset)
+    return Choices(
+        np.zeros(1, np.int64), chosen, codes[:, others], INDICATORS, values[others], offset
+    )
 
 
 class SurfaceSample(NamedTuple):
     """The choices of a relation from what needs no model.
 
-    `edges` (E,): which of all drawn edges; `function`, `fold` (E,); `choices`: of them, with the sampled candidates,
-    and `tokens` (P,), which tokens these are.
+    `edges` (E,): which of all drawn edges; `function`, `fold` (E,); `choices`: of them, with the
+    sampled candidates, and `tokens` (P,), which tokens these are.
     """
 
     edges: np.ndarray
@@ -103,8 +115,9 @@ class SurfaceSample(NamedTuple):
 class SurfaceFit:
     """A relation learned from its sample without a model.
 
-    `features`: the richest of `SETS` that it uses; `penalty`: of that set; `of_folds`, and `weights` of all edges, each
-    (features,); `unseen` (E,): losses by the weights fitted without the edge's fold.
+    `features`: the richest of `SETS` that it uses; `penalty`: of that set; `of_folds`, and
+    `weights` of all edges, each (features,); `unseen` (E,): losses by the weights fitted without
+    the edge's fold.
     """
 
     sample: SurfaceSample
@@ -118,7 +131,9 @@ class SurfaceFit:
     def scores(self) -> np.ndarray:
         """Those of the candidates (P,), by the weights fitted without the edge's fold."""
         choices = self.sample.choices
-        return out_of_fold(self.sample.fold[choices.choice], [choices.scores(weights) for weights in self.of_folds])
+        return out_of_fold(
+            self.sample.fold[choices.choice], [choices.scores(weights) for weights in self.of_folds]
+        )
 
     @property
     def missed(self) -> np.ndarray:
@@ -130,9 +145,10 @@ class SurfaceFit:
 class Learned(NamedTuple):
     """The parameters learned for a relation.
 
-    Weights of the `surface` baseline; and, by row, of all heads (layers, 2, H), or of states (K + 1, K), alone in
-    `alone`, and beside the scores of the baseline in `beside`, where they are 0 if attention does not lower the loss on
-    unseen folds (`gains`). `outcome`: what the result says of the learning.
+    Weights of the `surface` baseline; and, by row, of all heads (layers, 2, H), or of states (K +
+    1, K), alone in `alone`, and beside the scores of the baseline in `beside`, where they are 0 if
+    attention does not lower the loss on unseen folds (`gains`). `outcome`: what the result says of
+    the learning.
     """
 
     surface: np.ndarray
@@ -142,7 +158,8 @@ class Learned(NamedTuple):
 
 
 def folds(groups: np.ndarray) -> np.ndarray | None:
-    """The fold of each edge: groups, the largest first, go to the fold with fewest edges; None for one group."""
+    """The fold of each edge: groups, the largest first, go to the fold with fewest edges; None for
+    one group."""
     names, group, count = np.unique(groups, return_inverse=True, return_counts=True)
     if len(names) < 2:
         return None
@@ -156,8 +173,8 @@ def folds(groups: np.ndarray) -> np.ndarray | None:
 def _sampled(whole: Choices, likely: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The candidates that are kept, (P,), with the offset of each, -inf for the others.
 
-    Of each choice the right one, the likeliest ones until half of them are there, and a random sample of the others,
-    of which each stands for as many as were left per drawn one.
+    Of each choice the right one, the likeliest ones until half of them are there, and a random
+    sample of the others, of which each stands for as many as were left per drawn one.
     """
     place = np.arange(len(likely))
     likely, drawn = likely.copy(), rng.random(len(likely))
@@ -184,7 +201,8 @@ def _limited(whole: Choices, offset: np.ndarray) -> Choices:
 def sample_relation(
     edges: EdgeTable, surfaces: Mapping[int, Surface], fold: np.ndarray, relation: int
 ) -> SurfaceSample | None:
-    """The choices of a relation; None where its edges are too few, or of one function. `fold`: of all edges."""
+    """The choices of a relation; None where its edges are too few, or of one function. `fold`: of
+    all edges."""
     of_relation = np.flatnonzero(edges.relation == relation)
     if len(of_relation) < LEAST_EDGES:
         return None
@@ -194,28 +212,38 @@ def sample_relation(
         return None
     if len(np.unique(of_fold)) == 1:
         of_fold = by_function
-    places = [(int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation]
-    whole = Choices.joined([choice_of(surfaces[index], head, first) for index, head, first in places])
-    tokens = np.concatenate([np.delete(np.arange(len(surfaces[index].word)), head) for index, head, _ in places])
+    places = [
+        (int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation
+    ]
+    whole = Choices.joined(
+        [choice_of(surfaces[index], head, first) for index, head, first in places]
+    )
+    tokens = np.concatenate(
+        [np.delete(np.arange(len(surfaces[index].word)), head) for index, head, _ in places]
+    )
     rng = np.random.default_rng([DRAWN_BY, relation])
     plain = whole.prefix(*SETS["positions"])
     rough = _limited(plain, _sampled(plain, np.zeros(len(tokens)), rng))
     guess = fit(rough, 1.0, np.zeros(plain.features), close=ROUGH)
     offset = _sampled(whole, plain.nats(plain.scores(guess))[1], rng)
-    return SurfaceSample(of_relation, function, of_fold, _limited(whole, offset), tokens[np.isfinite(offset)])
+    return SurfaceSample(
+        of_relation, function, of_fold, _limited(whole, offset), tokens[np.isfinite(offset)]
+    )
 
 
 def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
     """Each relation from what needs no model, by nested sets of features.
 
-    First by the smallest set, with weights near 0; then by each set, with weights near those that all relations share.
-    The last of these that `gains` over the one before is averaged with the first: what a set gains on a few
-    repositories may not hold in others.
+    First by the smallest set, with weights near 0; then by each set, with weights near those that
+    all relations share. The last of these that `gains` over the one before is averaged with the
+    first: what a set gains on a few repositories may not hold in others.
     """
     first = _fit_all(samples, "positions", None)
     richest = dict(first)
     for features in SETS:
-        for relation, fitted in _fit_all(samples, features, shared_weights(samples, features)).items():
+        for relation, fitted in _fit_all(
+            samples, features, shared_weights(samples, features)
+        ).items():
             if gains(richest[relation].unseen - fitted.unseen, fitted.sample.function):
                 richest[relation] = fitted
     return {relation: _averaged(first[relation], fitted) for relation, fitted in richest.items()}
@@ -224,7 +252,8 @@ def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]
 def _fit_all(
     samples: Mapping[int, SurfaceSample], features: str, shared: list[np.ndarray] | None
 ) -> dict[int, SurfaceFit]:
-    """Fits by one set of features, with weights near the `shared` ones, of each fold and of all; None: near 0."""
+    """Fits by one set of features, with weights near the `shared` ones, of each fold and of all;
+    None: near 0."""
     fits = {}
     for relation, sample in samples.items():
         choices = sample.choices.prefix(*SETS[features])
@@ -232,14 +261,21 @@ def _fit_all(
         chosen = fit_over_folds(choices, sample.fold, SURFACE_PENALTIES, centres)
         of_folds = [_padded(weights, choices.indicators) for weights in chosen.of_folds]
         weights = _padded(chosen.fit(choices, centre), choices.indicators)
-        fits[relation] = SurfaceFit(sample, features, chosen.penalty, of_folds, weights, chosen.unseen)
+        fits[relation] = SurfaceFit(
+            sample, features, chosen.penalty, of_folds, weights, chosen.unseen
+        )
     return fits
 
 
 def shared_weights(samples: Mapping[int, SurfaceSample], features: str) -> list[np.ndarray]:
     """The weights that all relations share, fitted without each fold, and on all."""
-    choices = Choices.joined([sample.choices.prefix(*SETS[features]) for sample in samples.values()])
-    choices, fold = choices.of_type(np.float32), np.concatenate([sample.fold for sample in samples.values()])
+    choices = Choices.joined(
+        [sample.choices.prefix(*SETS[features]) for sample in samples.values()]
+    )
+    choices, fold = (
+        choices.of_type(np.float32),
+        np.concatenate([sample.fold for sample in samples.values()]),
+    )
     start = fit(choices, SHARED_PENALTY, np.zeros(choices.features), close=ROUGH)
     seen = [choices.take(fold != number) for number in range(FOLDS)]
     none = np.zeros(choices.features)
@@ -255,7 +291,9 @@ def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
     """The fit whose weights are the means of two."""
     of_folds = [(one + other) / 2 for one, other in zip(plain.of_folds, richest.of_folds)]
     weights = (plain.weights + richest.weights) / 2
-    losses = out_of_fold(plain.sample.fold, [plain.sample.choices.losses(part) for part in of_folds])
+    losses = out_of_fold(
+        plain.sample.fold, [plain.sample.choices.losses(part) for part in of_folds]
+    )
     return replace(richest, of_folds=of_folds, weights=weights, unseen=losses)
 
 
@@ -263,8 +301,9 @@ def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
 class AttentionSample:
     """The attention of the sampled candidates of all drawn edges.
 
-    `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H), whether each attention
-    head ranks the dependent first; `forms`: the transforms of which one is chosen.
+    `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H),
+    whether each attention head ranks the dependent first; `forms`: the transforms of which one is
+    chosen.
     """
 
     samples: Mapping[int, SurfaceSample]
@@ -280,7 +319,9 @@ class AttentionSample:
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
             rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).float())
         none = np.empty((0, candidates), np.int64)
-        return replace(sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1))
+        return replace(
+            sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1)
+        )
 
 
 def attend(
@@ -292,12 +333,24 @@ def attend(
 ) -> AttentionSample:
     """Read the attention of the sampled candidates."""
     tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
-    place = np.concatenate([np.searchsorted(function.heads, function.edges.head) for function in functions])
-    numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)  # of edges, by function
-    mine = {function.index: [e for e in number.tolist() if e in tokens] for function, number in zip(functions, numbers)}
-    of_edges = {edge: np.column_stack([np.full(len(of), place[edge]), of]) for edge, of in tokens.items()}
+    place = np.concatenate(
+        [np.searchsorted(function.heads, function.edges.head) for function in functions]
+    )
+    numbers = np.split(
+        np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1
+    )  # of edges, by function
+    mine = {
+        function.index: [e for e in number.tolist() if e in tokens]
+        for function, number in zip(functions, numbers)
+    }
+    of_edges = {
+        edge: np.column_stack([np.full(len(of), place[edge]), of]) for edge, of in tokens.items()
+    }
     none = np.empty((0, 2), np.int64)
-    asked = {index: np.concatenate([none, *(of_edges[e] for e in of_function)]) for index, of_function in mine.items()}
+    asked = {
+        index: np.concatenate([none, *(of_edges[e] for e in of_function)])
+        for index, of_function in mine.items()
+    }
     heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     listen(encoder, functions, bar, partial(GatheredPairs, asked=asked, heard=heard))
     kept: dict[int, np.ndarray] = {}
@@ -309,7 +362,8 @@ def attend(
 
 
 def choose_transform(attention: AttentionSample) -> str:
-    """The transform of attention, or layer of states, with the least loss alone on an unseen fold of all relations."""
+    """The transform of attention, or layer of states, with the least loss alone on an unseen fold
+    of all relations."""
     losses = dict.fromkeys(attention.forms, 0.0)
     for relation, sample in attention.samples.items():
         unseen_fold = sample.fold == sample.fold.min()
@@ -323,16 +377,20 @@ def choose_transform(attention: AttentionSample) -> str:
 
 
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
-    """True if the loss of edges (E,) is lower by more than one standard error over functions (Breiman et al. 1984)."""
+    """True if the loss of edges (E,) is lower by more than one standard error over functions
+    (Breiman et al. 1984)."""
     _, place = np.unique(function, return_inverse=True)
     of_functions = np.bincount(place, less - less.mean())
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int, transform: str) -> Learned:
+def learn_attention(
+    attention: AttentionSample, surface: SurfaceFit, relation: int, transform: str
+) -> Learned:
     """A relation from the attention of all heads, alone and beside the surface baseline.
 
-    Beside it, the scores of the baseline stand as they are, so that what is gained is gained by attention.
+    Beside it, the scores of the baseline stand as they are, so that what is gained is gained by
+    attention.
     """
     sample, shape = surface.sample, attention.hits.shape[1:]
     alone = attention.choices(relation, transform)
@@ -384,7 +442,10 @@ def learn(
         fold = folds(edges.function)
     if fold is None:
         return next(iter(TRANSFORMS)), {}
-    each = {number: sample_relation(edges, surfaces, fold, number) for number in range(len(edges.relations))}
+    each = {
+        number: sample_relation(edges, surfaces, fold, number)
+        for number in range(len(edges.relations))
+    }
     samples = {relation: sample for relation, sample in each.items() if sample is not None}
     if not samples:
         return next(iter(TRANSFORMS)), {}

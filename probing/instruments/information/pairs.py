@@ -1,7 +1,7 @@
 """The attention between a head token and its candidates, as a listener hears it.
 
-Of each layer, the word-level weights from a head token to each token and back are there while the listener hears it,
-and are then gone: no map is stored.
+Of each layer, the word-level weights from a head token to each token and back are there while the
+listener hears it, and are then gone: no map is stored.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ class ReadFunction(EncodedFunction):
 
 
 class PairListener(BatchListener):
-    """Hears, layer by layer, the attention between the head tokens of a function and all its tokens.
+    """Hears, layer by layer, the attention between the head tokens of a function and all its
+    tokens.
 
-    `asked`: function -> what is asked about it, integers (n, 2); `heard`: function -> the two arrays that answer.
+    `asked`: function -> what is asked about it, integers (n, 2); `heard`: function -> the two
+    arrays that answer.
     """
 
     functions: Sequence[ReadFunction]
@@ -64,30 +66,38 @@ class PairListener(BatchListener):
         for group, plan in self.groups:
             functions = self.functions[group]
             heard = [
-                torch.zeros(len(function.heads), 2, plan.heads, len(plan.token), device=plan.token.device)
+                torch.zeros(
+                    len(function.heads), 2, plan.heads, len(plan.token), device=plan.token.device
+                )
                 for function in functions
             ]
             for block, weights in plan.pooled(partial(rows, group), self.layer):
                 by_function = weights.clamp_(min=0).unflatten(0, (len(functions), -1))
-                for function, pairs, readers, read in zip(functions, heard, block.readers, by_function):
+                for function, pairs, readers, read in zip(
+                    functions, heard, block.readers, by_function
+                ):
                     place = np.flatnonzero(np.isin(function.heads, readers))
                     pairs[place, 0] = read[np.searchsorted(readers, function.heads[place])]
-                    pairs[:, 1, :, readers] = read[: len(readers), :, function.heads].permute(2, 1, 0)
+                    pairs[:, 1, :, readers] = read[: len(readers), :, function.heads].permute(
+                        2, 1, 0
+                    )
             for function, pairs in zip(functions, heard):
                 self.hear_pairs(function, pairs[..., : len(function.alignment.first)])
         self.layer += 1
 
     def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
-        """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token, then to it; 0 for
-        tokens without sub-tokens, and for itself."""
+        """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token,
+        then to it; 0 for tokens without sub-tokens, and for itself."""
         raise NotImplementedError
 
 
 class GatheredPairs(PairListener):
-    """Keeps the weights of chosen candidates, and the token that each attention head ranks first for each head token.
+    """Keeps the weights of chosen candidates, and the token that each attention head ranks first
+    for each head token.
 
-    `asked`: function -> the place among its head tokens, and the token, of each of P candidates; `heard`: function ->
-    weights, half precision (P, layers, 2, H), and first tokens, int16 (head tokens, layers, 2, H).
+    `asked`: function -> the place among its head tokens, and the token, of each of P candidates;
+    `heard`: function -> weights, half precision (P, layers, 2, H), and first tokens, int16 (head
+    tokens, layers, 2, H).
     """
 
     def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
@@ -102,8 +112,9 @@ class GatheredPairs(PairListener):
 
 
 class Scorers(NamedTuple):
-    """The scorers of candidates by attention: `weights` float32 (relations, models, layers, 2, H) in a `transform`, and
-    `picked` (relations, picks, 3), an attention head's layer, direction and number.
+    """The scorers of candidates by attention: `weights` float32 (relations, models, layers, 2, H)
+    in a `transform`, and `picked` (relations, picks, 3), an attention head's layer, direction and
+    number.
     """
 
     transform: str
@@ -114,8 +125,8 @@ class Scorers(NamedTuple):
 class ScoredPairs(PairListener):
     """Adds up the scores of all candidates by the attention of all heads.
 
-    `asked`: function -> the relation, and the place among its head tokens, of each of M choices; `heard`: function ->
-    scores (M, models, T), and weights by the picked heads (M, picks, T).
+    `asked`: function -> the relation, and the place among its head tokens, of each of M choices;
+    `heard`: function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
     """
 
     def __init__(self, *arguments: Any, scorers: Scorers, **asked: Any):
@@ -140,14 +151,27 @@ class ScoredPairs(PairListener):
 
 
 def listen(
-    encoder: Encoder, functions: Sequence[ReadFunction], bar: tqdm, listener: Callable[..., PairListener]
+    encoder: Encoder,
+    functions: Sequence[ReadFunction],
+    bar: tqdm,
+    listener: Callable[..., PairListener],
 ) -> None:
     """Run the model over functions, in batches, to each of which a new `listener` listens."""
-    batches, longest_first = Batches(encoder), sorted(functions, key=lambda function: -len(function.ids))
+    batches, longest_first = (
+        Batches(encoder),
+        sorted(functions, key=lambda function: -len(function.ids)),
+    )
 
     def work(batch: Sequence[ReadFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         length = inputs["input_ids"].shape[1]
-        arguments = encoder.layers, encoder.heads, length, encoder.device, batches.elements, HEAD_TO_DEPENDENT
+        arguments = (
+            encoder.layers,
+            encoder.heads,
+            length,
+            encoder.device,
+            batches.elements,
+            HEAD_TO_DEPENDENT,
+        )
         encoder.forward(inputs, listener(batch, *arguments))
         return torch.empty(0)
 

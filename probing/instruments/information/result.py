@@ -1,10 +1,12 @@
-"""The result of an information probe: what attention adds by relation, and everything needed to check and repeat it.
+"""The result of an information probe: what attention adds by relation, and everything needed to
+check and repeat it.
 
-A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per drawn edge of a learned
-relation, sorted by function (its position in the split) and `edge` (its position among those of the function), with the
-rank of the dependent, 0 = best, and its log-loss in bits, by three log-linear choices: `words` (and positions), the
-`attention` of all heads, and `both`. `best_rank` and `beyond_rank` are by one attention head each: the one that finds
-most edges of the relation on validation, and most of those that words and positions miss there.
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per drawn
+edge of a learned relation, sorted by function (its position in the split) and `edge` (its position
+among those of the function), with the rank of the dependent, 0 = best, and its log-loss in bits, by
+three log-linear choices: `words` (and positions), the `attention` of all heads, and `both`.
+`best_rank` and `beyond_rank` are by one attention head each: the one that finds most edges of the
+relation on validation, and most of those that words and positions miss there.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 LEAST_EDGES = 25
-"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
+"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no
+mean."""
 
 CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
-"""The log-linear choices: from words and positions, from the attention of all heads, and from both."""
+"""The log-linear choices: from words and positions, from the attention of all heads, and from
+both."""
 
 STATES = "states"
 
@@ -95,11 +99,13 @@ AttentionHead = Annotated[tuple[Number, Number, Number], listed]
 
 
 class LearnedRelation(Record):
-    """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
+    """The outcome of learning a relation on drawn `edges` of validation, of which words and
+    positions `missed` some.
 
-    `features`: the richest of the nested sets that words and positions use; `best`, `beyond`: the attention head that
-    finds most edges with one guess, and most of the missed ones. `penalties`: of words, attention, and attention beside
-    words; None where attention did not lower the loss on unseen folds by a standard error.
+    `features`: the richest of the nested sets that words and positions use; `best`, `beyond`: the
+    attention head that finds most edges with one guess, and most of the missed ones. `penalties`:
+    of words, attention, and attention beside words; None where attention did not lower the loss on
+    unseen folds by a standard error.
     """
 
     edges: Count
@@ -117,7 +123,9 @@ class InformationSettings(ControlledSettings):
 
     learned_on: str  # digest of the labels of the split validation
     edges: int  # the most that are drawn of a relation and split
-    states: bool = Field(default=False, exclude_if=lambda states: not states)  # hidden states instead of attention
+    states: bool = Field(
+        default=False, exclude_if=lambda states: not states
+    )  # hidden states instead of attention
 
     @property
     def instead(self) -> list[str]:
@@ -125,7 +133,12 @@ class InformationSettings(ControlledSettings):
 
     def signed(self) -> dict[str, Any]:
         pool = None if self.pool == SUM else self.pools
-        return {**super().signed(), "drawn": self.edges, "pool": pool, "of": STATES if self.states else None}
+        return {
+            **super().signed(),
+            "drawn": self.edges,
+            "pool": pool,
+            "of": STATES if self.states else None,
+        }
 
 
 class InformationRun(Circumstances):
@@ -135,7 +148,8 @@ class InformationRun(Circumstances):
     heads: Count
     """In each layer."""
     transform: str
-    """The form in which attention is a feature, one of `TRANSFORMS` of `pairs`; of states, the layer."""
+    """The form in which attention is a feature, one of `TRANSFORMS` of `pairs`; of states, the
+    layer."""
 
 
 class InformationProvenance(Provenance):
@@ -144,7 +158,19 @@ class InformationProvenance(Provenance):
     VERSION = VERSION
     SIGNED = (
         "bits",
-        ("learned_on", "max_length", "dtype", "drawn", "edges", "version", "weights", "begin", "pool", "of", "control"),
+        (
+            "learned_on",
+            "max_length",
+            "dtype",
+            "drawn",
+            "edges",
+            "version",
+            "weights",
+            "begin",
+            "pool",
+            "of",
+            "control",
+        ),
     )
 
     settings: InformationSettings
@@ -156,7 +182,8 @@ class InformationProvenance(Provenance):
 
 
 class ChoiceScore(Record):
-    """The success of a log-linear choice of dependents: `uas`, top-1 in percent, and `bits`, the mean log-loss."""
+    """The success of a log-linear choice of dependents: `uas`, top-1 in percent, and `bits`, the
+    mean log-loss."""
 
     uas: float
     bits: float
@@ -165,10 +192,10 @@ class ChoiceScore(Record):
 class RelationInformation(Record):
     """The scores on a relation's `edges` in so many `functions`.
 
-    `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions, which leave
-    `words.bits` open, of which nobody can close `floor`; `missed`: how many edges words and positions miss, of which
-    `beyond` percent are found by the one head that is best at that on validation, and `attention_beyond` percent by
-    the attention of all heads.
+    `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions,
+    which leave `words.bits` open, of which nobody can close `floor`; `missed`: how many edges words
+    and positions miss, of which `beyond` percent are found by the one head that is best at that on
+    validation, and `attention_beyond` percent by the attention of all heads.
     """
 
     edges: Count
@@ -186,9 +213,11 @@ class RelationInformation(Record):
 
 
 class MeanInformation(Record):
-    """Means over the relations with `in_mean`; those beyond rules over the ones in which something is missed.
+    """Means over the relations with `in_mean`; those beyond rules over the ones in which something
+    is missed.
 
-    `share`: the closed share, percent of the bits that words and positions leave open above the floor.
+    `share`: the closed share, percent of the bits that words and positions leave open above the
+    floor.
     """
 
     relations: Number
@@ -218,11 +247,18 @@ class InformationResult(Result[InformationLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def from_ledger(cls, ledger: InformationLedger, data_folder: Path | None = None) -> InformationResult:
+    def from_ledger(
+        cls, ledger: InformationLedger, data_folder: Path | None = None
+    ) -> InformationResult:
         made, rows = InformationProvenance.of(ledger), ledger.rows
-        relations = {name: _of_relation(name, rows[chosen]) for name, chosen in sorted(ledger.named().items())}
+        relations = {
+            name: _of_relation(name, rows[chosen])
+            for name, chosen in sorted(ledger.named().items())
+        }
         if strange := sorted(relations.keys() - made.learned.keys()):
-            raise LedgerError(f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`")
+            raise LedgerError(
+                f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`"
+            )
         return cls._of(
             ledger,
             data_folder,
@@ -234,7 +270,10 @@ class InformationResult(Result[InformationLedger]):
         )
 
     def __repr__(self) -> str:
-        lines = [f"InformationResult: {self.title}", "bits that attention adds to words and positions:"]
+        lines = [
+            f"InformationResult: {self.title}",
+            "bits that attention adds to words and positions:",
+        ]
         lines += [f"{name:>32}{one.adds:>9.3f}" for name, one in self.relations.items()]
         return "\n".join([*lines, self.signature])
 
@@ -245,7 +284,8 @@ def counts(name: str, edges: int) -> bool:
 
 
 def floor_bits(rows: np.ndarray) -> np.ndarray:
-    """The bits of each edge that even a parser leaves open: a head token has n dependents, and none is asked for."""
+    """The bits of each edge that even a parser leaves open: a head token has n dependents, and none
+    is asked for."""
     return np.log2(rows["dependents"])
 
 
@@ -256,7 +296,8 @@ def _percent(found: np.ndarray) -> float | None:
 def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
     scores = {
         choice: ChoiceScore(
-            uas=100 * float((rows[f"{choice}_rank"] == 0).mean()), bits=float(rows[f"{choice}_bits"].mean())
+            uas=100 * float((rows[f"{choice}_rank"] == 0).mean()),
+            bits=float(rows[f"{choice}_bits"].mean()),
         )
         for choice in CHOICES
     }
@@ -287,7 +328,9 @@ def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
     def of(name: str) -> float:
         return float(np.mean([attrgetter(name)(scores) for scores in relations]))
 
-    choices = {choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES}
+    choices = {
+        choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES
+    }
     left_open, adds = choices[WORDS]["bits"] - of("floor"), of("adds")
     means = {
         "relations": len(relations),

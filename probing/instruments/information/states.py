@@ -1,7 +1,9 @@
-"""The second rung: hidden states of a layer, of the head token and of a candidate, in a bilinear form.
+"""The second rung: hidden states of a layer, of the head token and of a candidate, in a bilinear
+form.
 
-States are means over the sub-tokens of a token, in the principal axes of the layer, at most AXES of them, so that the
-form has at most this rank. The choice stays log-linear, in the products of two entries.
+States are means over the sub-tokens of a token, in the principal axes of the layer, at most AXES of
+them, so that the form has at most this rank. The choice stays log-linear, in the products of two
+entries.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ TOKENS = 5000
 """The number of tokens, about, whose states tell the principal axes."""
 
 DEPTHS = (0.25, 0.5, 0.75, 1.0)
-"""How deep the layers are of which one is chosen on validation; 0 is that of the embeddings, 1 the last."""
+"""How deep the layers are of which one is chosen on validation; 0 is that of the embeddings, 1 the
+last."""
 
 
 class Axes(NamedTuple):
-    """The principal axes of the states of L layers, whose names are `layers`: `mean` (L, D), and `scaled` (L, D, K), by
-    which states have the mean square 1."""
+    """The principal axes of the states of L layers, whose names are `layers`: `mean` (L, D), and
+    `scaled` (L, D, K), by which states have the mean square 1."""
 
     layers: list[str]
     mean: torch.Tensor
@@ -41,14 +44,22 @@ class Axes(NamedTuple):
 
     def project(self, states: torch.Tensor) -> np.ndarray:
         """States (T, L, D) -> half precision (T, L, K); without a state, that of the mean."""
-        return torch.einsum("tld,ldk->tlk", states - self.mean, self.scaled).nan_to_num().half().numpy()
+        return (
+            torch.einsum("tld,ldk->tlk", states - self.mean, self.scaled)
+            .nan_to_num()
+            .half()
+            .numpy()
+        )
 
 
 def read_states(
-    encoder: Encoder, functions: Sequence[ReadFunction], bar: tqdm, hear: Callable[[ReadFunction, torch.Tensor], None]
+    encoder: Encoder,
+    functions: Sequence[ReadFunction],
+    bar: tqdm,
+    hear: Callable[[ReadFunction, torch.Tensor], None],
 ) -> list[int]:
-    """Run the model over functions, and call `hear` with each and the states of its tokens (T, L, D), NaN for those
-    without sub-tokens; the L layers."""
+    """Run the model over functions, and call `hear` with each and the states of its tokens (T, L,
+    D), NaN for those without sub-tokens; the L layers."""
     layers: list[int] = []
 
     def work(batch: Sequence[ReadFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -58,7 +69,9 @@ def read_states(
         for function, one in zip(batch, states.cpu()):
             first, last = (torch.from_numpy(end).long() for end in function.alignment)
             ends = torch.nn.functional.pad(one.double().cumsum(0), (0, 0, 0, 0, 1, 0))
-            means = (ends[last + 1] - ends[first]) / torch.where(first < 0, torch.nan, last - first + 1)[:, None, None]
+            means = (ends[last + 1] - ends[first]) / torch.where(
+                first < 0, torch.nan, last - first + 1
+            )[:, None, None]
             hear(function, means.float())
         return torch.empty(0)
 
@@ -81,7 +94,9 @@ def principal_axes(encoder: Encoder, functions: Sequence[ReadFunction]) -> Axes:
     states = torch.cat(heard).movedim(1, 0)  # (L, T, D)
     mean = states.mean(dim=1)
     apart = states - mean[:, None]
-    spread, axes = torch.linalg.eigh((apart.mT @ apart / apart.shape[1]).double())  # from the least on
+    spread, axes = torch.linalg.eigh(
+        (apart.mT @ apart / apart.shape[1]).double()
+    )  # from the least on
     scaled = axes[..., -AXES:] / spread[:, -AXES:].sum(dim=1).sqrt()[:, None, None]
     return Axes([f"layer {layer}" for layer in layers], mean, scaled.float())
 
@@ -101,7 +116,11 @@ class StateChoices(Choices):
         return super().features + self.heads.shape[1] * self.states.shape[1]
 
     def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Self:
-        return replace(super().keep(candidates, choices), heads=self.heads[choices], states=self.states[candidates])
+        return replace(
+            super().keep(candidates, choices),
+            heads=self.heads[choices],
+            states=self.states[candidates],
+        )
 
     def of_type(self, dtype: type) -> Self:
         return replace(
@@ -126,13 +145,17 @@ class StateChoices(Choices):
 
 
 class StateSample(AttentionSample):
-    """The states of the head token, first, and of the sampled candidates: `kept`: edge -> half precision (, L, K)."""
+    """The states of the head token, first, and of the sampled candidates: `kept`: edge -> half
+    precision (, L, K)."""
 
     def choices(self, relation: int, transform: str) -> Choices:
         """The choice from the states of one layer alone."""
         sample, layer = self.samples[relation], self.forms.index(transform)
         each = [self.kept[edge][:, layer].astype(np.float32) for edge in sample.edges]
-        states, heads = np.concatenate([rows[1:] for rows in each]), _with_one(np.stack([rows[0] for rows in each]))
+        states, heads = (
+            np.concatenate([rows[1:] for rows in each]),
+            _with_one(np.stack([rows[0] for rows in each])),
+        )
         none = {"codes": sample.choices.codes[:0], "indicators": 0, "values": states[:, :0]}
         return StateChoices(**{**vars(replace(sample.choices)), **none}, heads=heads, states=states)
 
@@ -149,7 +172,8 @@ def attend_states(
     bar: tqdm,
     axes: Axes,
 ) -> StateSample:
-    """Read the states of the sampled candidates, and which tokens the attention heads rank first."""
+    """Read the states of the sampled candidates, and which tokens the attention heads rank
+    first."""
     hits = attend(encoder, functions, {}, edges, bar).hits
     tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
     kept: dict[int, np.ndarray] = {}
@@ -184,7 +208,9 @@ def score_states(
         known = axes.project(states)[:, place].astype(np.float32)
         relation, head = asked[function.index].T
         heads = _with_one(known)[function.heads[head]]
-        found[function.index] = np.einsum("mh,mdhk,tk->mdt", heads, each[relation], known, optimize=True)
+        found[function.index] = np.einsum(
+            "mh,mdhk,tk->mdt", heads, each[relation], known, optimize=True
+        )
 
     read_states(encoder, functions, tqdm(disable=True), hear)
     return found

@@ -1,13 +1,18 @@
-"""What a pair of tokens, a head token and a candidate, shows without any model: the surface baseline's features.
+"""What a pair of tokens, a head token and a candidate, shows without any model: the surface
+baseline's features.
 
 They are the rival of attention, the same for all models, in three nested sets:
 
-- *positions*: the distance in tokens (each up to FAR, and in powers of two), in characters, lines, indentation and
-  bracket depth; how far the candidate is from either end of the function; its word class and those of its neighbours;
-  its length, its place in its line, and equality of the two words.
-- *structure*: what encloses the candidate and what stands between the two: the opening bracket and the word before it,
-  the first word of the line, the least depth, commas, equal words and line starts between, the next pair of brackets.
-- *grams*: pairs of these, hashed: n-grams of word classes, the head token's class with the candidate's, distance with
+- *positions*: the distance in tokens (each up to FAR, and in powers of two), in characters, lines,
+indentation and
+  bracket depth; how far the candidate is from either end of the function; its word class and those
+  of its neighbours; its length, its place in its line, and equality of the two words.
+- *structure*: what encloses the candidate and what stands between the two: the opening bracket and
+the word before it,
+  the first word of the line, the least depth, commas, equal words and line starts between, the next
+  pair of brackets.
+- *grams*: pairs of these, hashed: n-grams of word classes, the head token's class with the
+candidate's, distance with
   class.
 """
 
@@ -74,7 +79,8 @@ def _shape(word: str) -> str:
 
 
 class WordClasses:
-    """Numbers of word classes: the frequent words of some functions, and the shapes of all others."""
+    """Numbers of word classes: the frequent words of some functions, and the shapes of all
+    others."""
 
     def __init__(self, rows: Iterable[Row]):
         counts = Counter(word for row in rows for word in words_of(row))
@@ -97,10 +103,13 @@ def _power(number: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def _by_distance(most: int) -> tuple[np.ndarray, np.ndarray]:
-    """What distances in tokens from -most to most tell: codes (2, distances) and values (distances, 4)."""
+    """What distances in tokens from -most to most tell: codes (2, distances) and values (distances,
+    4)."""
     distance = np.arange(-most, most + 1)
     offset = np.clip(distance, -FAR - 1, FAR + 1) + FAR + 1
-    return np.stack([offset, _power(distance) + _POWERS * (distance > 0)]), np.stack(_smooth(distance), 1)
+    return np.stack([offset, _power(distance) + _POWERS * (distance > 0)]), np.stack(
+        _smooth(distance), 1
+    )
 
 
 def _smooth(apart: np.ndarray) -> list[np.ndarray]:
@@ -126,9 +135,10 @@ def _near(number: np.ndarray, most: int) -> np.ndarray:
 class Surface:
     """The T tokens of a function as words and positions see them.
 
-    `fixed`: for each set the codes (F, T) of what a candidate is, whatever the head; `ends` (T, 3): values of how far
-    it is from either end; `before` (T + 1, classes): how many tokens of each class stand before a token; `closing`: the
-    token that closes a bracket, or -1; the others are (T,), too.
+    `fixed`: for each set the codes (F, T) of what a candidate is, whatever the head; `ends` (T, 3):
+    values of how far it is from either end; `before` (T + 1, classes): how many tokens of each
+    class stand before a token; `closing`: the token that closes a bracket, or -1; the others are
+    (T,), too.
     """
 
     word: np.ndarray
@@ -164,7 +174,15 @@ class Surface:
         opener = np.where(enclosing < 0, _END, known[enclosing])
         caller = np.where(enclosing < 0, _END, back[enclosing])
         step = 2 * (np.sign(np.diff(indent, prepend=indent[:1])) + 1) + begins
-        positions = [known, ahead, back, length, begins + 2 * ends, _power(here), _power(tokens - here)]
+        positions = [
+            known,
+            ahead,
+            back,
+            length,
+            begins + 2 * ends,
+            _power(here),
+            _power(tokens - here),
+        ]
         structure = [back2, ahead2, first, opener, caller, step]
         grams = [
             _hashed(4096, 1, back, known),
@@ -191,7 +209,8 @@ class Surface:
         )
 
     def pairs(self, head: int) -> tuple[np.ndarray, np.ndarray]:
-        """The features of all tokens as candidates of one head token: codes (K, T) and values (T, D)."""
+        """The features of all tokens as candidates of one head token: codes (K, T) and values (T,
+        D)."""
         tokens = len(self.word)
         farthest = 1 << tokens.bit_length()
         by_distance, of_distance = _by_distance(farthest)
@@ -205,13 +224,16 @@ class Surface:
         ]
         structure, grams = self._between(head)
         moving = positions, structure, grams
-        codes = np.concatenate([part for fixed, rows in zip(self.fixed, moving) for part in (fixed, np.stack(rows))])
+        codes = np.concatenate(
+            [part for fixed, rows in zip(self.fixed, moving) for part in (fixed, np.stack(rows))]
+        )
         codes += np.cumsum([0, *_SIZES[:-1]])[:, None]
         characters = np.stack(_smooth(self.start - self.start[head]), 1)
         return codes, np.concatenate([of_distance[distances], characters, self.ends], axis=1)
 
     def _between(self, head: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Codes of what stands between a head token and each token: of the sets structure and grams."""
+        """Codes of what stands between a head token and each token: of the sets structure and
+        grams."""
         known, here = self.classes, np.arange(len(self.classes))
         back = np.append(_END, known[:-1])
         after = here > head
@@ -222,7 +244,9 @@ class Surface:
             return np.clip(between, 0, _FEW) * 2 + after
 
         level = self.depth - self.depth[head]
-        least = np.concatenate([np.minimum.accumulate(level[head::-1])[::-1], np.minimum.accumulate(level[head:])[1:]])
+        least = np.concatenate(
+            [np.minimum.accumulate(level[head::-1])[::-1], np.minimum.accumulate(level[head:])[1:]]
+        )
         levels = _near(least, _NEAR) * (2 * _NEAR + 1) + _near(level, _NEAR)
         starts = few(_counted(self.begins & (self.indent <= self.indent[head])))
         commas = few(_counted(self.comma & (level == 0)))
@@ -246,10 +270,16 @@ class Surface:
         return structure, grams
 
     def _next_bracket(self, head: int) -> np.ndarray:
-        """Where a token stands beside the brackets that open within two tokens after the head token: (T,)."""
+        """Where a token stands beside the brackets that open within two tokens after the head
+        token: (T,)."""
         here = np.arange(len(self.closing))
         opening = next(
-            (place for place in (head + 1, head + 2) if (self.closing[place : place + 1] > place).any()), None
+            (
+                place
+                for place in (head + 1, head + 2)
+                if (self.closing[place : place + 1] > place).any()
+            ),
+            None,
         )
         if opening is None:
             return np.full(len(here), 5)
@@ -263,7 +293,8 @@ def _counted(marked: np.ndarray) -> np.ndarray:
 
 
 def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each token the bracket around it, and of a bracket the one that closes it, or -1; and commas before it there.
+    """Of each token the bracket around it, and of a bracket the one that closes it, or -1; and
+    commas before it there.
 
     The last is 0 to _FEW.
     """

@@ -1,1 +1,2 @@
-"""The fifth and sixth instruments: the likelihood of minimal pairs and of the tokens of syntax nodes."""
+"""The fifth and sixth instruments: the likelihood of minimal pairs and of the tokens of syntax
+nodes."""

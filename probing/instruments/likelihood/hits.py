@@ -32,13 +32,16 @@ NODE, CONTROL = "node", "control"
 OVER = "over 5-grams"
 
 GAINS = (BITS, GRAMS, OVER)
-"""By how many bits controls surprise more than nodes: the model, 5-grams, and the model more than these."""
+"""By how many bits controls surprise more than nodes: the model, 5-grams, and the model more than
+these."""
 
 
 def of_pairs(result: PreferenceResult) -> dict[str, Hits]:
-    """By what pairs are grouped, phenomena first -> the pairs, of each of SCORES, whose good text is likelier.
+    """By what pairs are grouped, phenomena first -> the pairs, of each of SCORES, whose good text
+    is likelier.
 
-    Clusters are repositories; pairs have the weights in their group by which strata of length count alike.
+    Clusters are repositories; pairs have the weights in their group by which strata of length count
+    alike.
     """
     preferred = {MODEL: result.ledger.preferred().T}
     few = frozenset(name for name, scores in result.phenomena.items() if scores.pairs < LEAST_PAIRS)
@@ -56,17 +59,21 @@ def of_pairs(result: PreferenceResult) -> dict[str, Hits]:
 
 
 def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
-    """Each of ROLES -> the bits of nodes and their controls by node type; `distances` and `depths` -> those of closing
-    tokens by these. Clusters are functions."""
+    """Each of ROLES -> the bits of nodes and their controls by node type; `distances` and `depths`
+    -> those of closing tokens by these. Clusters are functions."""
     measured = {}
     for role in ROLES:
         ledger = result.ledger.of(role)
         types = ledger.groups()["node_types"]
         few = frozenset(name for name, chosen in types if chosen.sum() < LEAST_NODES)
-        measured[role] = _grouped(ledger, types, _bits(ledger.rows), GAINS, unit="bits", left_out=few)
+        measured[role] = _grouped(
+            ledger, types, _bits(ledger.rows), GAINS, unit="bits", left_out=few
+        )
     closing = result.ledger.of(CLOSING)
     for by in ("distances", "depths"):
-        measured[by] = _grouped(closing, closing.groups()[by], _bits(closing.rows), GAINS, unit="bits")
+        measured[by] = _grouped(
+            closing, closing.groups()[by], _bits(closing.rows), GAINS, unit="bits"
+        )
     return measured
 
 
@@ -89,7 +96,8 @@ def _grouped(
 ) -> Hits:
     """Hits of the rows of some groups, each bool (N,), from sums (M, N) by system.
 
-    `weighted`: from the rows of a group to their weights, integers; by default each row counts once.
+    `weighted`: from the rows of a group to their weights, integers; by default each row counts
+    once.
     """
     names, weights = np.full(len(ledger), "", object), np.ones(len(ledger), np.int64)
     for name, chosen in groups:

@@ -1,17 +1,20 @@
-"""What language models find likely: the text of a minimal pair that parses, and the tokens of syntax nodes.
+"""What language models find likely: the text of a minimal pair that parses, and the tokens of
+syntax nodes.
 
-Minimal pairs: the score of a text is the sum of the log-probabilities of its sub-tokens. A decoder predicts each from
-those before it; the first from the beginning-of-text token or, in a model without one, from its end-of-text token,
-which stands before every text once, whether the tokenizer adds it or not. In a masked language model each sub-token is
-masked alone, so the score is a pseudo-log-likelihood (Salazar et al. 2020). The other score, of the place alone, sums
-over the sub-tokens in which the two texts differ: all between those that they share at the beginning and at the end,
-and the next one too where one text has none there.
+Minimal pairs: the score of a text is the sum of the log-probabilities of its sub-tokens. A decoder
+predicts each from those before it; the first from the beginning-of-text token or, in a model
+without one, from its end-of-text token, which stands before every text once, whether the tokenizer
+adds it or not. In a masked language model each sub-token is masked alone, so the score is a
+pseudo-log-likelihood (Salazar et al. 2020). The other score, of the place alone, sums over the
+sub-tokens in which the two texts differ: all between those that they share at the beginning and at
+the end, and the next one too where one text has none there.
 
-Surprisal: that of a token is the negative binary logarithm of its probability after all that stands before it, in bits:
-the sum over its sub-tokens, from one forward pass a function. A sub-token of two tokens, such as `):`, counts for both.
-Tokens are the leaves of the syntax tree. Each token of a node has a control: of the tokens of the function that do not
-have this role in any node of the type, the most similar one in frequency and place, with as many sub-tokens. A token
-without such a control is left out.
+Surprisal: that of a token is the negative binary logarithm of its probability after all that stands
+before it, in bits: the sum over its sub-tokens, from one forward pass a function. A sub-token of
+two tokens, such as `):`, counts for both. Tokens are the leaves of the syntax tree. Each token of a
+node has a control: of the tokens of the function that do not have this role in any node of the
+type, the most similar one in frequency and place, with as many sub-tokens. A token without such a
+control is left out.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ class Scoring(Experiment[F, R]):
 
 
 class Scorer(Passes[Copy]):
-    """Finds log-probabilities; a masked language model runs over a text once for each of its sub-tokens."""
+    """Finds log-probabilities; a masked language model runs over a text once for each of its
+    sub-tokens."""
 
     model: ScoringModel
 
@@ -92,7 +96,8 @@ class Scorer(Passes[Copy]):
 # ------------------------------------------------------------------------------------------------------- minimal pairs
 
 NEAR = {"float32": 1e-2, "bfloat16": 0.0, "float16": 0.0}
-"""Nats by which other batches may change a score; in half precision by more, and nothing is promised."""
+"""Nats by which other batches may change a score; in half precision by more, and nothing is
+promised."""
 
 
 @checked
@@ -116,24 +121,30 @@ def prefer(
 ) -> PreferenceResult | None:
     """Score minimal pairs of code: how often a language model finds the text that parses likelier.
 
-    `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such as `python_pairs`.
-    `max_length`: pairs with a longer text are not read, and count as wrong. `control`: `random-weights`, an untrained
-    twin drawn by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
-    `device` and `max_length` itself. A masked language model runs once for each sub-token of a text.
+    `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such
+    as `python_pairs`. `max_length`: pairs with a longer text are not read, and count as wrong.
+    `control`: `random-weights`, an untrained twin drawn by `seed`. The others as of
+    `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`, `device` and
+    `max_length` itself. A masked language model runs once for each sub-token of a text.
 
-    In float32, other batches change a score in its last digits, and never which text is likelier: pairs in which they
-    could are scored again alone.
+    In float32, other batches change a score in its last digits, and never which text is likelier:
+    pairs in which they could are scored again alone.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
-    session = Session.of(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    session = Session.of(
+        model, revision=revision, dtype=dtype, device=device, max_length=max_length
+    )
     if control not in (None, RANDOM_WEIGHTS):
         raise UnknownName("control of minimal pairs", control, [RANDOM_WEIGHTS])
     if not variant_of(config).pairs:
         raise ArgumentError(
             f"config is {config!r}, expected one of minimal pairs, such as {language_of(config).name}_pairs"
         )
-    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    read = read_functions(
+        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+    )
     return run(Preferring(session, read, batch_tokens), output, shard)
 
 
@@ -141,9 +152,9 @@ def prefer(
 class EncodedPair:
     """A minimal pair as the model reads it, at the place `index` in the split.
 
-    `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of each, which of these
-    positions the two do not share, bool (M,); `about`: phenomenon, relation, repository, distance, depth, and how
-    rivals without a model decide, as in the ledger.
+    `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of
+    each, which of these positions the two do not share, bool (M,); `about`: phenomenon, relation,
+    repository, distance, depth, and how rivals without a model decide, as in the ledger.
     """
 
     index: int
@@ -168,7 +179,9 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         data, model = self.data, self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
-        self.phenomena, self.relations = (sorted({row[name] for row in rows}) for name in ("phenomenon", "relation"))
+        self.phenomena, self.relations = (
+            sorted({row[name] for row in rows}) for name in ("phenomenon", "relation")
+        )
         encoded, longest = [*self._encoded(rows)], model.longest
         long = sum(self._too_long(pair) for pair in encoded)
         return self.prepared(
@@ -184,7 +197,8 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         return len(pair.ids) > self.model.longest
 
     def _by_surface(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """The verdicts (P,) of a rival fitted on validation pairs, as in the ledger; UNKNOWN without these."""
+        """The verdicts (P,) of a rival fitted on validation pairs, as in the ledger; UNKNOWN
+        without these."""
         data = self.data
         unknown = np.full(len(rows), UNKNOWN)
         if data.split == "validation" or not isinstance(data.location, (str, os.PathLike, Mapping)):
@@ -198,7 +212,9 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
-        phenomenon, relation = ({name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations))
+        phenomenon, relation = (
+            {name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations)
+        )
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
@@ -221,22 +237,28 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         sums = {pair.index: _sums(pair, scores) for pair, scores in zip(short, found)}
         for pair in short:
             if near and (np.abs(np.subtract(*sums[pair.index])) < near).any():
-                sums[pair.index] = _sums(pair, [self.scorer.alone(text) for text in (pair.good, pair.bad)])
+                sums[pair.index] = _sums(
+                    pair, [self.scorer.alone(text) for text in (pair.good, pair.bad)]
+                )
         nothing = [np.zeros(len(results.SCORES))] * 2
         for pair in part:
             tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
             scores = np.concatenate(sums.get(pair.index, nothing)).round(DECIMALS)
             cells.append((pair.index, *pair.about, int(pair.index in sums), *tokens, *scores))
-        return PreferenceLedger(self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made).sorted()
+        return PreferenceLedger(
+            self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made
+        ).sorted()
 
 
 def _sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in `changed`."""
+    """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in
+    `changed`."""
     return [np.array([of.sum(), of[where].sum()]) for of, where in zip(scores, pair.changed)]
 
 
 def unmatched(text: str) -> int:
-    """How many brackets of each kind a text opens and does not close, or closes and does not open, counted alone."""
+    """How many brackets of each kind a text opens and does not close, or closes and does not open,
+    counted alone."""
     return sum(abs(text.count(opens) - text.count(closes)) for opens, closes in ("()", "[]", "{}"))
 
 
@@ -247,7 +269,9 @@ def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
     last = _alike(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
     if first + last == shortest and last:  # one text has nothing there
         last -= 1
-    here, there = ((text.positions >= first) & (text.positions < len(text.ids) - last) for text in (good, bad))
+    here, there = (
+        (text.positions >= first) & (text.positions < len(text.ids) - last) for text in (good, bad)
+    )
     return here, there
 
 
@@ -259,7 +283,8 @@ def _alike(one: np.ndarray, other: np.ndarray) -> int:
 # ----------------------------------------------------------------------------------------------------------- surprisal
 
 FREQUENCY_APART, PLACE_APART = 1.0, 0.25
-"""The most by which a control differs: twice or half as frequent, and by a quarter of the function."""
+"""The most by which a control differs: twice or half as frequent, and by a quarter of the
+function."""
 
 
 @checked
@@ -282,19 +307,26 @@ def surprise(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> SurprisalResult | None:
-    """Measure how well a decoder foresees the first token, the closing token and all tokens of the nodes of each type.
+    """Measure how well a decoder foresees the first token, the closing token and all tokens of the
+    nodes of each type.
 
-    `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by default those that
-    `mask` masks. `control`: `random-weights`, an untrained twin drawn by `seed`. The others as of `probing.probe`;
-    `model` may be a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself.
+    `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by
+    default those that `mask` masks. `control`: `random-weights`, an untrained twin drawn by `seed`.
+    The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
+    `device` and `max_length` itself.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
-    session = Session.of(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    session = Session.of(
+        model, revision=revision, dtype=dtype, device=device, max_length=max_length
+    )
     if control not in (None, RANDOM_WEIGHTS):
         raise UnknownName("control of surprisal", control, [RANDOM_WEIGHTS])
     chosen = chosen_types(language_of(config).name, node_types)
-    read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
+    read = read_functions(
+        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+    )
     return run(Surprising(session, read, batch_tokens, chosen), output, shard)
 
 
@@ -302,9 +334,10 @@ def surprise(
 class TokenizedFunction:
     """A function of T tokens, at the place `index` in the split.
 
-    `text`: its sub-tokens, and the positions of those that are scored; `first`, `last` (T,): which scores are those of
-    each token, -1 without; `like` (T, 3): surprisal for 5-grams, frequency and place, as in the ledger; `asked`: what
-    each row of the ledger is about, its tokens, and their controls.
+    `text`: its sub-tokens, and the positions of those that are scored; `first`, `last` (T,): which
+    scores are those of each token, -1 without; `like` (T, 3): surprisal for 5-grams, frequency and
+    place, as in the ledger; `asked`: what each row of the ledger is about, its tokens, and their
+    controls.
     """
 
     index: int
@@ -344,7 +377,9 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
     def prepare(self) -> Prepared[TokenizedFunction]:
         model = self.model
         if model.mask is not None:
-            raise ModelError(f"{model.name} sees later sub-tokens, too: surprisal is that of decoders")
+            raise ModelError(
+                f"{model.name} sees later sub-tokens, too: surprisal is that of decoders"
+            )
         skips, unmatched = Counter[str](), {role: Counter[str]() for role in results.ROLES}
         functions = [*self._read(skips)]
         _compare(functions)
@@ -374,7 +409,10 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 skips[f"more than {model.longest} sub-tokens"] += 1
                 continue
             ((_, offsets, special),) = model.encode([code.text])
-            start, end = (np.array([getattr(token, name) for token in code.tokens]) for name in ("start", "end"))
+            start, end = (
+                np.array([getattr(token, name) for token in code.tokens])
+                for name in ("start", "end")
+            )
             found = align(
                 code.text,
                 start,
@@ -385,34 +423,47 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             )
             unscored = (~special).sum() - len(positions)  # a first sub-token that nothing predicts
             first, last = found.first - unscored, found.last - unscored
-            yield TokenizedFunction(row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3)))
+            yield TokenizedFunction(
+                row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
+            )
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
         cells: list[tuple[float, ...]] = []
-        for function, (scores,) in zip(part, self.scorer.find([[function.text] for function in part], bar)):
+        for function, (scores,) in zip(
+            part, self.scorer.find([[function.text] for function in part], bar)
+        ):
             before = np.append(0, np.cumsum(-scores / np.log(2)))
             bits = before[function.last + 1] - before[function.first]
             measured = np.column_stack([bits, function.like])
             for about, tokens, controls in function.asked:
                 means = [measured[of].mean(axis=0).round(DECIMALS) for of in (tokens, controls)]
                 cells.append((*about, *np.concatenate(means)))
-        return SurprisalLedger([*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made).sorted()
+        return SurprisalLedger(
+            [*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made
+        ).sorted()
 
 
 def _compare(functions: Sequence[TokenizedFunction]) -> None:
-    """Say of each token what it is like: the 5-gram model of each half of the functions scores the other half."""
+    """Say of each token what it is like: the 5-gram model of each half of the functions scores the
+    other half."""
     texts = [function.tokens for function in functions]
     counts = Counter(token for tokens in texts for token in tokens)
     halves = np.array_split(np.arange(len(functions)), 2)
     for half, other in (halves, halves[::-1]):
-        grams = NGrams(np.concatenate([np.empty((0, N), np.uint64), *(windows(texts[at]) for at in other)]))
+        grams = NGrams(
+            np.concatenate([np.empty((0, N), np.uint64), *(windows(texts[at]) for at in other)])
+        )
         for at in half:
             frequency = np.log2([counts[token] for token in texts[at]])
             bits = -grams.log_probabilities(windows(texts[at])) / np.log(2)
-            functions[at].like = np.column_stack([bits, frequency, np.arange(len(bits)) / len(bits)])
+            functions[at].like = np.column_stack(
+                [bits, frequency, np.arange(len(bits)) / len(bits)]
+            )
 
 
-def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: dict[str, Counter[str]]) -> None:
+def _match(
+    function: TokenizedFunction, node_types: Sequence[str], unmatched: dict[str, Counter[str]]
+) -> None:
     """Ask for the nodes of a function whose tokens have controls, and count those without."""
     nodes = [node for node in function.code.nodes if node.first >= 0]
     for kind, name in enumerate(node_types):
@@ -420,7 +471,11 @@ def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: di
         for at, role in enumerate(results.ROLES):
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
-            controls = {token: found for token in taken if (found := _control(function, token, taken)) is not None}
+            controls = {
+                token: found
+                for token in taken
+                if (found := _control(function, token, taken)) is not None
+            }
             for number, (node, span) in enumerate(zip(of_kind, spans)):
                 tokens = [token for token in span if token in controls]
                 if tokens:
@@ -431,7 +486,8 @@ def _match(function: TokenizedFunction, node_types: Sequence[str], unmatched: di
 
 
 def _tokens_in(node: Node, role: str) -> list[int]:
-    """The tokens of a node in one of ROLES; none for the closing one of a node of a single token."""
+    """The tokens of a node in one of ROLES; none for the closing one of a node of a single
+    token."""
     if role == results.FIRST:
         return [node.first]
     if role == results.CLOSING:
@@ -440,10 +496,16 @@ def _tokens_in(node: Node, role: str) -> list[int]:
 
 
 def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int | None:
-    """The token outside of `taken` that is most like a token, the first of equals; None without any."""
+    """The token outside of `taken` that is most like a token, the first of equals; None without
+    any."""
     _, frequency, place = np.abs(function.like - function.like[token]).T
     size = function.last - function.first
-    alike = (size == size[token]) & (frequency <= FREQUENCY_APART) & (place <= PLACE_APART) & (function.first >= 0)
+    alike = (
+        (size == size[token])
+        & (frequency <= FREQUENCY_APART)
+        & (place <= PLACE_APART)
+        & (function.first >= 0)
+    )
     alike[taken] = False
     apart = np.where(alike, frequency + place, np.inf)
     return int(apart.argmin()) if alike.any() and function.first[token] >= 0 else None

@@ -1,10 +1,11 @@
-"""The results of likelihood: how often a language model finds the grammatical text of a minimal pair likelier, and how
-well a decoder foresees the tokens of syntax nodes, beside matched tokens; and all that is needed to repeat them.
+"""The results of likelihood: how often a language model finds the grammatical text of a minimal
+pair likelier, and how well a decoder foresees the tokens of syntax nodes, beside matched tokens;
+and all that is needed to repeat them.
 
-Ledgers need no torch and no model. As Parquet, that of minimal pairs has one row per pair, sorted by `function`, the
-place of the pair in the split, with the log-probabilities of both texts in nats: of all sub-tokens, and of those in
-which the two differ. That of surprisal has one row per node and role: means over the tokens of the node, and over their
-controls.
+Ledgers need no torch and no model. As Parquet, that of minimal pairs has one row per pair, sorted
+by `function`, the place of the pair in the split, with the log-probabilities of both texts in nats:
+of all sub-tokens, and of those in which the two differ. That of surprisal has one row per node and
+role: means over the tokens of the node, and over their controls.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.
     for low, end in zip(begins, (*begins[1:], None)):
         chosen = (values >= low) if end is None else (values >= low) & (values < end)
         if chosen.any():
-            yield f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}", chosen
+            yield (
+                f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}",
+                chosen,
+            )
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
@@ -52,11 +56,14 @@ _WEIGHT = 10**6
 
 
 def stratum_weights(rows: np.ndarray) -> np.ndarray:
-    """The weights of pairs, integers (N,), by which strata of length count alike: good texts of more sub-tokens than
-    bad ones, of as many, and of fewer. A model that prefers the shorter text, whatever it says, is then at 50 %."""
+    """The weights of pairs, integers (N,), by which strata of length count alike: good texts of
+    more sub-tokens than bad ones, of as many, and of fewer. A model that prefers the shorter text,
+    whatever it says, is then at 50 %."""
     longer = np.sign(rows["good_whole_tokens"] - rows["bad_whole_tokens"]) + 1
     pairs = np.bincount(longer, minlength=3)
-    return 2 * np.round(_WEIGHT / pairs[longer]).astype(np.int64)  # even, so that half of one is exact
+    return 2 * np.round(_WEIGHT / pairs[longer]).astype(
+        np.int64
+    )  # even, so that half of one is exact
 
 
 class PreferenceLedger(RowLedger):
@@ -70,9 +77,18 @@ class PreferenceLedger(RowLedger):
             ("repository", "<i4"),  # in the order of the split
             ("distance", "<i4"),
             ("depth", "<i4"),
-            ("counted", "<i4"),  # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
-            ("surface", "<i4"),  # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
-            ("read", "<i4"),  # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
+            (
+                "counted",
+                "<i4",
+            ),  # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
+            (
+                "surface",
+                "<i4",
+            ),  # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
+            (
+                "read",
+                "<i4",
+            ),  # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
             *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
             *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
         ]
@@ -81,7 +97,16 @@ class PreferenceLedger(RowLedger):
     NAMED = "phenomenon"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted", "surface", "read")
+    REPEATED = (
+        "phenomenon",
+        "relation",
+        "repository",
+        "distance",
+        "depth",
+        "counted",
+        "surface",
+        "read",
+    )
     BOUNDS: ClassVar = {
         "counted": (0, 2),
         "surface": (UNKNOWN, 2),
@@ -102,17 +127,25 @@ class PreferenceLedger(RowLedger):
                 raise ValueError("sub-tokens that cannot be")
 
     def preferred(self) -> np.ndarray:
-        """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
-        gained = np.stack([self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1)
+        """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie,
+        otherwise 0: (N, 2)."""
+        gained = np.stack(
+            [self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1
+        )
         return (np.sign(gained) + 1) / 2 * self.rows["read"][:, None]
 
     def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
-        """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,).
+        """By what pairs are grouped -> the groups that have any, in order: the name, and which
+        pairs, bool (N,).
 
         Distances are in tokens.
         """
         rows = self.rows
-        relations = ((name, rows["relation"] == at) for at, name in enumerate(self.settings["relations"]) if name)
+        relations = (
+            (name, rows["relation"] == at)
+            for at, name in enumerate(self.settings["relations"])
+            if name
+        )
         return {
             "phenomena": sorted(self.named().items()),
             "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
@@ -128,14 +161,15 @@ class PreferenceSettings(ControlledSettings):
 
 
 class PreferenceRun(Circumstances):
-    """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked language model, from
-    which each sub-token is masked alone."""
+    """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked
+    language model, from which each sub-token is masked alone."""
 
     scores: Literal["log-probability", "pseudo-log-likelihood"]
 
 
 class PreferenceProvenance(Provenance):
-    """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
+    """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of
+    none."""
 
     VERSION = 3  # of scoring
     SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
@@ -147,12 +181,14 @@ class PreferenceProvenance(Provenance):
 
 
 class Accuracy(Record):
-    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier; ties count half.
+    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier; ties
+    count half.
 
-    As a `whole` and by the `place` in which the two differ, strata of length weighted alike (`stratum_weights`);
-    `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be read, which count as wrong; `ties`: of
-    whole texts. Rivals without a model: `brackets` prefers the text with fewer unmatched brackets, `surface` learns
-    from validation pairs what stands near a change, None where there are none.
+    As a `whole` and by the `place` in which the two differ, strata of length weighted alike
+    (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be
+    read, which count as wrong; `ties`: of whole texts. Rivals without a model: `brackets` prefers
+    the text with fewer unmatched brackets, `surface` learns from validation pairs what stands near
+    a change, None where there are none.
     """
 
     pairs: Count
@@ -171,7 +207,8 @@ class Accuracy(Record):
 
 
 class MeanAccuracy(Record):
-    """Means over the `phenomena` with at least LEAST_PAIRS pairs, read or not: the same ones for all models."""
+    """Means over the `phenomena` with at least LEAST_PAIRS pairs, read or not: the same ones for
+    all models."""
 
     phenomena: Count
     brackets: float
@@ -181,7 +218,8 @@ class MeanAccuracy(Record):
 
 
 class PreferenceResult(Result[PreferenceLedger]):
-    """The accuracy of one language model on the minimal pairs of one split; `functions` counts pairs."""
+    """The accuracy of one language model on the minimal pairs of one split; `functions` counts
+    pairs."""
 
     UNIT = "pair"
     LEDGER = PreferenceLedger
@@ -199,7 +237,9 @@ class PreferenceResult(Result[PreferenceLedger]):
     depths: dict[str, Accuracy]
 
     @classmethod
-    def from_ledger(cls, ledger: PreferenceLedger, data_folder: Path | None = None) -> PreferenceResult:
+    def from_ledger(
+        cls, ledger: PreferenceLedger, data_folder: Path | None = None
+    ) -> PreferenceResult:
         made, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
         groups = {
             by: {name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in of}
@@ -218,8 +258,13 @@ class PreferenceResult(Result[PreferenceLedger]):
         )
 
     def __repr__(self) -> str:
-        lines = [f"PreferenceResult: {self.title}", "percent of pairs, by whole text and by changed place:"]
-        lines += [f"{name:>32}{one.whole:>9.1f}{one.place:>9.1f}" for name, one in self.phenomena.items()]
+        lines = [
+            f"PreferenceResult: {self.title}",
+            "percent of pairs, by whole text and by changed place:",
+        ]
+        lines += [
+            f"{name:>32}{one.whole:>9.1f}{one.place:>9.1f}" for name, one in self.phenomena.items()
+        ]
         return "\n".join([*lines, self.signature])
 
 
@@ -234,7 +279,10 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
         brackets=50 * float(rows["counted"].mean()),
         surface=50 * float(rows["surface"].mean()) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
-        **{of: 100 * float(np.average(preferred[:, at], weights=weights)) for at, of in enumerate(SCORES)},
+        **{
+            of: 100 * float(np.average(preferred[:, at], weights=weights))
+            for at, of in enumerate(SCORES)
+        },
     )
 
 
@@ -248,17 +296,21 @@ def _mean(counted: list[Accuracy]) -> MeanAccuracy | None:
         return None if None in values else float(np.mean(values))
 
     names = "brackets", "surface", *SCORES
-    return MeanAccuracy.model_validate({"phenomena": len(counted), **{name: mean(name) for name in names}})
+    return MeanAccuracy.model_validate(
+        {"phenomena": len(counted), **{name: mean(name) for name in names}}
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal
 
 ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
-"""Which tokens of a node: the one with which it begins, the one with which it ends if it has several, and all."""
+"""Which tokens of a node: the one with which it begins, the one with which it ends if it has
+several, and all."""
 
 MEASURED = BITS, GRAMS, FREQUENCY, PLACE = "bits", "grams", "frequency", "place"
-"""Of a token: its surprisal for the model and for a 5-gram model, in bits; the binary logarithm of how often its text
-stands in the functions; and how many tokens of the function come before it, as a share."""
+"""Of a token: its surprisal for the model and for a 5-gram model, in bits; the binary logarithm of
+how often its text stands in the functions; and how many tokens of the function come before it, as a
+share."""
 
 LEAST_NODES = 25
 """A node type with fewer is in no mean."""
@@ -272,7 +324,10 @@ class SurprisalLedger(RowLedger):
 
     ROW = np.dtype(
         [
-            *((name, "<i4") for name in ("function", "node_type", "node", "role", "depth", "distance")),
+            *(
+                (name, "<i4")
+                for name in ("function", "node_type", "node", "role", "depth", "distance")
+            ),
             *((f"{of}{name}", "<f8") for of in ("", "control_") for name in MEASURED),
         ]
     )
@@ -291,7 +346,8 @@ class SurprisalLedger(RowLedger):
         return replace(self, rows=self.rows[self.rows["role"] == ROLES.index(role)])
 
     def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
-        """By what the rows of a role are grouped -> the groups that have any: the name, and which rows, bool (N,).
+        """By what the rows of a role are grouped -> the groups that have any: the name, and which
+        rows, bool (N,).
 
         Depths are levels of the tree; distances are in tokens, from the first to the closing one.
         """
@@ -317,7 +373,8 @@ class SurprisalRun(Circumstances):
 
 
 class SurprisalProvenance(Provenance):
-    """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
+    """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a
+    control."""
 
     VERSION = 1
     SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
@@ -351,17 +408,30 @@ class SurprisalResult(Result[SurprisalLedger]):
     distances: dict[str, dict[str, Surprisal]]
 
     @classmethod
-    def from_ledger(cls, ledger: SurprisalLedger, data_folder: Path | None = None) -> SurprisalResult:
+    def from_ledger(
+        cls, ledger: SurprisalLedger, data_folder: Path | None = None
+    ) -> SurprisalResult:
         made = SurprisalProvenance.of(ledger)
-        groups: dict[str, dict[str, dict[str, Surprisal]]] = {by: {} for by in ("node_types", "depths", "distances")}
+        groups: dict[str, dict[str, dict[str, Surprisal]]] = {
+            by: {} for by in ("node_types", "depths", "distances")
+        }
         for role in ROLES:
             part = ledger.of(role)
             for by, of in part.groups().items():
                 groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in of}
         functions = len(np.unique(ledger.rows["function"]))
-        return cls._of(ledger, data_folder, made, made.signature(rows=len(ledger)), functions=functions, **groups)
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            made.signature(rows=len(ledger)),
+            functions=functions,
+            **groups,
+        )
 
 
 def _surprisal(rows: np.ndarray) -> Surprisal:
-    tokens, controls = ({name: float(rows[of + name].mean()) for name in MEASURED} for of in ("", "control_"))
+    tokens, controls = (
+        {name: float(rows[of + name].mean()) for name in MEASURED} for of in ("", "control_")
+    )
     return Surprisal(nodes=len(rows), tokens=tokens, controls=controls)

@@ -27,7 +27,8 @@ _NEAR_HALF = 0.01  # of a copy's last decimal: nearer to where it is rounded up 
 
 
 class Copy(NamedTuple):
-    """A function to be masked: its sub-tokens `ids` (S,), and the `positions` (M,) to mask, at least one."""
+    """A function to be masked: its sub-tokens `ids` (S,), and the `positions` (M,) to mask, at
+    least one."""
 
     ids: np.ndarray
     positions: np.ndarray
@@ -36,9 +37,10 @@ class Copy(NamedTuple):
 class Filled(NamedTuple):
     """The predictions of a model in a copy.
 
-    `predicted` (M,): ids, in the order of the positions; `hits`: how many of them the model finds within each k of KS;
-    `log_probability`: of the true sub-tokens, in nats, the mean over the positions, rounded to DECIMALS; `unsure`: the
-    number of positions where rounding, as on another machine, could change the prediction or a hit.
+    `predicted` (M,): ids, in the order of the positions; `hits`: how many of them the model finds
+    within each k of KS; `log_probability`: of the true sub-tokens, in nats, the mean over the
+    positions, rounded to DECIMALS; `unsure`: the number of positions where rounding, as on another
+    machine, could change the prediction or a hit.
     """
 
     predicted: np.ndarray
@@ -61,7 +63,8 @@ P = TypeVar("P", bound=Positioned)
 
 
 class Passes(Batches, ABC, Generic[P]):
-    """Runs forward passes in batches, equal ones once: as they come, or if LONGEST_FIRST says so the longest first."""
+    """Runs forward passes in batches, equal ones once: as they come, or if LONGEST_FIRST says so
+    the longest first."""
 
     LONGEST_FIRST: ClassVar[bool] = False
 
@@ -74,11 +77,13 @@ class Passes(Batches, ABC, Generic[P]):
         """What is found at all positions of a batch: (M,) or (M, numbers)."""
 
     def passes(self, text: P) -> Iterable[P]:
-        """The passes that a text takes: by default itself. What they find, one after the other, is of its positions."""
+        """The passes that a text takes: by default itself. What they find, one after the other, is
+        of its positions."""
         return [text]
 
     def find(self, groups: Sequence[Sequence[P]], bar: tqdm) -> list[list[np.ndarray]]:
-        """What is found at the positions of each text of each group, such as a function; the bar counts groups."""
+        """What is found at the positions of each text of each group, such as a function; the bar
+        counts groups."""
         distinct: dict[Hashable, P] = {}
         asked, new = [], []
         for group in groups:
@@ -91,8 +96,14 @@ class Passes(Batches, ABC, Generic[P]):
             distinct = dict(sorted(distinct.items(), key=lambda item: -len(item[1].ids)))
         predictions = self.each([*distinct.values()], FunctionsBar(bar, new), self.work)
         ends = np.cumsum([len(item.positions) for item in distinct.values()])
-        of_pass = dict(zip(distinct, np.split(torch.cat(predictions).numpy(), ends[:-1]) if predictions else []))
-        return [[np.concatenate([of_pass[key] for key, _ in text]) for text in group] for group in asked]
+        of_pass = dict(
+            zip(
+                distinct, np.split(torch.cat(predictions).numpy(), ends[:-1]) if predictions else []
+            )
+        )
+        return [
+            [np.concatenate([of_pass[key] for key, _ in text]) for text in group] for group in asked
+        ]
 
     def alone(self, text: P) -> np.ndarray:
         """What is found at the positions of a text, one pass after the other."""
@@ -100,7 +111,8 @@ class Passes(Batches, ABC, Generic[P]):
         return torch.cat(each).cpu().numpy()
 
     def places(self, batch: Sequence[P]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's device."""
+        """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's
+        device."""
         rows = np.repeat(np.arange(len(batch)), [len(item.positions) for item in batch])
         columns = np.concatenate([item.positions for item in batch])
         return send(rows, self.model.device), send(columns.astype(np.int64), self.model.device)
@@ -108,14 +120,17 @@ class Passes(Batches, ABC, Generic[P]):
 
 def key_of(item: Any) -> Hashable:
     """What equal passes share."""
-    return tuple(sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in item)
+    return tuple(
+        sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in item
+    )
 
 
 class Filler(Passes[Copy]):
-    """Restores copies in batches, longest first. What it finds does not depend on the batches, in float32.
+    """Restores copies in batches, longest first. What it finds does not depend on the batches, in
+    float32.
 
-    Rounding differs between batches, by far less than NEAR_LOGITS. The texts of a copy in which it could decide
-    anything are run again, alone; `reruns` counts these.
+    Rounding differs between batches, by far less than NEAR_LOGITS. The texts of a copy in which it
+    could decide anything are run again, alone; `reruns` counts these.
     """
 
     LONGEST_FIRST = True
@@ -132,7 +147,10 @@ class Filler(Passes[Copy]):
     def fill(self, groups: Sequence[Sequence[Copy]], bar: tqdm | None = None) -> list[list[Filled]]:
         """The predictions in each copy of each group, such as a function; the bar counts groups."""
         predictions = self.find(groups, tqdm(disable=True) if bar is None else bar)
-        return [[self._sure(*prediction) for prediction in zip(*of_group)] for of_group in zip(groups, predictions)]
+        return [
+            [self._sure(*prediction) for prediction in zip(*of_group)]
+            for of_group in zip(groups, predictions)
+        ]
 
     def _sure(self, copy: Copy, scores: np.ndarray) -> Filled:
         if NEAR_LOGITS[self.model.dtype] and _unsure(scores):
@@ -142,7 +160,8 @@ class Filler(Passes[Copy]):
 
 
 class FunctionsBar(tqdm):
-    """Counts passes, in the order of groups, and tells a bar of groups when all those of one are finished."""
+    """Counts passes, in the order of groups, and tells a bar of groups when all those of one are
+    finished."""
 
     def __init__(self, bar: tqdm, passes: Sequence[int]):
         super().__init__(disable=True)
@@ -162,28 +181,36 @@ def fill_masks(
     ids: Sequence[int] | np.ndarray,
     positions: Sequence[int] | np.ndarray,
 ) -> np.ndarray:
-    """The sub-tokens that a masked language model predicts at some positions of a text: ids, int64 (M,).
+    """The sub-tokens that a masked language model predicts at some positions of a text: ids, int64
+    (M,).
 
-    `model`: with a masked-LM head, as from `AutoModelForMaskedLM`; `ids` (S,): those of the text by its `tokenizer`,
-    special tokens included; `positions` (M,): the ones to mask. The text is run once, alone, by the model's own code;
-    of equally likely sub-tokens the one with the lowest id is predicted.
+    `model`: with a masked-LM head, as from `AutoModelForMaskedLM`; `ids` (S,): those of the text by
+    its `tokenizer`, special tokens included; `positions` (M,): the ones to mask. The text is run
+    once, alone, by the model's own code; of equally likely sub-tokens the one with the lowest id is
+    predicted.
 
-    Raises ArgumentError for positions outside of the text, ModelError for a model without a mask token.
+    Raises ArgumentError for positions outside of the text, ModelError for a model without a mask
+    token.
     """
     text, places = np.array(ids, np.int64).reshape(-1), np.asarray(positions, np.int64).reshape(-1)
     if not len(places):
         return places
     if not 0 <= places.min() <= places.max() < len(text):
-        raise ArgumentError(f"positions are {places.min()} to {places.max()}, expected 0 to {len(text) - 1}")
+        raise ArgumentError(
+            f"positions are {places.min()} to {places.max()}, expected 0 to {len(text) - 1}"
+        )
     text[places] = mask_of(tokenizer, type(model).__name__)
     inputs = torch.from_numpy(text)[None].to(model.device)
     with borrowed(model), full_precision(), torch.inference_mode():
-        logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), return_dict=True).logits
+        logits = model(
+            input_ids=inputs, attention_mask=torch.ones_like(inputs), return_dict=True
+        ).logits
     return logits[0, torch.from_numpy(places).to(model.device)].argmax(dim=-1).cpu().numpy()
 
 
 def _unsure(scores: np.ndarray) -> bool:
-    """True if rounding could change a prediction, a hit, or the last decimal of the mean log-probability."""
+    """True if rounding could change a prediction, a hit, or the last decimal of the mean
+    log-probability."""
     parts = scores[:, 2].mean() * 10**DECIMALS % 1
     return bool(scores[:, 3].any() or abs(parts - 0.5) < _NEAR_HALF)
 

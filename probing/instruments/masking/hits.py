@@ -1,4 +1,5 @@
-"""Hits of a masking run: what each function scores with the nodes of a type masked, with a control, and by fillers."""
+"""Hits of a masking run: what each function scores with the nodes of a type masked, with a control,
+and by fillers."""
 
 from __future__ import annotations
 
@@ -19,15 +20,17 @@ _COUNTS = {"restored": HITS[0], "commonest": "commonest"}
 def hits(result: MaskResult) -> dict[str, Hits]:
     """Each of OUTCOMES -> its hits by function and node type, of which a function has one.
 
-    The systems are the model in both ARMS and the fillers of the outcome in both, such as `letter T1`. A function of
-    which a copy has no number is left out.
+    The systems are the model in both ARMS and the fillers of the outcome in both, such as `letter
+    T1`. A function of which a copy has no number is left out.
     """
     rows = result.ledger.rows
     first = rows[rows["copy"] == 0]
     names = np.array(result.ledger.node_types, object)[first["node_type"]]
     measured = {}
     for outcome in OUTCOMES:
-        columns = {"": outcome} | {f"{column.partition('_')[0]} ": column for column in FLOORS.get(outcome, ())}
+        columns = {"": outcome} | {
+            f"{column.partition('_')[0]} ": column for column in FLOORS.get(outcome, ())
+        }
         sums: dict[str, np.ndarray] = {}
         for filler, column in columns.items():
             values = _of_copies(rows, column).reshape(len(first), -1)

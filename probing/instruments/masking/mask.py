@@ -1,6 +1,8 @@
-"""SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
+"""SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the
+syntax trees.
 
-Copies of a function are masked by `masking`, restored by `fill`, and put back into text and compared by `restore`.
+Copies of a function are masked by `masking`, restored by `fill`, and put back into text and
+compared by `restore`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DRAWS, DRAWS_OF_DECODER = 20, 2
-"""How many random controls a masked copy has by default; a decoder writes into one hole after the other."""
+"""How many random controls a masked copy has by default; a decoder writes into one hole after the
+other."""
 
 
 @checked
@@ -65,28 +68,33 @@ def mask(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
-    """Have a language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
+    """Have a language model restore functions in which the nodes of a type are masked (Velasco et
+    al. 2024).
 
-    For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
-    many random sub-tokens masked, T0: by default 20, and 2 for a decoder, which takes longer. The model restores each,
-    and the tree of the restored text is compared with that of the source.
+    For each function and node type, one copy has the outermost nodes of the type masked, T1, and
+    `draws` copies have as many random sub-tokens masked, T0: by default 20, and 2 for a decoder,
+    which takes longer. The model restores each, and the tree of the restored text is compared with
+    that of the source.
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head, or a decoder
-    with fill-in-the-middle tokens, for which the result has the protocol `infilling`; or a `Session` that keeps it for
-    several calls, and says `revision`, `device` and `max_length`. `data`, `config`, `split`, `limit`, `sample`,
-    `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are not used. `node_types`: names
-    of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or their counterparts.
-    `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a function's nodes
-    that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random spans of code as
-    long as the nodes, outside of them, from leaf to leaf of the tree; nodes without such a place are not masked, and
-    counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the controls
-    and of a rate below 1. The model runs in float32.
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
+    masked-LM head, or a decoder with fill-in-the-middle tokens, for which the result has the
+    protocol `infilling`; or a `Session` that keeps it for several calls, and says `revision`,
+    `device` and `max_length`. `data`, `config`, `split`, `limit`, `sample`, `max_length`,
+    `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are not used. `node_types`:
+    names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study,
+    or their counterparts. `protocol`: `current`, or `published`, which masks what the study masked.
+    `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
+    `sub-tokens` as above, or `spans`, random spans of code as long as the nodes, outside of them,
+    from leaf to leaf of the tree; nodes without such a place are not masked, and counted.
+    `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the
+    controls and of a rate below 1. The model runs in float32.
 
-    The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
-    cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the
-    main process returns the result and the others None.
+    The same arguments give the same result for any batches and number of processes. A repeated run
+    is answered from the cache (see `probing.models.cache_dir`), unless the model is a pair. Under
+    `accelerate launch` or `torchrun`, the main process returns the result and the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
@@ -98,7 +106,8 @@ def mask(
 
 @dataclass(frozen=True)
 class MaskedFunction:
-    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has.
+    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many
+    copies it has.
 
     `holes`: how many runs of neighbours are masked, in all copies together.
     """
@@ -144,10 +153,15 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     @cached_property
     def protocol_of_model(self) -> str:
-        """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot follow it."""
+        """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot
+        follow it."""
         infills = self.model.mask is None
         if self.protocol == (masking.PUBLISHED if infills else masking.INFILLING):
-            kind = "a decoder, which fills holes" if infills else "a masked language model, which restores masks"
+            kind = (
+                "a decoder, which fills holes"
+                if infills
+                else "a masked language model, which restores masks"
+            )
             raise ArgumentError(
                 f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {masking.CURRENT!r}"
             )
@@ -156,11 +170,15 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     @cached_property
     def masker(self) -> Masker:
         language = language_of(self.data.config).name
-        return Masker(self.model.tokenizer, language, self.node_types, protocol=self.protocol_of_model)
+        return Masker(
+            self.model.tokenizer, language, self.node_types, protocol=self.protocol_of_model
+        )
 
     def prepare(self) -> Prepared[MaskedFunction]:
         if not 0 < self.rate <= 1:
-            raise ArgumentError(f"rate is {self.rate}, expected a share of the nodes above 0, at most 1")
+            raise ArgumentError(
+                f"rate is {self.rate}, expected a share of the nodes above 0, at most 1"
+            )
         if self.control not in masking.CONTROLS:
             raise UnknownName("control", self.control, masking.CONTROLS)
         if self.control == masking.SPANS and self.protocol == masking.PUBLISHED:
@@ -189,7 +207,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     arm.update(function.ids[copy.positions].tolist())
                 if copies:
                     holes = sum(_holes(copy.positions) for copy in copies)
-                    functions.append(MaskedFunction(row["index"], function.code, function.ids, len(copies), holes))
+                    functions.append(
+                        MaskedFunction(
+                            row["index"], function.code, function.ids, len(copies), holes
+                        )
+                    )
         return self.prepared(
             model,
             functions,
@@ -221,7 +243,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
         """The masked copies of the function at this place in the split, as of `masked_copies`."""
         assert self.draws is not None  # `prepare` chose it
-        return masked_copies(function, index, self.node_types, self.draws, self.seed, self.rate, self.control)
+        return masked_copies(
+            function, index, self.node_types, self.draws, self.seed, self.rate, self.control
+        )
 
     @cached_property
     def restoration(self) -> Restoration:
@@ -231,7 +255,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     @cached_property
     def _commonest(self) -> dict[int, tuple[int, int]]:
         commonest = self.provenance.commonest
-        return {number: commonest[name] for number, name in enumerate(self.node_types) if name in commonest}
+        return {
+            number: commonest[name]
+            for number, name in enumerate(self.node_types)
+            if name in commonest
+        }
 
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
         if self.model.mask is None and not self._announced:
@@ -239,7 +267,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         return self.rows(part, bar)[0].sorted()
 
     def _announce(self) -> None:
-        """Log how long a decoder takes, which reads a text again for each hole: measured on the shortest function."""
+        """Log how long a decoder takes, which reads a text again for each hole: measured on the
+        shortest function."""
         self._announced = True
         shortest = self.functions[-1]
         (text,) = self.masker.read([shortest.code])
@@ -260,7 +289,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             )
 
     def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
-        """The rows of some functions, in their order, and the number of unsure positions of each row."""
+        """The rows of some functions, in their order, and the number of unsure positions of each
+        row."""
         texts = zip(part, self.masker.read([function.code for function in part]))
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
         cells, unsure = [], []
@@ -268,7 +298,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             for copy in restored:
                 cells.append(self._row(function, copy))
                 unsure.append(copy.filled.unsure)
-        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(unsure)
+        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(
+            unsure
+        )
 
     def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
         """The row of the ledger of a copy of a function."""

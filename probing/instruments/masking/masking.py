@@ -1,12 +1,14 @@
-"""Which sub-tokens are masked: those of the nodes of one type, T1, and as many random ones, T0 (Velasco et al. 2024).
+"""Which sub-tokens are masked: those of the nodes of one type, T1, and as many random ones, T0
+(Velasco et al. 2024).
 
-Three protocols. `published` is the procedure of the study, bugs included (shared by all who compare with it): bytes of
-a line count as characters, cut at the line's end; special tokens are masked where they touch a node, and by controls;
-and a sub-token over two nodes counts twice. `current`, the default, masks what it says: the sub-tokens of the nodes'
-own characters, never a special token, each counted once. `infilling`, that of decoders, chooses the same sub-tokens,
-but they are restored otherwise: each run of neighbours is a hole of its own, of which the model reads both sides as
-they are in the source, the other holes filled. So its numbers are not those of `current`, and results are never mixed.
-All read the trees of the installed grammar.
+Three protocols. `published` is the procedure of the study, bugs included (shared by all who compare
+with it): bytes of a line count as characters, cut at the line's end; special tokens are masked
+where they touch a node, and by controls; and a sub-token over two nodes counts twice. `current`,
+the default, masks what it says: the sub-tokens of the nodes' own characters, never a special token,
+each counted once. `infilling`, that of decoders, chooses the same sub-tokens, but they are restored
+otherwise: each run of neighbours is a hole of its own, of which the model reads both sides as they
+are in the source, the other holes filled. So its numbers are not those of `current`, and results
+are never mixed. All read the trees of the installed grammar.
 """
 
 from __future__ import annotations
@@ -33,17 +35,19 @@ PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
 CONTROLS = (SUB_TOKENS, SPANS)
-"""The spans that a control masks: as many random sub-tokens, as in the study, or random spans of code as long as the
-nodes."""
+"""The spans that a control masks: as many random sub-tokens, as in the study, or random spans of
+code as long as the nodes."""
 
 _TRIES = 20  # to place all spans of a control at random, before those of T1 stand again
 
 
 class Mask(NamedTuple):
-    """The masked `positions`, sorted, int64 (M,); and how many random sub-tokens a control masks, `controls`.
+    """The masked `positions`, sorted, int64 (M,); and how many random sub-tokens a control masks,
+    `controls`.
 
-    They are as many, except in the protocol `published`: it counts a sub-token once for each node that it is in, and
-    mask tokens spelled out in the source are among the positions but not counted.
+    They are as many, except in the protocol `published`: it counts a sub-token once for each node
+    that it is in, and mask tokens spelled out in the source are among the positions but not
+    counted.
     """
 
     positions: np.ndarray
@@ -53,9 +57,10 @@ class Mask(NamedTuple):
 class Maskable:
     """A function as a tokenizer reads it, with its nodes, ready to be masked.
 
-    `ids` (S,), `offsets` (S, 2), `special` (S,): its sub-tokens, as from `encode`. `eligible`: the positions that a
-    control may mask. They are all for the protocol `published`; otherwise none of a special token, be it added by the
-    tokenizer, spelled out in the source, or standing for unknown text.
+    `ids` (S,), `offsets` (S, 2), `special` (S,): its sub-tokens, as from `encode`. `eligible`: the
+    positions that a control may mask. They are all for the protocol `published`; otherwise none of
+    a special token, be it added by the tokenizer, spelled out in the source, or standing for
+    unknown text.
     """
 
     def __init__(
@@ -75,11 +80,14 @@ class Maskable:
             self.eligible = np.arange(len(self.ids))
             self._spelled = np.flatnonzero(self.ids == tokenizer.mask_token_id)
         else:
-            self.eligible = np.flatnonzero(~(self.special | np.isin(self.ids, tokenizer.all_special_ids)))
+            self.eligible = np.flatnonzero(
+                ~(self.special | np.isin(self.ids, tokenizer.all_special_ids))
+            )
             self._spelled = np.empty(0, np.int64)
 
     def nodes(self, node_type: str) -> np.ndarray:
-        """The characters of the outermost nodes of a type, in order: from, to (exclusive), (nodes, 2)."""
+        """The characters of the outermost nodes of a type, in order: from, to (exclusive), (nodes,
+        2)."""
         return self._spans[node_type]
 
     def mask(
@@ -89,9 +97,11 @@ class Maskable:
         nodes: Sequence[int] | np.ndarray | None = None,
         seed: int = 0,
     ) -> Mask:
-        """The sub-tokens of the nodes of a type: all nodes, `int(rate * nodes)` of them drawn by `seed`, or `nodes`.
+        """The sub-tokens of the nodes of a type: all nodes, `int(rate * nodes)` of them drawn by
+        `seed`, or `nodes`.
 
-        `nodes` are indices, and need no rate. Without a node, or if no sub-token is in one, nothing is masked.
+        `nodes` are indices, and need no rate. Without a node, or if no sub-token is in one, nothing
+        is masked.
         """
         spans = self.nodes(node_type)
         if nodes is None and rate < 1:
@@ -111,34 +121,46 @@ class Maskable:
         return Mask(np.union1d(np.flatnonzero(within.any(axis=1)), self._spelled), controls)
 
     def control(self, count: int, seed: int) -> np.ndarray:
-        """The positions of `count` random sub-tokens, drawn by `seed` without repetition: sorted, int64 (M,).
+        """The positions of `count` random sub-tokens, drawn by `seed` without repetition: sorted,
+        int64 (M,).
 
         Raises ArgumentError if there are not so many.
         """
         if count > len(self.eligible):
-            raise ArgumentError(f"{count} sub-tokens are to be drawn of {len(self.eligible)}: draw fewer")
+            raise ArgumentError(
+                f"{count} sub-tokens are to be drawn of {len(self.eligible)}: draw fewer"
+            )
         drawn = random.Random(seed).sample(self.eligible.tolist(), count)
         return np.union1d(np.asarray(drawn, np.int64), self._spelled)
 
-    def comparable(self, node_type: str, positions: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Those of `positions` (M,) in nodes that a random span of code can be compared with, and such spans: sorted.
+    def comparable(
+        self, node_type: str, positions: np.ndarray, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Those of `positions` (M,) in nodes that a random span of code can be compared with, and
+        such spans: sorted.
 
-        Such a span is as long, goes from leaf to leaf of the tree as a node does, holds neither a comment nor a string
-        that is a statement (a docstring), and shares no sub-token with any node of the type; no two of them touch. The
-        nodes are taken in random order, by `seed`, long ones first.
+        Such a span is as long, goes from leaf to leaf of the tree as a node does, holds neither a
+        comment nor a string that is a statement (a docstring), and shares no sub-token with any
+        node of the type; no two of them touch. The nodes are taken in random order, by `seed`, long
+        ones first.
         """
         runs = self._runs(positions)
         lengths = [len(run) for run in runs]
         placed = self._arranged(node_type, lengths, random.Random(seed))
         runs_left = [run for run, start in zip(runs, placed) if start is not None]
-        return np.concatenate([np.empty(0, np.int64), *runs_left]), self._positions_of(placed, lengths)
+        return np.concatenate([np.empty(0, np.int64), *runs_left]), self._positions_of(
+            placed, lengths
+        )
 
-    def control_spans(self, node_type: str, positions: np.ndarray, otherwise: np.ndarray, seed: int) -> np.ndarray:
-        """Random spans of code as long as those of `positions` (M,), drawn by `seed`: sorted, int64 (M,).
+    def control_spans(
+        self, node_type: str, positions: np.ndarray, otherwise: np.ndarray, seed: int
+    ) -> np.ndarray:
+        """Random spans of code as long as those of `positions` (M,), drawn by `seed`: sorted, int64
+        (M,).
 
-        `positions`, `otherwise`: from `comparable`; the latter stand where no draw finds a place for all spans. A span
-        is harder to restore than as many scattered sub-tokens, whatever it holds: a difference to this control is not
-        due to that.
+        `positions`, `otherwise`: from `comparable`; the latter stand where no draw finds a place
+        for all spans. A span is harder to restore than as many scattered sub-tokens, whatever it
+        holds: a difference to this control is not due to that.
         """
         lengths, rng = [len(run) for run in self._runs(positions)], random.Random(seed)
         for _ in range(_TRIES):
@@ -153,7 +175,11 @@ class Maskable:
 
     def _positions_of(self, placed: Sequence[int | None], lengths: Sequence[int]) -> np.ndarray:
         """The positions of the spans that found a place: sorted, int64."""
-        spans = [np.arange(start, start + length) for start, length in zip(placed, lengths) if start is not None]
+        spans = [
+            np.arange(start, start + length)
+            for start, length in zip(placed, lengths)
+            if start is not None
+        ]
         return np.sort(self.eligible[np.concatenate([np.empty(0, np.int64), *spans])])
 
     def _runs(self, positions: np.ndarray) -> list[np.ndarray]:
@@ -161,8 +187,11 @@ class Maskable:
         index = np.searchsorted(self.eligible, positions)
         return np.split(positions, np.flatnonzero(np.diff(index) > 1) + 1) if len(index) else []
 
-    def _arranged(self, node_type: str, lengths: Sequence[int], rng: random.Random) -> list[int | None]:
-        """Where spans of these lengths begin, among the eligible sub-tokens; None for one that finds no place."""
+    def _arranged(
+        self, node_type: str, lengths: Sequence[int], rng: random.Random
+    ) -> list[int | None]:
+        """Where spans of these lengths begin, among the eligible sub-tokens; None for one that
+        finds no place."""
         begins, ends, kept_out = self._code
         nodes = np.asarray(self._within(self.nodes(node_type)).any(axis=1))[self.eligible]
         taken = kept_out | nodes
@@ -182,7 +211,8 @@ class Maskable:
 
     @cached_property
     def _code(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the eligible sub-tokens: with which a leaf begins, with which one ends, and which are in no code."""
+        """Of the eligible sub-tokens: with which a leaf begins, with which one ends, and which are
+        in no code."""
         assert self._leaves is not None
         leaves, no_code = self._leaves()
         within = self._within(leaves)
@@ -196,9 +226,9 @@ class Maskable:
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """True where each sub-token is in each node: bool (S, nodes).
 
-        It is if the two share a character. A sub-token of spaces alone is the place at its end; in the protocol
-        `published`, it is in a node that begins there, too. What touches a node without characters, which error repair
-        inserts, is in it.
+        It is if the two share a character. A sub-token of spaces alone is the place at its end; in
+        the protocol `published`, it is in a node that begins there, too. What touches a node
+        without characters, which error repair inserts, is in it.
         """
         start, end = self.place.T[:, :, None]
         first, last = spans.T[:, None, :]
@@ -213,9 +243,10 @@ class Maskable:
 class Masker:
     """Reads functions, so that the nodes of some types can be masked; each is tokenized once.
 
-    `node_types`: by default those of the language's record. Raises UnknownName for a language, node type or protocol
-    that does not exist, ArgumentError for a language without a grammar, ModelError for a tokenizer without offsets or
-    of another language, or, but for infilling, without a mask token.
+    `node_types`: by default those of the language's record. Raises UnknownName for a language, node
+    type or protocol that does not exist, ArgumentError for a language without a grammar, ModelError
+    for a tokenizer without offsets or of another language, or, but for infilling, without a mask
+    token.
     """
 
     def __init__(
@@ -242,8 +273,11 @@ class Masker:
         self._subtokens: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def read(self, codes: Sequence[str]) -> Iterator[Maskable]:
-        """The functions of these texts, in order, whether they parse or not; raises ParseError for a lone surrogate."""
-        trees = [parse(code, self.language) for code in codes]  # before the tokenizer meets a surrogate
+        """The functions of these texts, in order, whether they parse or not; raises ParseError for
+        a lone surrogate."""
+        trees = [
+            parse(code, self.language) for code in codes
+        ]  # before the tokenizer meets a surrogate
         new = [code for code in dict.fromkeys(codes) if code not in self._subtokens]
         if new:
             self._subtokens.update(zip(new, encode(self.tokenizer, new)))
@@ -275,15 +309,18 @@ def mask_positions(
     nodes: Sequence[int] | np.ndarray | None = None,
     seed: Natural = 0,
 ) -> np.ndarray:
-    """The positions of the sub-tokens to mask, of the nodes of one type: sorted, int64 (M,), maybe empty.
+    """The positions of the sub-tokens to mask, of the nodes of one type: sorted, int64 (M,), maybe
+    empty.
 
-    Positions count special tokens. `node_type`: a name of the language's tree-sitter grammar, such as `if_statement`,
-    `identifier`, `=` or `ERROR`; of nodes inside each other, the outermost count. `protocol`: `current`, `infilling`,
-    or `published`, which masks what the study masked (Velasco et al. 2024); code that does not parse is masked by both.
-    `rate`: the share of the nodes, rounded down, drawn by `seed`; `nodes`: which ones instead, as indices.
+    Positions count special tokens. `node_type`: a name of the language's tree-sitter grammar, such
+    as `if_statement`, `identifier`, `=` or `ERROR`; of nodes inside each other, the outermost
+    count. `protocol`: `current`, `infilling`, or `published`, which masks what the study masked
+    (Velasco et al. 2024); code that does not parse is masked by both. `rate`: the share of the
+    nodes, rounded down, drawn by `seed`; `nodes`: which ones instead, as indices.
 
-    Raises UnknownName, with the nearest name, for an unknown node type, language or protocol; ArgumentError for a
-    language without a grammar, a rate or nodes out of range; ModelError for a tokenizer without mask token or offsets.
+    Raises UnknownName, with the nearest name, for an unknown node type, language or protocol;
+    ArgumentError for a language without a grammar, a rate or nodes out of range; ModelError for a
+    tokenizer without mask token or offsets.
     """
     if not 0 < rate <= 1:
         raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
@@ -292,7 +329,8 @@ def mask_positions(
 
 
 def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
-    """The seed for one masked copy of a function, whatever is drawn before, beside or in another process: 63 bits."""
+    """The seed for one masked copy of a function, whatever is drawn before, beside or in another
+    process: 63 bits."""
     digest = hashlib.sha256(f"{seed} {function} {node_type} {copy}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
@@ -318,11 +356,12 @@ def masked_copies(
     rate: float = 1.0,
     control: str = SUB_TOKENS,
 ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
-    """The masked copies of a function, of each node type T1 and then its controls, and why there are none for the other
-    types; and for the control `spans`, the number of nodes of each type that have a place for a control beside them
-    (True), or have none.
+    """The masked copies of a function, of each node type T1 and then its controls, and why there
+    are none for the other types; and for the control `spans`, the number of nodes of each type that
+    have a place for a control beside them (True), or have none.
 
-    `index`: the function's place in the split, from which the seeds of its copies follow; the rest as of `mask`.
+    `index`: the function's place in the split, from which the seeds of its copies follow; the rest
+    as of `mask`.
     """
     copies: list[MaskedCopy] = []
     dropped: Counter[str] = Counter()
@@ -348,7 +387,9 @@ def masked_copies(
                 controls = [function.control(masked.controls, seed) for seed in seeds]
             if len(positions):
                 arms = enumerate(zip([first, *seeds], [positions, *controls]))
-                copies += [MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms]
+                copies += [
+                    MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms
+                ]
             else:
                 dropped[NO_PLACE] += 1
     return copies, dropped, placed
@@ -365,8 +406,11 @@ def walk(tree: tree_sitter.Tree) -> Iterator[tuple[tree_sitter.Node, int]]:
             more = cursor.goto_next_sibling()
 
 
-def outermost(tree: tree_sitter.Tree, node_types: Iterable[str]) -> dict[str, list[tree_sitter.Node]]:
-    """The nodes of each type that are in no other of that type, depth first, among all nodes, the root included."""
+def outermost(
+    tree: tree_sitter.Tree, node_types: Iterable[str]
+) -> dict[str, list[tree_sitter.Node]]:
+    """The nodes of each type that are in no other of that type, depth first, among all nodes, the
+    root included."""
     nodes: dict[str, list[tree_sitter.Node]] = {kind: [] for kind in node_types}
     above: list[str] = []  # the types of the nodes above
     for node, depth in walk(tree):
@@ -377,8 +421,11 @@ def outermost(tree: tree_sitter.Tree, node_types: Iterable[str]) -> dict[str, li
     return nodes
 
 
-def _leaves(tree: tree_sitter.Tree, position_of: Callable[[tree_sitter.Node], Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of the leaves of code (L, 2), and of what is none: comments, and strings that are statements."""
+def _leaves(
+    tree: tree_sitter.Tree, position_of: Callable[[tree_sitter.Node], Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of the leaves of code (L, 2), and of what is none: comments, and strings that
+    are statements."""
     leaves: list[tree_sitter.Node] = []
     no_code: list[tree_sitter.Node] = []
     todo = [tree.root_node]
@@ -399,13 +446,17 @@ def _leaves(tree: tree_sitter.Tree, position_of: Callable[[tree_sitter.Node], An
 
 
 def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
-    """The characters of sub-tokens (S, 2) without the spaces at either end; spaces alone become the place at their end.
+    """The characters of sub-tokens (S, 2) without the spaces at either end; spaces alone become the
+    place at their end.
 
-    RoBERTa's tokenizer says so itself, others, such as GPT-2's, count the space in front of a word to it.
+    RoBERTa's tokenizer says so itself, others, such as GPT-2's, count the space in front of a word
+    to it.
     """
     space = np.fromiter((character == " " for character in code), bool, len(code))
     position = np.arange(len(code))
-    word = np.append(np.minimum.accumulate(np.where(space, len(code), position)[::-1])[::-1], len(code))
+    word = np.append(
+        np.minimum.accumulate(np.where(space, len(code), position)[::-1])[::-1], len(code)
+    )
     behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))
     start, end = offsets.T
     start = np.minimum(word[start], end)
@@ -414,7 +465,9 @@ def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
 
 def _characters(code: str) -> Any:
     """From a node to its characters."""
-    starts = np.fromiter(accumulate((len(character.encode()) for character in code), initial=0), np.int64)
+    starts = np.fromiter(
+        accumulate((len(character.encode()) for character in code), initial=0), np.int64
+    )
 
     def place(node: tree_sitter.Node) -> tuple[int, int]:
         start, end = np.searchsorted(starts, (node.start_byte, node.end_byte))
@@ -424,7 +477,8 @@ def _characters(code: str) -> Any:
 
 
 def _as_published(code: str) -> Any:
-    """From a node to what the study took for its characters: row and byte column, cut at the end of the line."""
+    """From a node to what the study took for its characters: row and byte column, cut at the end of
+    the line."""
     lengths = [len(line) for line in code.split("\n")]
     starts = list(accumulate((length + 1 for length in lengths), initial=0))
 

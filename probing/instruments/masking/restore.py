@@ -1,4 +1,5 @@
-"""What a model restores in masked copies of functions: their texts, and how similar the trees are to the sources'."""
+"""What a model restores in masked copies of functions: their texts, and how similar the trees are
+to the sources'."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _SAMPLE = "def f(x):\n\tif x:\n        return [x,  x]\n"
 class Part(Record):
     """A stretch of a function, and the text that stands there when it is restored.
 
-    `masked`: how many of its sub-tokens were masked, 0 between masks; `right`: how many of these are predicted exactly.
+    `masked`: how many of its sub-tokens were masked, 0 between masks; `right`: how many of these
+    are predicted exactly.
     """
 
     source: str
@@ -39,50 +41,70 @@ class Part(Record):
 class Restorer:
     """Puts predictions into functions, by the protocol of the function (Velasco et al. 2024).
 
-    `published`: the predicted ids in place of the masked, without bos and eos tokens anywhere, decoded as a whole,
-    without clean-up. What the tokenizer does not spell, such as case or white space, is lost.
+    `published`: the predicted ids in place of the masked, without bos and eos tokens anywhere,
+    decoded as a whole, without clean-up. What the tokenizer does not spell, such as case or white
+    space, is lost.
 
-    `current`: predictions replace exactly the masked sub-tokens; everything else stays as it is in the source. A
-    sub-token predicted as it was gives its characters back; a predicted special token stands for no text; a character
-    of several sub-tokens is decoded from all of them. If the tokenizer spells white space, as byte-level ones do, so do
-    predictions, and the text is what decoding the ids gives, where that changes nothing else. If it does not, as
-    WordPiece, white space stays as in the source, and one space is added only where two words would run together that
-    the sub-tokens keep apart.
+    `current`: predictions replace exactly the masked sub-tokens; everything else stays as it is in
+    the source. A sub-token predicted as it was gives its characters back; a predicted special token
+    stands for no text; a character of several sub-tokens is decoded from all of them. If the
+    tokenizer spells white space, as byte-level ones do, so do predictions, and the text is what
+    decoding the ids gives, where that changes nothing else. If it does not, as WordPiece, white
+    space stays as in the source, and one space is added only where two words would run together
+    that the sub-tokens keep apart.
     """
 
     def __init__(self, tokenizer: Any):
         self.tokenizer = tokenizer
         self._special = frozenset(tokenizer.all_special_ids)
-        self._spells_space = self._decode(tokenizer(_SAMPLE, add_special_tokens=False)["input_ids"]) == _SAMPLE
+        self._spells_space = (
+            self._decode(tokenizer(_SAMPLE, add_special_tokens=False)["input_ids"]) == _SAMPLE
+        )
         self._word = tokenizer("x", add_special_tokens=False)["input_ids"]
         self._piece = functools.cache(self._read_piece)
         self._spaces = functools.cache(self._read_spaces)
-        self._extents = functools.lru_cache(maxsize=1)(self._read_extents)  # of a function with many copies
+        self._extents = functools.lru_cache(maxsize=1)(
+            self._read_extents
+        )  # of a function with many copies
 
     def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
-        """The text of a function in which the sub-tokens at `positions` (M,), sorted, became `predicted` (M,)."""
+        """The text of a function in which the sub-tokens at `positions` (M,), sorted, became
+        `predicted` (M,)."""
         ids = function.ids.copy()
         ids[positions] = predicted
         if function.protocol == PUBLISHED:
             ends = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
             return self._decode([number for number in ids.tolist() if number not in ends])
-        return "".join(text for text, *_ in self._spliced(function, set(positions.tolist()), ids.tolist()))
+        return "".join(
+            text for text, *_ in self._spliced(function, set(positions.tolist()), ids.tolist())
+        )
 
     def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
-        """The same text of the protocol `current` in parts, each with what becomes of its masked sub-tokens.
+        """The same text of the protocol `current` in parts, each with what becomes of its masked
+        sub-tokens.
 
-        Sub-tokens are one part if they share a character, or are neighbours that spell another text alone.
+        Sub-tokens are one part if they share a character, or are neighbours that spell another text
+        alone.
         """
         ids, masked = function.ids.copy(), set(positions.tolist())
         ids[positions] = predicted
         parts = []
         for text, first, last, run in self._spliced(function, masked, ids.tolist()):
-            groups: list[Sequence[int]] = [group for group in _groups(self._extents(function)) if group[0] in run]
-            starts = [min(self._extents(function)[position][0] for position in group) for group in groups]
-            sources = [function.code[start:end] for start, end in zip([first, *starts[1:]], [*starts[1:], last])]
+            groups: list[Sequence[int]] = [
+                group for group in _groups(self._extents(function)) if group[0] in run
+            ]
+            starts = [
+                min(self._extents(function)[position][0] for position in group) for group in groups
+            ]
+            sources = [
+                function.code[start:end]
+                for start, end in zip([first, *starts[1:]], [*starts[1:], last])
+            ]
             same = ids == function.ids
             texts = [
-                source if same[group].all() else self._decode(self._kept(group, masked, ids.tolist()))
+                source
+                if same[group].all()
+                else self._decode(self._kept(group, masked, ids.tolist()))
                 for source, group in zip(sources, groups)
             ]
             if "".join(texts) != text:
@@ -96,22 +118,31 @@ class Restorer:
     def _spliced(
         self, function: Maskable, masked: set[int], ids: list[int]
     ) -> list[tuple[str, int, int, Sequence[int]]]:
-        """The text in stretches: text, first and last (exclusive) character of the source, and the sub-tokens of these
-        characters; none between masks."""
+        """The text in stretches: text, first and last (exclusive) character of the source, and the
+        sub-tokens of these characters; none between masks."""
         extents = self._extents(function)
-        starts = {start: int(function.ids[position]) for position, (start, end) in extents.items() if start < end}
+        starts = {
+            start: int(function.ids[position])
+            for position, (start, end) in extents.items()
+            if start < end
+        }
         stretches: list[tuple[str, int, int, Sequence[int]]] = []
         end_before, behind, was_new = 0, "", False
 
-        def add(pieces: Sequence[tuple[str, int | None]], new: bool, last: int, run: Sequence[int] = ()) -> None:
-            """`pieces`: texts, each with the sub-token that it begins with; `new`: whether they are predicted."""
+        def add(
+            pieces: Sequence[tuple[str, int | None]], new: bool, last: int, run: Sequence[int] = ()
+        ) -> None:
+            """`pieces`: texts, each with the sub-token that it begins with; `new`: whether they are
+            predicted."""
             nonlocal end_before, behind, was_new
             text = ""
             for piece, number in pieces:
                 if not piece:
                     continue
                 if (new or was_new) and not self._spells_space and number is not None:
-                    text += " " * (self._piece(number)[0] and _in_word(behind) and _in_word(piece[0]))
+                    text += " " * (
+                        self._piece(number)[0] and _in_word(behind) and _in_word(piece[0])
+                    )
                 text += piece
                 behind, was_new = piece[-1], new
             if text or last > end_before or run:
@@ -136,10 +167,15 @@ class Restorer:
 
     def _kept(self, places: Sequence[int], masked: set[int], ids: Sequence[int]) -> list[int]:
         """The ids at some places, without special tokens that are predicted."""
-        return [ids[position] for position in places if position not in masked or ids[position] not in self._special]
+        return [
+            ids[position]
+            for position in places
+            if position not in masked or ids[position] not in self._special
+        ]
 
     def _read_extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
-        """The characters of each sub-token of the text, by its position, with the spaces that it spells itself."""
+        """The characters of each sub-token of the text, by its position, with the spaces that it
+        spells itself."""
         extents = {}
         for position in np.flatnonzero(~function.special).tolist():
             start, end = function.place[position].tolist()
@@ -164,12 +200,14 @@ class Restorer:
         return text[:1].isspace(), text.strip()
 
     def _decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self.tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
 
 
 class RestoredCopy(NamedTuple):
-    """A `copy` as a model restored it: what it `filled` in, the `text`, and the `similarity` of its tree and the
-    source's; `floors`: that of FILLERS. NaN if a tree could not be compared.
+    """A `copy` as a model restored it: what it `filled` in, the `text`, and the `similarity` of its
+    tree and the source's; `floors`: that of FILLERS. NaN if a tree could not be compared.
     """
 
     copy: MaskedCopy
@@ -180,7 +218,8 @@ class RestoredCopy(NamedTuple):
 
 
 class Restoration:
-    """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of `mask`."""
+    """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of
+    `mask`."""
 
     def __init__(self, model: RestoringModel, masker: Masker, batch_tokens: int | None = None):
         from probing.instruments.masking.fill import Filler  # transformers takes seconds to import
@@ -194,7 +233,10 @@ class Restoration:
         """The restored copies of each function, in order. The bar counts functions."""
         from probing.instruments.masking.fill import Copy
 
-        asked = [[Copy(function.ids, copy.positions) for copy in copies] for function, copies in functions]
+        asked = [
+            [Copy(function.ids, copy.positions) for copy in copies]
+            for function, copies in functions
+        ]
         for (function, copies), filled in zip(functions, self._filler.fill(asked, bar)):
             compared = _comparison(function.code, self.masker.language)
             restored = []
@@ -210,14 +252,17 @@ class Restoration:
                 restored.append(RestoredCopy(copy, filling, text, of_model, of_fillers))
             yield restored
 
-    def similarity(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> Similarity:
+    def similarity(
+        self, function: Maskable, positions: np.ndarray, predicted: np.ndarray
+    ) -> Similarity:
         """That of a function with these predictions (M,) at its `positions`, and the source."""
         text = self.restorer.text(function, positions, predicted)
         return _comparison(function.code, self.masker.language)(text)
 
 
 def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
-    """The text of a function with a filler in place of the characters of each sub-token at `positions` (M,), sorted.
+    """The text of a function with a filler in place of the characters of each sub-token at
+    `positions` (M,), sorted.
 
     Spaces around words stay; a character of several sub-tokens is replaced once.
     """
@@ -243,8 +288,11 @@ def _comparison(code: str, language: str) -> Callable[[str], Similarity]:
     return similarity
 
 
-def _runs(extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool) -> list[list[int]]:
-    """The positions to replace: all that share a character with a masked one, neighbours `together` or not."""
+def _runs(
+    extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool
+) -> list[list[int]]:
+    """The positions to replace: all that share a character with a masked one, neighbours `together`
+    or not."""
     runs: list[list[int]] = []
     follows = False
     for group in _groups(extents):

@@ -1,9 +1,11 @@
-"""The ledger of a masking run, and its result: means by node type, signature, and what is needed to repeat them.
+"""The ledger of a masking run, and its result: means by node type, signature, and what is needed to
+repeat them.
 
-The ledger has what a model restored in each masked copy of each function; every score is computed from it. It needs no
-torch and no model: numpy and pyarrow read it. As Parquet it has one row per copy, sorted by function (its position in
-the split), node type and copy: 0 is T1, in which the nodes of the type are masked, the others are its controls T0, in
-which as many random sub-tokens are (Velasco et al. 2024, section 3).
+The ledger has what a model restored in each masked copy of each function; every score is computed
+from it. It needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per
+copy, sorted by function (its position in the split), node type and copy: 0 is T1, in which the
+nodes of the type are masked, the others are its controls T0, in which as many random sub-tokens are
+(Velasco et al. 2024, section 3).
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ FILLERS = {"letter": "x", "deleted": ""}
 FILLED = tuple(f"{filler}_{similarity}" for filler in FILLERS for similarity in SIMILARITIES)
 """The similarities of the trees of the source and of the text that a filler leaves."""
 
-FLOORS = {similarity: tuple(f"{filler}_{similarity}" for filler in FILLERS) for similarity in SIMILARITIES} | {
-    "restored": ("commonest",)
-}
+FLOORS = {
+    similarity: tuple(f"{filler}_{similarity}" for filler in FILLERS) for similarity in SIMILARITIES
+} | {"restored": ("commonest",)}
 """Outcome -> columns of what needs no model, which say what it is worth."""
 
 HITS = ("hits_1", "hits_5", "hits_10")
@@ -57,14 +59,17 @@ ROW = np.dtype(
             "commonest",
             "<i4",
         ),  # how many masked sub-tokens are the one masked most often, of this type in this arm
-        *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),  # NaN if the trees could not be compared
+        *(
+            (name, "<f8") for name in (*SIMILARITIES, *FILLED)
+        ),  # NaN if the trees could not be compared
     ]
 )
 """The columns of a copy. `node_type` is an index into the ledger's node types."""
 
 
 class MaskingLedger(RowLedger):
-    """N masked copies: `rows` (N,) of the type ROW. `settings`: how the ledger was made, as JSON."""
+    """N masked copies: `rows` (N,) of the type ROW. `settings`: how the ledger was made, as
+    JSON."""
 
     ROW = ROW
     ORDER = ("function", "node_type", "copy")
@@ -95,13 +100,17 @@ class MaskingLedger(RowLedger):
             raise ValueError("hits that cannot be")
         if ((rows["commonest"] < 0) | (rows["commonest"] > rows["masked"])).any():
             raise ValueError("numbers of the commonest sub-token that cannot be")
-        if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
+        if (
+            not ((similarities >= 0) & (similarities <= 1) | failed).all()
+            or (failed != failed[0]).any()
+        ):
             raise ValueError("similarities that cannot be")
 
 
 OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
-"""Outcomes compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
-which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
+"""Outcomes compared between the two arms: the similarities, from 0 to 1; `restored`, the share of
+masked sub-tokens of which the true one is the most likely, from 0 to 1; `log_probability` of the
+true ones, in nats."""
 
 DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
     "no node of the type",
@@ -109,13 +118,14 @@ DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
     "more sub-tokens counted than it has",
     "no span of code beside its nodes is as long",
 )
-"""Why nothing is masked for a function and a node type: the second where a rate below 1 draws no node, or nodes hold no
-sub-token; the third in the protocol `published` alone, which counts some sub-tokens twice; the last with the control
-`spans` alone."""
+"""Why nothing is masked for a function and a node type: the second where a rate below 1 draws no
+node, or nodes hold no sub-token; the third in the protocol `published` alone, which counts some
+sub-tokens twice; the last with the control `spans` alone."""
 
 
 class MaskSettings(RunSettings):
-    """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al. (2024)."""
+    """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al.
+    (2024)."""
 
     KIND = (MASKING,)
 
@@ -152,11 +162,11 @@ class MaskProvenance(Provenance):
     functions: Count
     """Number of functions read and not skipped."""
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
-    """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
-    add up to functions times node types."""
+    """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs
+    in the ledger, they add up to functions times node types."""
     without_place: dict[str, Annotated[tuple[Number, Number], listed]]
-    """Node type -> how many nodes are not masked because no span of code beside them is as long, and of how many; with
-    the control `spans` alone."""
+    """Node type -> how many nodes are not masked because no span of code beside them is as long,
+    and of how many; with the control `spans` alone."""
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
@@ -165,9 +175,9 @@ class MaskProvenance(Provenance):
 class Arm(Record):
     """Means over the functions of one arm.
 
-    Similarities from 0 to 1, None if every comparison failed; `restored`, `top5` and `top10`: the share of masked
-    sub-tokens of which the true one is the most likely, or among the 5 or 10 most likely, in percent; `log_probability`
-    of the true ones, in nats.
+    Similarities from 0 to 1, None if every comparison failed; `restored`, `top5` and `top10`: the
+    share of masked sub-tokens of which the true one is the most likely, or among the 5 or 10 most
+    likely, in percent; `log_probability` of the true ones, in nats.
     """
 
     jaccard: float | None
@@ -180,7 +190,8 @@ class Arm(Record):
 
 
 class TypeScores(Record):
-    """One node type: functions and sub-tokens that were masked for it, T1 (its nodes) and T0 (as many at random).
+    """One node type: functions and sub-tokens that were masked for it, T1 (its nodes) and T0 (as
+    many at random).
 
     `failed`: copies whose trees could not be compared.
     """
@@ -193,7 +204,8 @@ class TypeScores(Record):
 
 
 class OutcomeArms(NamedTuple):
-    """An outcome of the functions (F,) with a node type, in both arms, and their places in the split."""
+    """An outcome of the functions (F,) with a node type, in both arms, and their places in the
+    split."""
 
     functions: np.ndarray
     t1: np.ndarray
@@ -226,20 +238,24 @@ class MaskResult(Result[MaskingLedger]):
             data_folder,
             provenance,
             provenance.signature(copies=len(ledger)),
-            node_types={name: _scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()},
+            node_types={
+                name: _scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()
+            },
             copies=len(ledger),
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
-        """Node type -> an outcome of its functions in both arms; functions of which a copy has no number
-        are left out.
+        """Node type -> an outcome of its functions in both arms; functions of which a copy has no
+        number are left out.
 
         `outcome`: of OUTCOMES, or a column of FLOORS. Raises UnknownName for another.
         """
         if outcome not in (known := (*OUTCOMES, *chain(*FLOORS.values()))):
             raise UnknownName("outcome", outcome, known)
         of_types = {name: self.ledger.rows[chosen] for name, chosen in self.ledger.named().items()}
-        return {name: _by_function(rows, _outcome(rows, outcome)) for name, rows in of_types.items()}
+        return {
+            name: _by_function(rows, _outcome(rows, outcome)) for name, rows in of_types.items()
+        }
 
     def to_pandas(self) -> pandas.DataFrame:
         """A table with one row per node type and arm, T1 and T0."""
@@ -263,7 +279,10 @@ class MaskResult(Result[MaskingLedger]):
             f"{self.functions} functions, {self.copies} masked copies; Jaccard similarity, T1 (nodes) and T0 (random):",
         ]
         for name, scores in self.node_types.items():
-            cells = ["-" if arm.jaccard is None else f"{arm.jaccard:.3f}" for arm in (scores.t1, scores.t0)]
+            cells = [
+                "-" if arm.jaccard is None else f"{arm.jaccard:.3f}"
+                for arm in (scores.t1, scores.t0)
+            ]
             lines.append(f"{name:>24}" + "".join(f"{cell:>8}" for cell in cells))
         return "\n".join([*lines, self.signature])
 
@@ -308,7 +327,9 @@ def _by_function(rows: np.ndarray, values: np.ndarray) -> OutcomeArms:
     first = rows["copy"] == 0
     by_function = values.reshape(first.sum(), -1)  # T1, then its controls
     known = ~np.isnan(by_function).any(axis=1)
-    return OutcomeArms(rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1))
+    return OutcomeArms(
+        rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1)
+    )
 
 
 def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
@@ -321,9 +342,9 @@ def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
         reason = "its node types are others than its settings say"
     elif not len(rows) or len(copies) != len(rows) or (rows["copy"] != copies).any():
         reason = f"it does not have {settings.draws} controls for every masked copy"
-    elif (rows["masked"] != np.repeat(rows["masked"][rows["copy"] == 0], settings.draws + 1)).any() and (
-        settings.protocol != "published"
-    ):
+    elif (
+        rows["masked"] != np.repeat(rows["masked"][rows["copy"] == 0], settings.draws + 1)
+    ).any() and (settings.protocol != "published"):
         reason = "controls mask more or fewer sub-tokens than the copies that they control"
     elif t1 + sum(provenance.dropped.values()) != provenance.functions * len(settings.node_types):
         reason = "its functions and node types do not add up"

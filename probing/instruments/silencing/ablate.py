@@ -1,4 +1,5 @@
-"""Does the head that looks also serve? The best head of each relation is chosen on validation, and silenced on test."""
+"""Does the head that looks also serve? The best head of each relation is chosen on validation, and
+silenced on test."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ DRAWS = 20
 """The most sets of heads that the best are compared with."""
 
 TOGETHER = (1, 3, 10)
-"""Sizes of the sets of best heads that are silenced together, because one head may replace another."""
+"""Sizes of the sets of best heads that are silenced together, because one head may replace
+another."""
 
 ASKED = ("draws", "seed", "restored")
 """Settings that a run is asked for, in the order of the fields of `Silencing`."""
@@ -69,34 +71,39 @@ def ablate(
 ) -> SilencingResult | None:
     """Measure the loss of a language model if the best heads of each relation are silenced.
 
-    Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
-    relation (rule first, k = 1) is chosen on the edges of every other function of `validation` that are not at the
-    relation's best offset, must beat a guess by distance on the rest (`beats_guess`), and is silenced on `test`. A
-    masked language model restores the end of the edges whose row of attention the head is, `reading-end`, all those of
-    a relation masked together; or, if `restored` says so, the `dependents`, which a silenced head then reads masked. A
-    decoder predicts the first token of each dependent that comes after its head token. The cost is the mean
-    log-probability of their sub-tokens by the whole model, less that with the silenced head, in nats. A silenced head
-    puts out the mean of its outputs over the sub-tokens of the first functions of validation, 256 at most. Beside it,
-    `draws` other heads of the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has
-    no more. Then the best 3 heads are silenced together, and the best 10, beside `draws` sets of as many others, if the
-    model has so many.
+    Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were:
+    the best head of each relation (rule first, k = 1) is chosen on the edges of every other
+    function of `validation` that are not at the relation's best offset, must beat a guess by
+    distance on the rest (`beats_guess`), and is silenced on `test`. A masked language model
+    restores the end of the edges whose row of attention the head is, `reading-end`, all those of a
+    relation masked together; or, if `restored` says so, the `dependents`, which a silenced head
+    then reads masked. A decoder predicts the first token of each dependent that comes after its
+    head token. The cost is the mean log-probability of their sub-tokens by the whole model, less
+    that with the silenced head, in nats. A silenced head puts out the mean of its outputs over the
+    sub-tokens of the first functions of validation, 256 at most. Beside it, `draws` other heads of
+    the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has no
+    more. Then the best 3 heads are silenced together, and the best 10, beside `draws` sets of as
+    many others, if the model has so many.
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
-    or a `Session` that keeps it for several calls, and says `revision`, `device`, `max_length` and `weights`.
-    `data`, `config`, `direction`, `max_length`, `weights`, `output` and `shard`: as of `probing.probe`, but every shard
-    needs both probes whole; `limit`, `sample`: silence heads in some functions of test only, which the result says.
-    `tell` is called with the number of forward passes before they begin.
-    The model runs in float32.
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
+    masked-LM or causal-LM head; or a `Session` that keeps it for several calls, and says
+    `revision`, `device`, `max_length` and `weights`. `data`, `config`, `direction`, `max_length`,
+    `weights`, `output` and `shard`: as of `probing.probe`, but every shard needs both probes whole;
+    `limit`, `sample`: silence heads in some functions of test only, which the result says. `tell`
+    is called with the number of forward passes before they begin. The model runs in float32.
 
-    The same arguments give the same result for any number of processes. A repeated run is answered from the cache (see
-    `probing.models.cache_dir`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process
-    returns the result and the others None.
+    The same arguments give the same result for any number of processes. A repeated run is answered
+    from the cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate
+    launch` or `torchrun`, the main process returns the result and the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
+    message.
     """
     if restored not in RESTORED:
         raise UnknownName("end to restore", restored, RESTORED)
-    session = Session.of(model, revision=revision, device=device, max_length=max_length, weights=weights)
+    session = Session.of(
+        model, revision=revision, device=device, max_length=max_length, weights=weights
+    )
     test = Probing(
         session,
         read_functions(data, config, "test", limit=limit_of(limit, sample, seed)),
@@ -134,14 +141,20 @@ class Ablation(Silencing):
 def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:
     """The heads that both probes choose, in the main process."""
     validation, test = run(silencing.validation, output), run(silencing.probing, output)
-    return None if validation is None or test is None else choose(validation, test, silencing.draws, silencing.seed)
+    return (
+        None
+        if validation is None or test is None
+        else choose(validation, test, silencing.draws, silencing.seed)
+    )
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
-    """The heads of each relation of `test` that are best beyond the best offset, on every other function of
-    `validation`, with the scores of the best on test, and the heads that they are compared with.
+    """The heads of each relation of `test` that are best beyond the best offset, on every other
+    function of `validation`, with the scores of the best on test, and the heads that they are
+    compared with.
 
-    Relations have none unless the best head beats a guess by distance on the rest of validation (`beats_guess`).
+    Relations have none unless the best head beats a guess by distance on the rest of validation
+    (`beats_guess`).
     """
     ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
     hard = is_hard(ledger, offsets)
@@ -170,18 +183,26 @@ def halves(ledger: RankLedger) -> tuple[RankLedger, RankLedger]:
 
 
 def ranked_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
-    """Relation -> heads, as numbers over all layers, by their hits with one guess, rule first: the best first."""
+    """Relation -> heads, as numbers over all layers, by their hits with one guess, rule first: the
+    best first."""
     hits = np.zeros((len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
     for part, ranks in ledger.parts():
         np.add.at(hits, ledger.relation[part], ranks[0] == 0)
-    return {name: np.argsort(-hits_of.reshape(-1), kind="stable") for name, hits_of in zip(ledger.relations, hits)}
+    return {
+        name: np.argsort(-hits_of.reshape(-1), kind="stable")
+        for name, hits_of in zip(ledger.relations, hits)
+    }
 
 
-def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, np.ndarray]) -> set[str]:
-    """Relations of which the best head finds more edges of `unseen` functions than a guess that ignores the code.
+def beats_guess(
+    unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, np.ndarray]
+) -> set[str]:
+    """Relations of which the best head finds more edges of `unseen` functions than a guess that
+    ignores the code.
 
-    The guess draws a distance from head to dependent from those of `chosen_on`, as `probing.evidence.beyond.guesses`.
-    Paired by function, one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
+    The guess draws a distance from head to dependent from those of `chosen_on`, as
+    `probing.evidence.beyond.guesses`. Paired by function, one-sided at 5 %, corrected (Holm) over
+    relations with enough functions in both.
     """
     hit, (drawn, sought) = (
         _hit_by_best(unseen, ranked),
@@ -194,7 +215,9 @@ def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, 
         if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
             continue
         ordered = np.sort(drawn[seen])
-        below, reached = (np.searchsorted(ordered, sought[edges], side) for side in ("left", "right"))
+        below, reached = (
+            np.searchsorted(ordered, sought[edges], side) for side in ("left", "right")
+        )
         gained = np.bincount(function, hit[edges] - (reached - below) / len(ordered))
         p[name] = paired_p(gained) / 2 if gained.sum() > 0 else 1.0
     return {name for name, beats in zip(p, rejected(np.array([*p.values()], float))) if beats}
@@ -206,8 +229,11 @@ def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.nda
     return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
 
 
-def _groups(ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int) -> Iterator[HeadGroup]:
-    """The best heads, one and several together, and as many others; not of a number of which there are fewer others."""
+def _groups(
+    ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int
+) -> Iterator[HeadGroup]:
+    """The best heads, one and several together, and as many others; not of a number of which there
+    are fewer others."""
     places = [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(ranked, shape))]
     for number in TOGETHER:
         best, others = places[:number], sorted(places[number:])
@@ -215,7 +241,10 @@ def _groups(ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int) -
             others = [head for head in others if head[0] == best[0][0]]
             if len(others) > draws:
                 rng = np.random.default_rng([seed, *best[0]])
-                others = [others[number] for number in np.sort(rng.choice(len(others), draws, replace=False))]
+                others = [
+                    others[number]
+                    for number in np.sort(rng.choice(len(others), draws, replace=False))
+                ]
             yield HeadGroup(best=tuple(best), matched=tuple((head,) for head in others))
         elif number <= len(others):
             rng = np.random.default_rng([seed, *np.ravel(best).tolist()])

@@ -1,4 +1,5 @@
-"""Hits of a silencing run: what a model predicts whole, and without the best heads or others; and what this costs."""
+"""Hits of a silencing run: what a model predicts whole, and without the best heads or others; and
+what this costs."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ from probing.stats.hits import Hits
 from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
 
 SYSTEMS = WHOLE, BEST, MATCHED = "whole", "best", "matched"
-"""The whole model; without the best heads of a relation; without as many others, the mean over the matched sets.
+"""The whole model; without the best heads of a relation; without as many others, the mean over the
+matched sets.
 
 A cost is what the whole model has more."""
 
 
 def hits(result: SilencingResult) -> dict[str, Hits]:
-    """Number of heads that are silenced together, in ascending order -> log-probabilities of the SYSTEMS, in nats per
-    sub-token, by function and relation, of which a function has one."""
+    """Number of heads that are silenced together, in ascending order -> log-probabilities of the
+    SYSTEMS, in nats per sub-token, by function and relation, of which a function has one."""
     ledger, named = result.ledger, result.ledger.named()
     cells: dict[int, list[tuple[np.ndarray, ...]]] = {}
     for name in result.relations:
@@ -50,11 +52,13 @@ def hits(result: SilencingResult) -> dict[str, Hits]:
 
 
 class SilencingEffect(NamedTuple):
-    """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
+    """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head
+    helps to predict.
 
-    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched heads, of which there
-    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean;
-    `together`: number of heads -> the same of the best ones together, to matched sets. p is corrected over relations.
+    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched
+    heads, of which there are `rivals`, and `costlier` of them cost more than the best;
+    `difference`: of the best head to their mean; `together`: number of heads -> the same of the
+    best ones together, to matched sets. p is corrected over relations.
     """
 
     cost: Estimate
@@ -97,8 +101,8 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
 
 
 def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
-    """The number of heads that are best for a relation; of those, the number that no matched head outdoes; and the
-    number expected at random.
+    """The number of heads that are best for a relation; of those, the number that no matched head
+    outdoes; and the number expected at random.
 
     A head that is best for several relations is one fact: it counts once, as the mean over these.
     """

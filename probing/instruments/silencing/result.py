@@ -1,9 +1,11 @@
-"""The result of a silencing run: costs by relation, their signature, and everything needed to check and repeat it.
+"""The result of a silencing run: costs by relation, their signature, and everything needed to check
+and repeat it.
 
-A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per function, relation and
-set of silenced heads, sorted by function (its position in the split), relation and `silenced`: 0 is the whole model, 1
-the best head of the relation, and from 2 on the heads of the same layer that it is compared with; then the best three
-heads together and as many others, then the best ten.
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per
+function, relation and set of silenced heads, sorted by function (its position in the split),
+relation and `silenced`: 0 is the whole model, 1 the best head of the relation, and from 2 on the
+heads of the same layer that it is compared with; then the best three heads together and as many
+others, then the best ten.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ WHOLE = 0
 """Where nothing is silenced."""
 
 RESTORED = READING_END, DEPENDENTS = "reading-end", "dependents"
-"""Which end of an edge a masked language model restores: the one whose row of attention is read, so that silencing a
-head takes from it what it read at the other end; or the dependents. Decoders predict dependents."""
+"""Which end of an edge a masked language model restores: the one whose row of attention is read, so
+that silencing a head takes from it what it read at the other end; or the dependents. Decoders
+predict dependents."""
 
 DECIMALS = 6
 """Those of log-probabilities, as many as float32 gives."""
@@ -83,7 +86,8 @@ LEFT_OUT = NO_HEAD, NO_SUB_TOKEN, NOT_AFTER = (
     "end without sub-tokens",
     "dependent not after its head token",
 )
-"""Why an edge is not asked for; the last in decoders alone, which predict a dependent from what is before it."""
+"""Why an edge is not asked for; the last in decoders alone, which predict a dependent from what is
+before it."""
 
 
 HeadPlace = Annotated[tuple[Number, Number], listed]
@@ -93,8 +97,8 @@ HeadPlaces = Annotated[tuple[HeadPlace, ...], listed]
 
 
 class HeadGroup(Record):
-    """The `best` heads of a relation on validation, silenced together, and sets of as many others, of the same layers
-    as far as these have so many, that they are compared with."""
+    """The `best` heads of a relation on validation, silenced together, and sets of as many others,
+    of the same layers as far as these have so many, that they are compared with."""
 
     best: HeadPlaces
     matched: Annotated[tuple[HeadPlaces, ...], listed]
@@ -103,9 +107,9 @@ class HeadGroup(Record):
 class Chosen(Record):
     """The best heads of a relation on validation: one, then several together (`groups`).
 
-    `score`: percent of the `edges` that it finds with one guess, rule first; `beyond`: the same of the `hard` ones,
-    those not at the best offset of the relation, None without any. Both of the best head, on the functions of test that
-    were probed.
+    `score`: percent of the `edges` that it finds with one guess, rule first; `beyond`: the same of
+    the `hard` ones, those not at the best offset of the relation, None without any. Both of the
+    best head, on the functions of test that were probed.
     """
 
     groups: Annotated[tuple[HeadGroup, ...], listed, Field(min_length=1)]
@@ -134,14 +138,17 @@ class SilencingSettings(RankingSettings):
     restored: str  # one of RESTORED
     draws: int  # the most sets of heads that the best are compared with
     seed: int  # of these heads
-    reference: int  # functions of validation, over whose sub-tokens the output of a head is averaged
+    reference: (
+        int  # functions of validation, over whose sub-tokens the output of a head is averaged
+    )
 
 
 class SilencingRun(Circumstances):
     """The circumstances of the run."""
 
     predicts: Literal["masked", "next"]
-    """`masked` if an end of edges is masked and restored, `next` if a decoder predicts first tokens of dependents."""
+    """`masked` if an end of edges is masked and restored, `next` if a decoder predicts first tokens
+    of dependents."""
     layers: Count
     heads: Count
     """In each layer."""
@@ -171,11 +178,13 @@ class SilencingProvenance(Provenance):
 
 
 class RelationCosts(Record):
-    """The cost of silencing in a relation: means over functions, in nats per sub-token that is asked for.
+    """The cost of silencing in a relation: means over functions, in nats per sub-token that is
+    asked for.
 
-    `functions`, `edges` and `sub_tokens` that were asked for; `share`: percent of a function's sub-tokens;
-    `log_probability`: of the whole model; `cost`: what is lost of it if the best head is silenced; `matched`: the mean
-    of the same over the heads that it is compared with; `costlier`: how many of these cost more.
+    `functions`, `edges` and `sub_tokens` that were asked for; `share`: percent of a function's
+    sub-tokens; `log_probability`: of the whole model; `cost`: what is lost of it if the best head
+    is silenced; `matched`: the mean of the same over the heads that it is compared with;
+    `costlier`: how many of these cost more.
     """
 
     functions: Count
@@ -189,8 +198,8 @@ class RelationCosts(Record):
 
 
 class Costs(NamedTuple):
-    """The cost of silencing in the F functions with a relation, in nats per sub-token: number of heads -> of the best
-    ones together (F,), and of M matched sets (F, M).
+    """The cost of silencing in the F functions with a relation, in nats per sub-token: number of
+    heads -> of the best ones together (F,), and of M matched sets (F, M).
     """
 
     functions: np.ndarray
@@ -221,7 +230,9 @@ class SilencingResult(Result[SilencingLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def from_ledger(cls, ledger: SilencingLedger, data_folder: Path | None = None) -> SilencingResult:
+    def from_ledger(
+        cls, ledger: SilencingLedger, data_folder: Path | None = None
+    ) -> SilencingResult:
         provenance = SilencingProvenance.of(ledger)
         _check_heads(ledger, provenance)
         whole = ledger.rows[ledger.rows["silenced"] == WHOLE]
@@ -231,12 +242,14 @@ class SilencingResult(Result[SilencingLedger]):
             provenance,
             provenance.signature(edges=int(whole["edges"].sum())),
             relations={
-                name: _summary(*_costs(ledger, name, provenance.heads[name])) for name in sorted(provenance.heads)
+                name: _summary(*_costs(ledger, name, provenance.heads[name]))
+                for name in sorted(provenance.heads)
             },
         )
 
     def costs(self) -> dict[str, Costs]:
-        """Relation -> the costs in its functions; a cost is above 0 if the silenced head helps to predict."""
+        """Relation -> the costs in its functions; a cost is above 0 if the silenced head helps to
+        predict."""
         return {name: _costs(self.ledger, name, self.heads[name])[1] for name in self.relations}
 
     @property
@@ -282,7 +295,8 @@ def _summary(whole: np.ndarray, costs: Costs) -> RelationCosts:
 
 
 def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> None:
-    """Raise LedgerError unless every function and relation has the rows of the heads that the settings say."""
+    """Raise LedgerError unless every function and relation has the rows of the heads that the
+    settings say."""
     rows, reason = ledger.rows, ""
     known, scored = provenance.heads, np.unique(rows["relation"])
     if sorted(known) != sorted(ledger.relations) or len(scored) != len(known):
@@ -299,4 +313,6 @@ def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> No
         elif len(np.unique(rows["function"])) != provenance.functions:
             reason = "it has more or fewer functions than its settings say"
     if reason:
-        raise LedgerError(f"the silencing ledger is damaged or was altered: {reason}; run `codesyntax ablate` again")
+        raise LedgerError(
+            f"the silencing ledger is damaged or was altered: {reason}; run `codesyntax ablate` again"
+        )

@@ -1,9 +1,11 @@
-"""Silence attention heads: how likely a language model finds an end of the edges of relations without some heads.
+"""Silence attention heads: how likely a language model finds an end of the edges of relations
+without some heads.
 
-A masked language model restores the ends of a relation in a function that its heads read from, all of their sub-tokens
-masked together; a decoder predicts the first token of each dependent that comes after its head token. Once the model is
-whole, once the best head of the relation is silenced (see `probing.models.encoder`), and once each of the heads of
-the same layer that it is compared with; then the same with several heads together.
+A masked language model restores the ends of a relation in a function that its heads read from, all
+of their sub-tokens masked together; a decoder predicts the first token of each dependent that comes
+after its head token. Once the model is whole, once the best head of the relation is silenced (see
+`probing.models.encoder`), and once each of the heads of the same layer that it is compared with;
+then the same with several heads together.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REFERENCE = 256
-"""The most functions of validation over which the output of a head is averaged: the first that the model reads."""
+"""The most functions of validation over which the output of a head is averaged: the first that the
+model reads."""
 
 
 class Targets(NamedTuple):
-    """The predictions of a relation in a function: the sub-tokens at `positions` (M,), of so many `edges`."""
+    """The predictions of a relation in a function: the sub-tokens at `positions` (M,), of so many
+    `edges`."""
 
     relation: str
     positions: np.ndarray
@@ -51,7 +55,8 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True)
 class SilencedFunction:
-    """A function with something to predict: its place in the split, and its sub-tokens `ids` (S,)."""
+    """A function with something to predict: its place in the split, and its sub-tokens `ids`
+    (S,)."""
 
     index: int
     ids: np.ndarray
@@ -59,7 +64,8 @@ class SilencedFunction:
 
 
 class Pass(NamedTuple):
-    """A forward pass over a function: sub-tokens `ids` (S,), the `positions` (M,) to predict, and what is silenced."""
+    """A forward pass over a function: sub-tokens `ids` (S,), the `positions` (M,) to predict, and
+    what is silenced."""
 
     function: int
     ids: np.ndarray
@@ -71,9 +77,10 @@ class Pass(NamedTuple):
 class Silencing(Experiment[SilencedFunction, SilencingResult]):
     """Silences the best head of each relation, and heads to compare it with.
 
-    `validation` and `probing`: in the same session, the probes of the split validation and of the same functions, which
-    read the functions of both; `choose`: makes the best head of each relation, in the main process. `draws`, `seed` and
-    `tell`: as of `probing.instruments.silencing.ablate.ablate`.
+    `validation` and `probing`: in the same session, the probes of the split validation and of the
+    same functions, which read the functions of both; `choose`: makes the best head of each
+    relation, in the main process. `draws`, `seed` and `tell`: as of
+    `probing.instruments.silencing.ablate.ablate`.
     """
 
     RESULT = SilencingResult
@@ -116,14 +123,18 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         left_out = Counter(dict.fromkeys(results.LEFT_OUT, 0))
         masked = model.mask is not None
         direction = self.probing.direction or default_direction(model, self.data.config)
-        restored = self.restored if masked and direction == HEAD_TO_DEPENDENT else results.DEPENDENTS
+        restored = (
+            self.restored if masked and direction == HEAD_TO_DEPENDENT else results.DEPENDENTS
+        )
         functions = [
             SilencedFunction(function.index, function.ids, targets)
             for function in encoded
             if (targets := _targets(function, relations, heads, masked, restored, left_out))
         ]
         names = {targets.relation for function in functions for targets in function.targets}
-        passes = sum(len({*map(key_of, passes_of(function, heads, masked))}) for function in functions)
+        passes = sum(
+            len({*map(key_of, passes_of(function, heads, masked))}) for function in functions
+        )
         settings = {
             "revision": model.with_head,
             "weights": model.weights,
@@ -191,7 +202,8 @@ def _cost(provenance: SilencingProvenance) -> str:
 
 
 class Predictor(Passes[Pass]):
-    """Finds log-probabilities, in batches of one function: nothing is padded, and no result depends on the others."""
+    """Finds log-probabilities, in batches of one function: nothing is padded, and no result depends
+    on the others."""
 
     model: LanguageModel
 
@@ -200,12 +212,14 @@ class Predictor(Passes[Pass]):
         return [item for item in batch if item.function == batch[0].function]
 
     def work(self, batch: Sequence[Pass], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.log_probabilities(inputs, *self.places(batch), [item.silenced for item in batch])
+        return self.model.log_probabilities(
+            inputs, *self.places(batch), [item.silenced for item in batch]
+        )
 
 
 def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> list[Pass]:
-    """The forward pass of each relation of a function and each set of silenced heads, some of them equal. In each, a
-    decoder predicts all that is asked for."""
+    """The forward pass of each relation of a function and each set of silenced heads, some of them
+    equal. In each, a decoder predicts all that is asked for."""
     everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
     return [
         Pass(function.index, function.ids, targets.positions if masked else everything, silenced)
@@ -222,7 +236,8 @@ def _targets(
     restored: str,
     left_out: Counter[str],
 ) -> list[Targets]:
-    """The predictions of each relation in a function; edges that it cannot are counted in `left_out`."""
+    """The predictions of each relation in a function; edges that it cannot are counted in
+    `left_out`."""
     first, last = function.alignment
     edges = function.edges
     targets = []
@@ -243,5 +258,7 @@ def _targets(
                 counted += 1
                 positions += [np.arange(first[token], last[token] + 1) for token in tokens.tolist()]
         if counted:
-            targets.append(Targets(name, np.unique(np.concatenate(positions)).astype(np.int64), counted))
+            targets.append(
+                Targets(name, np.unique(np.concatenate(positions)).astype(np.int64), counted)
+            )
     return targets

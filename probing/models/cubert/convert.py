@@ -1,11 +1,13 @@
-"""Convert a released checkpoint of CuBERT, written by TensorFlow 1, to a BERT in safetensors with its tokenizer.
+"""Convert a released checkpoint of CuBERT, written by TensorFlow 1, to a BERT in safetensors with
+its tokenizer.
 
-`TensorBundle` reads the variables of the checkpoint (`Saver`'s format V2, a "tensor bundle") without TensorFlow.
-A checkpoint is a table in LevelDB's format, `PREFIX.index`, of protocol buffers that say where in the files
-`PREFIX.data-...` each variable is. TensorFlow itself takes half a gigabyte, follows new versions of Python late, and
-crashes on some malformed checkpoints; the pure reader on PyPI is not kept any more. Of the format this reads what
-`Saver` writes for variables: one file or several, no compression, variables stored whole. Everything is checked against
-its CRC-32C and the sizes of the files, so that a damaged or malicious checkpoint ends in a ModelError.
+`TensorBundle` reads the variables of the checkpoint (`Saver`'s format V2, a "tensor bundle")
+without TensorFlow. A checkpoint is a table in LevelDB's format, `PREFIX.index`, of protocol buffers
+that say where in the files `PREFIX.data-...` each variable is. TensorFlow itself takes half a
+gigabyte, follows new versions of Python late, and crashes on some malformed checkpoints; the pure
+reader on PyPI is not kept any more. Of the format this reads what `Saver` writes for variables: one
+file or several, no compression, variables stored whole. Everything is checked against its CRC-32C
+and the sizes of the files, so that a damaged or malicious checkpoint ends in a ModelError.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ class Variable(NamedTuple):
 class TensorBundle:
     """The variables of a checkpoint, by name. Values are read when they are asked for.
 
-    `path`: the prefix of its files, its `.index`, or a folder with one checkpoint. Raises ModelError if there is none,
-    or its index is damaged.
+    `path`: the prefix of its files, its `.index`, or a folder with one checkpoint. Raises
+    ModelError if there is none, or its index is damaged.
     """
 
     def __init__(self, path: Path):
@@ -84,7 +86,8 @@ class TensorBundle:
             if shard >= shards:
                 raise _Malformed(f"file {shard} of {shards}")
             dimensions = [
-                _message_fields(dimension) for dimension in _messages(_message_fields(_merged_message(fields, 2)), 2)
+                _message_fields(dimension)
+                for dimension in _messages(_message_fields(_merged_message(fields, 2)), 2)
             ]
             variables[key.decode(errors="backslashreplace")] = Variable(
                 shape=tuple(_field_number(dimension, 1) for dimension in dimensions),
@@ -97,7 +100,8 @@ class TensorBundle:
         return variables
 
     def read(self, name: str) -> np.ndarray:
-        """The float32 values of a variable; raises ModelError if they are damaged, or of another type."""
+        """The float32 values of a variable; raises ModelError if they are damaged, or of another
+        type."""
         variable = self.variables[name]
         if not variable.readable or variable.size != 4 * math.prod(variable.shape):
             raise ModelError(
@@ -120,13 +124,16 @@ def _prefix(path: Path) -> Path:
         indices = sorted(path.glob("*.index"))
         if len(indices) != 1:
             names = ", ".join(file.stem for file in indices[:3]) or "none"
-            raise ModelError(f"{path} has {len(indices)} checkpoints ({names}): give one by the prefix of its files")
+            raise ModelError(
+                f"{path} has {len(indices)} checkpoints ({names}): give one by the prefix of its files"
+            )
         path = indices[0]
     return path.with_suffix("") if path.suffix == ".index" else path
 
 
 def _read_bytes(file: Path, offset: int = 0, size: int | None = None) -> bytes:
-    """Some bytes of a data file, or all of an index; raises ModelError if the file does not have them."""
+    """Some bytes of a data file, or all of an index; raises ModelError if the file does not have
+    them."""
     try:
         with safe_files.opened(file) as stream:
             length = os.fstat(stream.fileno()).st_size
@@ -252,7 +259,9 @@ def _checksum(data: bytes) -> int:
     """The CRC-32C of some bytes, as LevelDB stores it."""
     try:
         checksum = import_module("google_crc32c").value(data)
-    except ImportError as error:  # no dependency of this package: only those who convert checkpoints need it
+    except (
+        ImportError
+    ) as error:  # no dependency of this package: only those who convert checkpoints need it
         raise ModelError(
             "the checksums of TensorFlow's checkpoints need google-crc32c, which is not installed: pip install "
             "codesyntax[cubert]"
@@ -261,7 +270,8 @@ def _checksum(data: bytes) -> int:
 
 
 HEAD_FEATURES = 64
-"""Features of an attention head. The variables do not tell; it is so in every BERT that was released in this format."""
+"""Features of an attention head. The variables do not tell; it is so in every BERT that was
+released in this format."""
 
 _OPTIMIZER = ("adam_m", "adam_v")
 
@@ -284,20 +294,26 @@ def convert(
     language: str,
     drop: Sequence[str] = (),
 ) -> Path:
-    """Write the BERT of a checkpoint, and its tokenizer, to the new folder `output`, which is returned.
+    """Write the BERT of a checkpoint, and its tokenizer, to the new folder `output`, which is
+    returned.
 
-    `checkpoint`: the prefix of its files, its `.index`, or a folder with one checkpoint; `vocabulary`, `language`,
-    `drop`: those of `CubertTokenizer`. All variables but the optimizer's must be those of BertForPreTraining, with its
-    shapes. In memory are all weights at once, 1.4 GB for a release.
+    `checkpoint`: the prefix of its files, its `.index`, or a folder with one checkpoint;
+    `vocabulary`, `language`, `drop`: those of `CubertTokenizer`. All variables but the optimizer's
+    must be those of BertForPreTraining, with its shapes. In memory are all weights at once, 1.4 GB
+    for a release.
 
-    Raises ModelError for a checkpoint or vocabulary that cannot be read, a variable that is missing, surplus or of
-    another shape, and for an `output` that exists.
+    Raises ModelError for a checkpoint or vocabulary that cannot be read, a variable that is
+    missing, surplus or of another shape, and for an `output` that exists.
     """
     target = Path(output)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise ModelError(f"{target} exists already, expected a new folder: choose another output or remove it")
+        raise ModelError(
+            f"{target} exists already, expected a new folder: choose another output or remove it"
+        )
     source = TensorBundle(Path(checkpoint))
-    sizes = sizes_of({name: variable.shape for name, variable in source.variables.items()}, str(source.prefix))
+    sizes = sizes_of(
+        {name: variable.shape for name, variable in source.variables.items()}, str(source.prefix)
+    )
     tokenizer = CubertTokenizer(vocabulary, language, drop)
     if tokenizer.vocab_size != sizes.vocabulary:
         raise ModelError(
@@ -317,7 +333,9 @@ def convert(
     weights = {}
     for name in shapes_of(sizes):
         values = source.read(name)
-        weights[_in_bert(name)] = np.ascontiguousarray(values.T) if name.endswith("/kernel") else values
+        weights[_in_bert(name)] = (
+            np.ascontiguousarray(values.T) if name.endswith("/kernel") else values
+        )
     with os_errors_as_ledger_errors(target), atomic_path(target) as folder:
         config.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -329,14 +347,18 @@ def convert(
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
-    """The sizes of the model with variables of these names and shapes; `source` is its name in messages.
+    """The sizes of the model with variables of these names and shapes; `source` is its name in
+    messages.
 
-    Raises ModelError, which names the variable, for one that is missing, surplus, or of another shape.
+    Raises ModelError, which names the variable, for one that is missing, surplus, or of another
+    shape.
     """
     embeddings = "bert/embeddings/word_embeddings", "bert/embeddings/position_embeddings"
     for name in embeddings:
         if len(shapes.get(name, (0, 0))) != 2:
-            raise ModelError(f"{source}: the variable {name!r} has the shape {shapes[name]}, expected two dimensions")
+            raise ModelError(
+                f"{source}: the variable {name!r} has the shape {shapes[name]}, expected two dimensions"
+            )
     (vocabulary, hidden), (positions, _) = (shapes.get(name, (0, 0)) for name in embeddings)
     layers = 0
     while any(name.startswith(f"bert/encoder/layer_{layers}/") for name in shapes):
@@ -345,7 +367,9 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
     expected = shapes_of(sizes)
     for name, shape in expected.items():
         if name not in shapes:
-            raise ModelError(f"{source} lacks the variable {name!r}: expected a checkpoint of CuBERT, complete")
+            raise ModelError(
+                f"{source} lacks the variable {name!r}: expected a checkpoint of CuBERT, complete"
+            )
         if shapes[name] != shape:
             raise ModelError(
                 f"{source}: the variable {name!r} has the shape {shapes[name]}, expected {shape} in a BERT with "
@@ -353,7 +377,11 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
             )
     for name in shapes:
         weight, _, suffix = name.rpartition("/")
-        if name not in expected and name != "global_step" and not (suffix in _OPTIMIZER and weight in expected):
+        if (
+            name not in expected
+            and name != "global_step"
+            and not (suffix in _OPTIMIZER and weight in expected)
+        ):
             raise ModelError(
                 f"{source} has the variable {name!r}, which CuBERT has not: expected its checkpoint as released"
             )
@@ -365,12 +393,16 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
 
 
 def shapes_of(sizes: BertSizes) -> dict[str, tuple[int, ...]]:
-    """The shape of every variable of CuBERT: BERT with both heads of its pretraining (Devlin et al. 2019).
+    """The shape of every variable of CuBERT: BERT with both heads of its pretraining (Devlin et al.
+    2019).
 
     The output layer over the vocabulary has the weights of the embeddings, and a bias of its own.
     """
     vocabulary, positions, hidden, layers = sizes
-    dense = {"bert/pooler/dense": (hidden, hidden), "cls/predictions/transform/dense": (hidden, hidden)}
+    dense = {
+        "bert/pooler/dense": (hidden, hidden),
+        "cls/predictions/transform/dense": (hidden, hidden),
+    }
     norms = ["bert/embeddings", "cls/predictions/transform"]
     for layer in (f"bert/encoder/layer_{number}" for number in range(layers)):
         for name in ("self/query", "self/key", "self/value", "output/dense"):
@@ -393,11 +425,19 @@ def shapes_of(sizes: BertSizes) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-_PARTS = {"kernel": "weight", "gamma": "weight", "output_weights": "weight", "beta": "bias", "output_bias": "bias"}
+_PARTS = {
+    "kernel": "weight",
+    "gamma": "weight",
+    "output_weights": "weight",
+    "beta": "bias",
+    "output_bias": "bias",
+}
 
 
 def _in_bert(name: str) -> str:
     """The name in BERT of a variable; kernels are (in, out), weights (out, in)."""
     module, _, part = name.rpartition("/")
-    name = f"{name}/weight" if part.endswith("_embeddings") else f"{module}/{_PARTS.get(part, part)}"
+    name = (
+        f"{name}/weight" if part.endswith("_embeddings") else f"{module}/{_PARTS.get(part, part)}"
+    )
     return name.replace("/", ".").replace("layer_", "layer.")

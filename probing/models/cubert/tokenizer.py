@@ -1,10 +1,12 @@
 """CuBERT's tokenizer: its lexers for code, its vocabulary, and both as a tokenizer of transformers.
 
-`lex` gives the unified tokens of CuBERT, with the characters that each stands for, `pieces` the pieces into which
-CuBERT splits a token, and `Vocabulary` the sub-tokens of a piece; the tokenizer records the characters of each.
+`lex` gives the unified tokens of CuBERT, with the characters that each stands for, `pieces` the
+pieces into which CuBERT splits a token, and `Vocabulary` the sub-tokens of a piece; the tokenizer
+records the characters of each.
 
-The lexers are those of the labels, which do not depend on the interpreter: Python's `tokenize` as up to 3.11, and
-javalang. Keywords, punctuation and errors are one kind here, because all three stay whole.
+The lexers are those of the labels, which do not depend on the interpreter: Python's `tokenize` as
+up to 3.11, and javalang. Keywords, punctuation and errors are one kind here, because all three stay
+whole.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ _LINE_BREAK = re.compile(r"\r?\n")
 
 
 class Lexeme(NamedTuple):
-    """A token: its kind, how it is spelled, and from which character to which (exclusive) of the code it is.
+    """A token: its kind, how it is spelled, and from which character to which (exclusive) of the
+    code it is.
 
-    `name` is the name between triple underscores that goes before the spelling of tokens without a text of their own,
-    such as line breaks. It stands for all characters of the token, the spelling behind it for none.
+    `name` is the name between triple underscores that goes before the spelling of tokens without a
+    text of their own, such as line breaks. It stands for all characters of the token, the spelling
+    behind it for none.
     """
 
     kind: int
@@ -50,7 +54,8 @@ class Lexeme(NamedTuple):
 
 
 def lex(language: str, code: str) -> tuple[list[Lexeme], Sequence[int]]:
-    """The tokens of code in one of LANGUAGES, and the place in the code of every character that they count.
+    """The tokens of code in one of LANGUAGES, and the place in the code of every character that
+    they count.
 
     Code that cannot be tokenized is one token, ERROR; blank code has none.
     """
@@ -66,7 +71,9 @@ def _python(code: str) -> tuple[list[Lexeme], Sequence[int]]:
     text = code.rstrip()
     line_break = _LINE_BREAK.search(code, len(text))
     start, end = line_break.span() if line_break else (len(text), len(text))
-    return [*_python_lexemes(text), Lexeme(NEWLINE, "", start, end, "NEWLINE")], range(len(code) + 1)
+    return [*_python_lexemes(text), Lexeme(NEWLINE, "", start, end, "NEWLINE")], range(
+        len(code) + 1
+    )
 
 
 def _python_lexemes(text: str) -> Iterator[Lexeme]:
@@ -81,7 +88,11 @@ def _python_lexemes(text: str) -> Iterator[Lexeme]:
             blocks -= 1
             yield Lexeme(WHOLE, "", start, end, "DEDENT")
         elif token.endswith("\n"):
-            yield Lexeme(WHOLE, "", start, end, "NL") if depth or blank else Lexeme(NEWLINE, "", start, end, "NEWLINE")
+            yield (
+                Lexeme(WHOLE, "", start, end, "NL")
+                if depth or blank
+                else Lexeme(NEWLINE, "", start, end, "NEWLINE")
+            )
             blank = blank or not depth
         elif blank and token.isspace():
             blocks += 1
@@ -127,7 +138,8 @@ def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
 
 
 def _java_gap(text: str, start: int, end: int) -> Iterator[Lexeme]:
-    """The pieces between two tokens: a NEWLINE for each line break, and the blanks behind the last one, as spaces."""
+    """The pieces between two tokens: a NEWLINE for each line break, and the blanks behind the last
+    one, as spaces."""
     for line_break in _LINE_BREAK.finditer(text, start, end):
         yield Lexeme(NEWLINE, "", *line_break.span(), "NEWLINE")
         start = line_break.end()
@@ -141,7 +153,9 @@ def _java_kind(token: str) -> int:
     return LITERAL if token[0] in "\"'" and len(token) > 1 else _kind_of_word(token)
 
 
-_LEXERS: dict[str, Callable[[str], tuple[list[Lexeme], Sequence[int]]]] = dict(zip(LANGUAGES, (_python, _java)))
+_LEXERS: dict[str, Callable[[str], tuple[list[Lexeme], Sequence[int]]]] = dict(
+    zip(LANGUAGES, (_python, _java))
+)
 
 
 _LONGEST_PIECE = 15
@@ -151,7 +165,9 @@ _CASE = re.compile(  # of a name, with underscores behind it; a run of capitals 
     """ [A-Z]? [^A-Z_]+ _*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+ _*  |  _+ """, re.VERBOSE
 )
 
-_BLANKS = re.compile(r"\S+| {1,20}|\t{1,20}|\s")  # of literals: only the same blank or tab stays together
+_BLANKS = re.compile(
+    r"\S+| {1,20}|\t{1,20}|\s"
+)  # of literals: only the same blank or tab stays together
 
 
 def pieces(kind: int, text: str) -> Iterator[str]:
@@ -182,7 +198,8 @@ def _class(character: str) -> int:
 
 
 def _by_character(text: str) -> Iterator[str]:
-    """Cut a literal where the class of characters changes; a capital goes with the small letters behind it."""
+    """Cut a literal where the class of characters changes; a capital goes with the small letters
+    behind it."""
     capital = ""  # a capital for the run behind it
     runs = [(kind, "".join(run)) for kind, run in groupby(text, _class)]
     for (kind, run), (behind, _) in zip(runs, [*runs[1:], (_OTHER, "")]):
@@ -216,26 +233,31 @@ def named(name: str) -> str:
 
 
 class Vocabulary:
-    """CuBERT's vocabulary, as of tensor2tensor's SubwordTextEncoder: from the left always the longest entry that fits.
+    """CuBERT's vocabulary, as of tensor2tensor's SubwordTextEncoder: from the left always the
+    longest entry that fits.
 
     `entries`: each has its place as id.
 
-    Characters that are in no entry are spelled by their code, as the published tokenizer does; the text of the
-    pretraining seems to have had one sign, U+2205, for all of them.
+    Characters that are in no entry are spelled by their code, as the published tokenizer does; the
+    text of the pretraining seems to have had one sign, U+2205, for all of them.
 
-    `text`: that of a vocabulary file, one entry a line, with or without single quotes around all of them. Raises
-    ModelError if an entry is there twice, or one is missing that every vocabulary has.
+    `text`: that of a vocabulary file, one entry a line, with or without single quotes around all of
+    them. Raises ModelError if an entry is there twice, or one is missing that every vocabulary has.
     """
 
     def __init__(self, text: str):
-        entries = text.removesuffix("\n").split("\n")  # control characters are entries, so that no other end counts
+        entries = text.removesuffix("\n").split(
+            "\n"
+        )  # control characters are entries, so that no other end counts
         if all(len(entry) > 2 and entry[0] == entry[-1] == "'" for entry in entries):
             entries = [entry[1:-1] for entry in entries]
         self.entries: Sequence[str] = entries
         self.ids = {entry: number for number, entry in enumerate(entries)}
         if len(self.ids) < len(entries):
             twice = next(entry for number, entry in enumerate(entries) if self.ids[entry] != number)
-            raise ModelError(f"the vocabulary has the entry {twice!r} twice, expected {len(entries)} different ones")
+            raise ModelError(
+                f"the vocabulary has the entry {twice!r} twice, expected {len(entries)} different ones"
+            )
         self._alphabet = {character for entry in entries for character in entry}
         needed = [PAD, CLS, SEP, MASK, UNKNOWN, *sorted(self._alphabet | set("^\\_u;0123456789"))]
         if lost := [entry for entry in needed if entry not in self.ids]:
@@ -251,7 +273,8 @@ class Vocabulary:
         return "\n".join(self.entries)
 
     def _encode(self, piece: str, goes_on: bool) -> list[tuple[int, int, int]]:
-        """The sub-tokens of a piece: the id, and the first and last (inclusive) character of the piece that it spells.
+        """The sub-tokens of a piece: the id, and the first and last (inclusive) character of the
+        piece that it spells.
 
         What ends the piece belongs to its last character, as it spells nothing of its own.
         """
@@ -259,7 +282,9 @@ class Vocabulary:
         places: list[int] = []
         closing = (GOES_ON if goes_on else "") + ENDS
         for position, character in enumerate(piece):
-            text = "".join(map(self._escaped, named(_NAMED[character]) if character in _NAMED else character))
+            text = "".join(
+                map(self._escaped, named(_NAMED[character]) if character in _NAMED else character)
+            )
             spelled.append(text)
             places += [position] * len(text)
         escaped = "".join(spelled) + closing
@@ -281,25 +306,31 @@ class Vocabulary:
 
 
 class CubertTokenizer(PreTrainedTokenizer):
-    """The tokenizer of CuBERT as of 2021, with which the models of that year and the paper's scores were made.
+    """The tokenizer of CuBERT as of 2021, with which the models of that year and the paper's scores
+    were made.
 
-    Its predecessor dropped Python's comments and joined blank lines of Java, its successor splits what it cannot lex.
+    Its predecessor dropped Python's comments and joined blank lines of Java, its successor splits
+    what it cannot lex.
 
-    `vocab_file`: the vocabulary of a release; `language`: `python` or `java`; `drop`: tokens that the model shall not
-    see, of DROPPABLE. By default it sees all, as in Shen et al. (2022); CuBERT was pretrained without comments.
+    `vocab_file`: the vocabulary of a release; `language`: `python` or `java`; `drop`: tokens that
+    the model shall not see, of DROPPABLE. By default it sees all, as in Shen et al. (2022); CuBERT
+    was pretrained without comments.
 
-    An offset says which characters a sub-token stands for. The first sub-token of an indentation stands for all of it,
-    and one that only ends a piece for the last character of the piece. DEDENT, and a NEWLINE behind the last character
-    of the code, stand for none.
+    An offset says which characters a sub-token stands for. The first sub-token of an indentation
+    stands for all of it, and one that only ends a piece for the last character of the piece.
+    DEDENT, and a NEWLINE behind the last character of the code, stand for none.
 
-    Raises ModelError for a file that is not a vocabulary, UnknownName for another language, or other tokens to drop.
+    Raises ModelError for a file that is not a vocabulary, UnknownName for another language, or
+    other tokens to drop.
     """
 
     vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 - as in transformers
     model_input_names = ["input_ids", "token_type_ids", "attention_mask"]  # noqa: RUF012
     exact_offsets = True
 
-    def __init__(self, vocab_file: str | os.PathLike, language: str, drop: Sequence[str] = (), **options: Any):
+    def __init__(
+        self, vocab_file: str | os.PathLike, language: str, drop: Sequence[str] = (), **options: Any
+    ):
         if language not in LANGUAGES:
             raise UnknownName("language of CuBERT", language, LANGUAGES)
         for name in drop:
@@ -309,7 +340,13 @@ class CubertTokenizer(PreTrainedTokenizer):
         self.vocabulary = read_vocabulary(vocab_file)
         self._dropped = {_KINDS_OF_NAMES[name] for name in drop}
         options |= {"language": language, "drop": self.drop, "special_tokens_pattern": "cls_sep"}
-        options |= {"pad_token": PAD, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK, "unk_token": UNKNOWN}
+        options |= {
+            "pad_token": PAD,
+            "cls_token": CLS,
+            "sep_token": SEP,
+            "mask_token": MASK,
+            "unk_token": UNKNOWN,
+        }
         super().__init__(**options)
 
     @property
@@ -320,7 +357,8 @@ class CubertTokenizer(PreTrainedTokenizer):
         return dict(self.vocabulary.ids)
 
     def subtokens(self, code: str) -> Iterator[tuple[int, int, int]]:
-        """The sub-tokens of code: the id, and from which character to which (exclusive) it stands for."""
+        """The sub-tokens of code: the id, and from which character to which (exclusive) it stands
+        for."""
         lexemes, places = lex(self.language, code)
         lexemes = [lexeme for lexeme in lexemes if lexeme.kind not in self._dropped]
         if lexemes and lexemes[-1].kind != NEWLINE:
@@ -350,7 +388,9 @@ class CubertTokenizer(PreTrainedTokenizer):
         if with_offsets:
             single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
-            offsets = [[*added, *self._offsets(code), *added] for code in ([text] if single else text)]
+            offsets = [
+                [*added, *self._offsets(code), *added] for code in ([text] if single else text)
+            ]
             encoding["offset_mapping"] = offsets[0] if single else offsets
         return encoding
 
@@ -363,7 +403,9 @@ class CubertTokenizer(PreTrainedTokenizer):
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         return spelled(tokens)
 
-    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
         name = f"{filename_prefix}-" if filename_prefix else ""
         return (str(write(Path(save_directory, f"{name}vocab.txt"), self.vocabulary.text())),)
 
@@ -374,11 +416,14 @@ def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
         return Vocabulary(safe_files.read(file, _LARGEST_VOCABULARY).decode())
     except (OSError, UnicodeDecodeError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8") from error
+        raise ModelError(
+            f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8"
+        ) from error
 
 
 def spelled(entries: Sequence[str]) -> str:
-    """The text that sub-tokens spell: without what ends a piece, and with a line break for what is named so."""
+    """The text that sub-tokens spell: without what ends a piece, and with a line break for what is
+    named so."""
     text = "".join(entries).replace(GOES_ON + ENDS, "").replace(ENDS, "")
     text = _UNESCAPED.sub(_character, text)
     text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")

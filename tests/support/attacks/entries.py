@@ -27,7 +27,12 @@ PROTOCOLS = ("published", "held-out", "beyond-offset")
 ENTRIES: list[Attack] = []
 SUBMITTED: list[Attack] = []
 
-SCORE, RANKS, PLACE, HARM = "any score", "better ranks", "a place that is another's", "memory, time or a traceback"
+SCORE, RANKS, PLACE, HARM = (
+    "any score",
+    "better ranks",
+    "a place that is another's",
+    "memory, time or a traceback",
+)
 
 
 def file_of(attack: Attack, honest: Entry) -> bytes:
@@ -79,14 +84,17 @@ def hits_of(entry: Entry, protocol: str, system: str = "model") -> dict[str, np.
     table = entry["tables"][protocol]
     shape = (len(RULES), len(TABLE_KS), -1)
     return {
-        name: table[system][:, rows_of(entry, protocol, name)].reshape(shape) for name in relations_of(entry, protocol)
+        name: table[system][:, rows_of(entry, protocol, name)].reshape(shape)
+        for name in relations_of(entry, protocol)
     }
 
 
 def put(entry: Entry, protocol: str, hits: dict[str, np.ndarray], system: str = "model") -> None:
     for name, of_relation in hits.items():
         rows = rows_of(entry, protocol, name)
-        entry["tables"][protocol][system][:, rows] = of_relation.reshape(len(RULES) * len(TABLE_KS), -1)
+        entry["tables"][protocol][system][:, rows] = of_relation.reshape(
+            len(RULES) * len(TABLE_KS), -1
+        )
 
 
 def rows_of(entry: Entry, protocol: str, name: str) -> np.ndarray:
@@ -115,7 +123,9 @@ def nothing_hit(entry: Entry, protocol: str, *systems: str) -> None:
 
 def taken(entry: Entry, protocol: str, rows: np.ndarray) -> None:
     """Some rows of a table alone."""
-    entry["tables"][protocol] = {name: column[..., rows] for name, column in entry["tables"][protocol].items()}
+    entry["tables"][protocol] = {
+        name: column[..., rows] for name, column in entry["tables"][protocol].items()
+    }
 
 
 def renamed(entry: Entry, protocol: str, old: str, new: str) -> None:
@@ -184,7 +194,9 @@ def held_out_better_than_published(entry):
 def held_out_with_the_heads_of_published(entry):
     """It claims that it would have chosen the best heads, and leaves its scores."""
     names, heads = relations_of(entry, "published"), entry["chosen"]["published"]["heads"]
-    entry["chosen"]["held-out"]["heads"] = [heads[names.index(name)] for name in relations_of(entry, "held-out")]
+    entry["chosen"]["held-out"]["heads"] = [
+        heads[names.index(name)] for name in relations_of(entry, "held-out")
+    ]
 
 
 @number("more hits of .* than the best head|of one and the same head")
@@ -197,13 +209,19 @@ def every_hard_edge_found(entry):
 def more_hard_hits_than_its_head_has(entry):
     """Beyond offsets by the head of the held-out protocol, which finds less of all edges."""
     hits, whole = hits_of(entry, "beyond-offset"), hits_of(entry, "held-out")
-    names, chosen, edges = relations_of(entry, "held-out"), entry["chosen"], edges_of(entry, "beyond-offset")
+    names, chosen, edges = (
+        relations_of(entry, "held-out"),
+        entry["chosen"],
+        edges_of(entry, "beyond-offset"),
+    )
     for number, name in enumerate(relations_of(entry, "beyond-offset")):
         functions = functions_of(entry, "beyond-offset", name)
         everything = whole[name][0, 0][np.isin(functions_of(entry, "held-out", name), functions)]
         missed = np.flatnonzero(edges[name] > everything)
         if len(missed):
-            chosen["beyond-offset"]["heads"][number][0] = chosen["held-out"]["heads"][names.index(name)][0]
+            chosen["beyond-offset"]["heads"][number][0] = chosen["held-out"]["heads"][
+                names.index(name)
+            ][0]
             hits[name][0, 0] = 0
             hits[name][0, 0, missed[0]] = edges[name][missed[0]]
             return put(entry, "beyond-offset", hits)
@@ -225,7 +243,9 @@ def a_relation_in_few_functions_beyond_offsets(entry):
     for column in ("n", "model", "offset", "keyword"):
         table[column][..., rows[5:]] = 0
     for other in entry["tables"].values():
-        other["n"][(other["group"] == name) & (other["cluster"] == table["cluster"][rows[0]])] += 100
+        other["n"][(other["group"] == name) & (other["cluster"] == table["cluster"][rows[0]])] += (
+            100
+        )
 
 
 @number("which has no published hits")
@@ -277,7 +297,11 @@ def a_function_too_many(entry):
 
 @ranked("held-out lacks functions of published")
 def a_function_too_few_held_out(entry):
-    taken(entry, "held-out", entry["tables"]["held-out"]["cluster"] != last_function(entry, "held-out"))
+    taken(
+        entry,
+        "held-out",
+        entry["tables"]["held-out"]["cluster"] != last_function(entry, "held-out"),
+    )
 
 
 @ranked("published has a function or a relation without any")
@@ -288,7 +312,11 @@ def a_function_without_edges(entry):
         for name in relations_of(entry, protocol):
             functions = functions_of(entry, protocol, name)
             alone |= {int(functions[0])} if len(functions) == 1 else set()
-    first = next(function for function in entry["tables"]["published"]["cluster"].tolist() if function not in alone)
+    first = next(
+        function
+        for function in entry["tables"]["published"]["cluster"].tolist()
+        if function not in alone
+    )
     for table in entry["tables"].values():
         for column in ("n", "model", "offset", "keyword"):
             table[column][..., table["cluster"] == first] = 0
@@ -397,10 +425,18 @@ def hard_edges_of_a_relation_that_is_in_no_mean(entry):
     """Two relations exchange their names, and beyond offsets there is one of them alone."""
     hard = relations_of(entry, "beyond-offset")
     old = next(name for name in hard if name not in NOT_IN_MEAN)
-    new = next(name for name in relations_of(entry, "published") if name in NOT_IN_MEAN and name not in hard)
+    new = next(
+        name
+        for name in relations_of(entry, "published")
+        if name in NOT_IN_MEAN and name not in hard
+    )
     exchanged = {old: new, new: old}
     for protocol in PROTOCOLS:
-        chosen, names, table = entry["chosen"][protocol], relations_of(entry, protocol), entry["tables"][protocol]
+        chosen, names, table = (
+            entry["chosen"][protocol],
+            relations_of(entry, protocol),
+            entry["tables"][protocol],
+        )
         table["group"] = np.array([exchanged.get(name, name) for name in table["group"]], object)
         for field in ("heads", "better"):
             values = {exchanged.get(name, name): value for name, value in zip(names, chosen[field])}
@@ -496,22 +532,58 @@ FIELDS = {
     "a wrong config": (PLACE, setting("settings", "config", "perl"), "settings.config is 'perl'"),
     "a partial run": (SCORE, setting("settings", "limit", 20), "a partial run is not published"),
     "another scoring version": (SCORE, setting("scoring", 1), "scoring is 1, expected 2"),
-    "scored where it was chosen": (SCORE, setting("settings", "split", "validation"), "settings.split is 'validation'"),
-    "a control": (SCORE, setting("settings", "control", "random-weights"), "a control is not a model"),
+    "scored where it was chosen": (
+        SCORE,
+        setting("settings", "split", "validation"),
+        "settings.split is 'validation'",
+    ),
+    "a control": (
+        SCORE,
+        setting("settings", "control", "random-weights"),
+        "a control is not a model",
+    ),
     "a seed of a control": (SCORE, setting("settings", "seed", 0), "settings.seed is 0"),
     "other weights": (
         SCORE,
         setting("settings", "weights", "norm"),
         "settings.weights is 'norm', expected 'attention'",
     ),
-    "an unknown precision": (PLACE, setting("settings", "dtype", "float8"), "settings.dtype is 'float8'"),
-    "a dataset without a version": (PLACE, setting("settings", "data", "codesyntax"), "settings.data is"),
-    "a revision that moves": (PLACE, setting("settings", "revision", "main"), "settings.revision is 'main'"),
+    "an unknown precision": (
+        PLACE,
+        setting("settings", "dtype", "float8"),
+        "settings.dtype is 'float8'",
+    ),
+    "a dataset without a version": (
+        PLACE,
+        setting("settings", "data", "codesyntax"),
+        "settings.data is",
+    ),
+    "a revision that moves": (
+        PLACE,
+        setting("settings", "revision", "main"),
+        "settings.revision is 'main'",
+    ),
     "a digest that is none": (PLACE, setting("ledgers", "test", "sha256"), "ledgers.test is"),
-    "HTML in the model's name": (HARM, setting("settings", "model", "<script>alert(1)</script>"), MODEL),
-    "a model out of the folder": (HARM, setting("settings", "model", "../../../etc/cron.d/model"), MODEL),
-    "control characters in a name": (HARM, setting("settings", "model", "user/\x1b[2Jmodel\n"), MODEL),
-    "letters that look alike": (PLACE, setting("settings", "model", "miсrosoft/codebert-base"), MODEL),  # Cyrillic
+    "HTML in the model's name": (
+        HARM,
+        setting("settings", "model", "<script>alert(1)</script>"),
+        MODEL,
+    ),
+    "a model out of the folder": (
+        HARM,
+        setting("settings", "model", "../../../etc/cron.d/model"),
+        MODEL,
+    ),
+    "control characters in a name": (
+        HARM,
+        setting("settings", "model", "user/\x1b[2Jmodel\n"),
+        MODEL,
+    ),
+    "letters that look alike": (
+        PLACE,
+        setting("settings", "model", "miсrosoft/codebert-base"),
+        MODEL,
+    ),  # Cyrillic
     "a dot behind the name": (PLACE, setting("settings", "model", "user/base."), MODEL),
     "HTML in a reason": (HARM, setting("skips", {"<img src=x onerror=alert(1)>": 1}), "plain text"),
     "an unknown format": (HARM, setting("format", 99), "format is 99"),
@@ -520,23 +592,43 @@ FIELDS = {
         setting("format", 4),
         "another version of codesyntax wrote, expected 5: make the entry again",
     ),
-    "an unknown instrument": (HARM, setting("instrument", "tarot"), "instrument is 'tarot', expected 'attention'"),
-    "an instrument without a name": (HARM, setting("instrument", {}), "instrument is a dict, expected 'attention'"),
-    "verified nothing": (SCORE, setting("verified", {"functions": 0, "of": 24}), "verified.functions is 0"),
-    "verified of fewer": (SCORE, setting("verified", {"functions": 1, "of": 1}), "but the entry has"),
+    "an unknown instrument": (
+        HARM,
+        setting("instrument", "tarot"),
+        "instrument is 'tarot', expected 'attention'",
+    ),
+    "an instrument without a name": (
+        HARM,
+        setting("instrument", {}),
+        "instrument is a dict, expected 'attention'",
+    ),
+    "verified nothing": (
+        SCORE,
+        setting("verified", {"functions": 0, "of": 24}),
+        "verified.functions is 0",
+    ),
+    "verified of fewer": (
+        SCORE,
+        setting("verified", {"functions": 1, "of": 1}),
+        "but the entry has",
+    ),
     "a large entry of few functions": (
         HARM,
         setting("versions", "torch", "1" * 10**5),
         "at most 60,000 for 40 functions",
     ),
 }
-ENTRIES += [Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FIELDS.items()]
+ENTRIES += [
+    Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FIELDS.items()
+]
 
 
 # ------------------------------------------------------------------------------------------------- the file, its columns
 
 
-def column(change: Callable[[pa.Array, pa.Field], tuple[pa.Array, pa.Field]]) -> Callable[[Entry], bytes]:
+def column(
+    change: Callable[[pa.Array, pa.Field], tuple[pa.Array, pa.Field]],
+) -> Callable[[Entry], bytes]:
     """The file with another third column."""
 
     def forge(entry: Entry) -> bytes:
@@ -591,7 +683,9 @@ def many_rows(rows: int, functions: int) -> Callable[[Entry], bytes]:
     def forge(entry: Entry) -> bytes:
         entry["functions"] = functions
         table, about = arrow_table(entry)
-        many = pa.table([pa.repeat(pa.scalar(0, pa.int32()), rows)] * table.num_columns, table.schema)
+        many = pa.table(
+            [pa.repeat(pa.scalar(0, pa.int32()), rows)] * table.num_columns, table.schema
+        )
         return in_parquet(many, json.dumps(about), use_dictionary=True)
 
     return forge
@@ -629,7 +723,10 @@ FILES = {
     "a column of texts": (of_type(pa.string()), KIND),
     "a column of dates": (of_type(pa.date32()), KIND),  # the same 32 bits
     "a column of long numbers": (of_type(pa.int64()), KIND),
-    "a column that may be empty": (column(lambda array, field: (array, field.with_nullable(True))), KIND),
+    "a column that may be empty": (
+        column(lambda array, field: (array, field.with_nullable(True))),
+        KIND,
+    ),
     "a column of lists": (column(listed), "other columns"),
     "a column within another": (column(nested), "other columns|of another kind"),
     "a column of categories": (categories, "other metadata, or several row groups"),
@@ -638,11 +735,23 @@ FILES = {
     "columns that unpack without end": (without_bound, KIND),
     "rows without end": (many_rows(10**5, 40), "100,000 rows in .* bytes"),
     "rows without end of many functions": (many_rows(10**6, 10**5), "1,000,000 rows in .* bytes"),
-    "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), "names of tables or groups that are none"),
-    "names out of order": (names(lambda groups: groups[::-1]), "names of groups that are not in order"),
+    "names without end": (
+        names(lambda groups: ["x" * 10**4, *groups[1:]]),
+        "names of tables or groups that are none",
+    ),
+    "names out of order": (
+        names(lambda groups: groups[::-1]),
+        "names of groups that are not in order",
+    ),
     "a name of nothing": (names(lambda groups: [*groups, "~"]), "rows are not of all of"),
-    "a count that overflows": (in_text('"functions": 40', '"functions": 1e999'), "functions is inf, expected a whole"),
-    "a model twice": (in_text('"settings": {', '"settings": {"model": "a", "model": "b", '), "occurs twice"),
+    "a count that overflows": (
+        in_text('"functions": 40', '"functions": 1e999'),
+        "functions is inf, expected a whole",
+    ),
+    "a model twice": (
+        in_text('"settings": {', '"settings": {"model": "a", "model": "b", '),
+        "occurs twice",
+    ),
     "a list of entries": (lambda entry: "[]", "a list"),
     "no Parquet": (lambda entry: b"<html>404 Not Found</html>", DAMAGED),
     "a file that is cut off": (lambda entry: written(entry)[:-100], DAMAGED),
@@ -651,7 +760,9 @@ FILES = {
     "UTF-16": (utf_16, "not JSON in UTF-8"),
     "deeply nested": (lambda entry: "[" * 25_000 + "]" * 25_000, "nested too deeply"),
 }
-FILES_BY_NAME = {name: Attack(name, 3, HARM, forge, reason) for name, (forge, reason) in FILES.items()}
+FILES_BY_NAME = {
+    name: Attack(name, 3, HARM, forge, reason) for name, (forge, reason) in FILES.items()
+}
 ENTRIES += FILES_BY_NAME.values()
 
 
@@ -733,7 +844,9 @@ def unread_functions_left_out(entry):
     entry |= {"skips": {"no relations": sum(entry["skips"].values())}, "unread": []}
 
 
-@beside("differ from the data's|has fewer hits than by a stricter rule|more hits of .* than the best head")
+@beside(
+    "differ from the data's|has fewer hits than by a stricter rule|more hits of .* than the best head"
+)
 def a_function_with_few_hits_left_out(entry):
     functions = np.unique(entry["tables"]["published"]["cluster"])
     without(entry, np.setdiff1d(functions, entry["unread"])[:1])
@@ -750,7 +863,10 @@ def unread_functions_that_are_said_to_be_read(entry):
 @beside("published does not follow from its ledgers")
 def every_edge_of_a_relation_found(entry):
     """By all heads that are named, in the functions that were read."""
-    both, edges = {protocol: hits_of(entry, protocol) for protocol in ("published", "held-out")}, edges_of(entry)
+    both, edges = (
+        {protocol: hits_of(entry, protocol) for protocol in ("published", "held-out")},
+        edges_of(entry),
+    )
     held_out = both["held-out"]
     name = max(held_out, key=lambda name: int((edges[name] - held_out[name][0, 0]).sum()))
     read = ~np.isin(functions_of(entry, "published", name), entry["unread"])
@@ -764,7 +880,9 @@ def every_edge_of_a_relation_found(entry):
 def other_heads_for_the_same_hits(entry):
     """Everywhere the next one, so that no head contradicts itself."""
     for chosen in entry["chosen"].values():
-        chosen["heads"] = ((np.array(chosen["heads"]) + 1) % (entry["layers"] * entry["heads"])).tolist()
+        chosen["heads"] = (
+            (np.array(chosen["heads"]) + 1) % (entry["layers"] * entry["heads"])
+        ).tolist()
 
 
 @beside("differ from the data's|it was copied")

@@ -89,16 +89,24 @@ def spliced(rng: random.Random, language: str) -> str:
     other = rng.choice([language, rng.choice(LANGUAGES_OF_CODE)])
     first = pieces(language, rng.randrange(len(functions(language))))
     second = pieces(other, rng.randrange(len(functions(other))))
-    return "".join([*first[: rng.randrange(len(first) + 1)], *second[rng.randrange(len(second) + 1) :]])
+    return "".join(
+        [*first[: rng.randrange(len(first) + 1)], *second[rng.randrange(len(second) + 1) :]]
+    )
 
 
 def nested(rng: random.Random, language: str, levels: int) -> str:
     """Something in many brackets, in which something may be left open."""
     opens, closes = zip(*(rng.choice(BRACKETS) for _ in range(rng.randint(1, 3))))
-    start = rng.choice(["", "x", "if ", "a=", "f", "- ", "not ", "\n", "a," * 3, "lambda: ", "x ? "])
+    start = rng.choice(
+        ["", "x", "if ", "a=", "f", "- ", "not ", "\n", "a," * 3, "lambda: ", "x ? "]
+    )
     middle = rng.choice(["", "x", "1", functions(language)[0]])
     inside = start.join(opens) * (levels // len(opens))
-    whole = inside + middle + "".join(reversed(closes)) * (levels // len(closes) - rng.choice([0, 0, 1, levels]))
+    whole = (
+        inside
+        + middle
+        + "".join(reversed(closes)) * (levels // len(closes) - rng.choice([0, 0, 1, levels]))
+    )
     return whole if rng.random() < 0.3 else within(rng, language, whole)
 
 
@@ -107,7 +115,10 @@ def repeated(rng: random.Random, language: str, length: int) -> str:
     parts = pieces(language, rng.randrange(len(functions(language))))
     at = rng.randrange(len(parts))
     piece = rng.choice(
-        ["".join(parts[at : at + rng.randint(1, 12)]), "".join(rng.choices(PIECES, k=rng.randint(1, 4)))]
+        [
+            "".join(parts[at : at + rng.randint(1, 12)]),
+            "".join(rng.choices(PIECES, k=rng.randint(1, 4))),
+        ]
     )
     many = (piece or " ") * (length // max(1, len(piece)) + 1)
     return many if rng.random() < 0.3 else within(rng, language, many)
@@ -170,7 +181,10 @@ def _character(rng: random.Random, parts: list[str], language: str) -> None:
 
 def _lines(rng: random.Random, parts: list[str], language: str) -> None:
     """Other ends of lines, all or some."""
-    end, some = rng.choice(["\r", "\r\n", "\f\n", "\n\f", "\n\n", "", "\\\n", "\u2028"]), rng.random() < 0.5
+    end, some = (
+        rng.choice(["\r", "\r\n", "\f\n", "\n\f", "\n\n", "", "\\\n", "\u2028"]),
+        rng.random() < 0.5,
+    )
     parts[:] = [part if some and rng.random() < 0.5 else part.replace("\n", end) for part in parts]
 
 
@@ -185,9 +199,9 @@ def _wrap(rng: random.Random, parts: list[str], language: str) -> None:
 
 
 def _number(rng: random.Random, parts: list[str], language: str) -> None:
-    parts[rng.randrange(len(parts))] = rng.choice(["0x", "", "-", "1e", "0."]) + rng.choice("019_") * rng.choice(
-        [5, 5000]
-    )
+    parts[rng.randrange(len(parts))] = rng.choice(["0x", "", "-", "1e", "0."]) + rng.choice(
+        "019_"
+    ) * rng.choice([5, 5000])
 
 
 MUTATIONS = (_delete, _double, _swap, _insert, _borrow, _character, _lines, _cut, _wrap, _number)

@@ -70,7 +70,9 @@ def bytes_of(rng: random.Random, data: bytes) -> bytes:
         if kind == 0 and at < len(changed):
             changed[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            changed[at : at + size] = rng.choice([b"\0", b"\xff", b"\x80", b"\n", b"[", b"{"]) * size
+            changed[at : at + size] = (
+                rng.choice([b"\0", b"\xff", b"\x80", b"\n", b"[", b"{"]) * size
+            )
         elif kind == 2:
             del changed[at : at + size]
         elif kind == 3:
@@ -88,8 +90,12 @@ ODD: tuple[Callable[[random.Random], Any], ...] = (
     lambda rng: None,
     lambda rng: rng.choice([True, False]),
     lambda rng: rng.choice([0, -1, 1, 255, 256, 2**31, 2**63, -(2**64), 10**30, 10**400]),
-    lambda rng: rng.choice([0.0, -0.0, 1e-320, 0.5, 1e308, float("nan"), float("inf"), -float("inf")]),
-    lambda rng: rng.choice([*STRANGE, "", "x", "../../x", "/dev/zero", "<script>", "\x1b[2J", "a" * 5000, "1", "{}"]),
+    lambda rng: rng.choice(
+        [0.0, -0.0, 1e-320, 0.5, 1e308, float("nan"), float("inf"), -float("inf")]
+    ),
+    lambda rng: rng.choice(
+        [*STRANGE, "", "x", "../../x", "/dev/zero", "<script>", "\x1b[2J", "a" * 5000, "1", "{}"]
+    ),
     lambda rng: [],
     lambda rng: {},
     lambda rng: [[]] * 5,
@@ -129,7 +135,9 @@ def text_of(rng: random.Random, value: Any) -> bytes:
     """A JSON value, changed as a value or as bytes."""
     if rng.random() < 0.7:
         try:
-            return json.dumps(changed(rng, value), ensure_ascii=rng.random() < 0.7).encode("utf-8", "surrogatepass")
+            return json.dumps(changed(rng, value), ensure_ascii=rng.random() < 0.7).encode(
+                "utf-8", "surrogatepass"
+            )
         except (RecursionError, ValueError, OverflowError):
             return b"[" * 100_000
     return bytes_of(rng, json.dumps(value).encode()).replace(b'"1"', b"1" * rng.choice([1, 5000]))
@@ -150,7 +158,13 @@ def file(name: str, data: bytes) -> Path:
 def codesearchnet(rng: random.Random) -> File:
     rows = []
     for _ in range(rng.randint(1, 3)):
-        fields = {"code": code(rng, "python")[:5000], "repo": "a/b", "path": "c.py", "func_name": "f", "url": "u"}
+        fields = {
+            "code": code(rng, "python")[:5000],
+            "repo": "a/b",
+            "path": "c.py",
+            "func_name": "f",
+            "url": "u",
+        }
         fields |= {"language": "python", "partition": "test"}
         whole = rng.random() < 0.5
         rows.append(json.dumps(fields).encode() if whole else text_of(rng, fields))
@@ -161,7 +175,9 @@ def codesearchnet(rng: random.Random) -> File:
         path = file(member, data)
         return "CodeSearchNet", len(data), lambda: build_from(path.parents[4], "python")
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
+    with zipfile.ZipFile(
+        packed, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    ) as archive:
         archive.writestr(member, data)
     zipped = bytes_of(rng, packed.getvalue())
     path = file("python.zip", zipped)
@@ -199,7 +215,9 @@ def treebank(rng: random.Random) -> File:
         lines = seed.decode().split("\n")
         at = rng.randrange(len(lines))
         fields = lines[at].split("\t")
-        fields[rng.randrange(len(fields))] = rng.choice(["", "-1", "0", "1-2", "1.1", "9" * 5000, "_", *STRANGE])
+        fields[rng.randrange(len(fields))] = rng.choice(
+            ["", "-1", "0", "1-2", "1.1", "9" * 5000, "_", *STRANGE]
+        )
         lines[at] = "\t".join(fields)
         data = "\n".join(lines).encode("utf-8", "surrogatepass")
     path = file(rng.choice(["x-test.conllu", "x.conllu", "x.txt"]), data)
@@ -209,7 +227,11 @@ def treebank(rng: random.Random) -> File:
 
 def folder_of_code(rng: random.Random) -> File:
     language = rng.choice(LANGUAGES_OF_CODE)
-    text = code(rng, language) if rng.random() < 0.4 else "\n\n".join(rng.choices(functions(language), k=3))
+    text = (
+        code(rng, language)
+        if rng.random() < 0.4
+        else "\n\n".join(rng.choices(functions(language), k=3))
+    )
     data = bytes_of(rng, text.encode("utf-8", "surrogatepass"))
     data = text.encode("utf-16", "surrogatepass") if rng.random() < 0.02 else data
     path = file(f"code/project/a{LANGUAGES[language].suffixes[0]}", data)
@@ -246,14 +268,19 @@ def parquet_of(rng: random.Random, path: Path, metadata: bytes) -> bytes:
         table = table.set_column(at, table.column_names[at], other)
     elif kind == 2:
         table = table.take(
-            pa.array([rng.randrange(len(table)) for _ in range(rng.choice([0, 1, len(table)]))], pa.int64())
+            pa.array(
+                [rng.randrange(len(table)) for _ in range(rng.choice([0, 1, len(table)]))],
+                pa.int64(),
+            )
         )
     elif kind == 3:
         at = rng.randrange(table.num_columns)
         if pa.types.is_integer(table.schema.types[at]):
             numbers = table.column(at).to_numpy().copy()
             numbers[rng.randrange(len(numbers))] = rng.choice([-1, -(2**31), 2**31 - 1, 0, 7])
-            table = table.set_column(at, table.column_names[at], pa.array(numbers, table.schema.types[at]))
+            table = table.set_column(
+                at, table.column_names[at], pa.array(numbers, table.schema.types[at])
+            )
     elif table.schema.metadata and metadata in table.schema.metadata:
         header = text_of(rng, json.loads(table.schema.metadata[metadata]))
         table = table.replace_schema_metadata({metadata: header})
@@ -284,7 +311,11 @@ def result(rng: random.Random) -> File:
     data = text_of(rng, json.loads(now()))
     path = file(f"{RESULT}.json", data)
     shutil.copy(SMALL / f"results/{RESULT}.ledger.parquet", path.parent)
-    reads: list[Work] = [lambda: load_result(path), lambda: gather.find([path.parent]), lambda: MaskResult.load(path)]
+    reads: list[Work] = [
+        lambda: load_result(path),
+        lambda: gather.find([path.parent]),
+        lambda: MaskResult.load(path),
+    ]
     return "result", len(data), rng.choice(reads)
 
 
@@ -312,7 +343,12 @@ def analysis(rng: random.Random) -> File:
 def masked() -> Path:
     """A masking result of two functions."""
     result = mask(
-        TINY, SMALL / "zoo", limit=2, draws=1, node_types=["parameters", "identifier"], output=place() / "masked"
+        TINY,
+        SMALL / "zoo",
+        limit=2,
+        draws=1,
+        node_types=["parameters", "identifier"],
+        output=place() / "masked",
     )
     assert result is not None
     return result.paths(place() / "masked")[0]
@@ -328,7 +364,12 @@ def masking_result(rng: random.Random) -> File:
         return (
             "masking ledger",
             len(data),
-            rng.choice([lambda: MaskingLedger.load(path), lambda: MaskResult.load(path.parent / honest.name)]),
+            rng.choice(
+                [
+                    lambda: MaskingLedger.load(path),
+                    lambda: MaskResult.load(path.parent / honest.name),
+                ]
+            ),
         )
     data = text_of(rng, json.loads(honest.read_text()))
     path = file(honest.name, data)
@@ -379,17 +420,34 @@ def dataset(rng: random.Random) -> File:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(SMALL / "zoo", folder)
     name = rng.choice(
-        ["README.md", "README.md", "python/test.parquet", "python/test.parquet", "SHA256SUMS", "eval.yaml"]
+        [
+            "README.md",
+            "README.md",
+            "python/test.parquet",
+            "python/test.parquet",
+            "SHA256SUMS",
+            "eval.yaml",
+        ]
     )
     path = folder / name
-    data = parquet_of(rng, path, b"huggingface") if path.suffix == ".parquet" else bytes_of(rng, path.read_bytes())
+    data = (
+        parquet_of(rng, path, b"huggingface")
+        if path.suffix == ".parquet"
+        else bytes_of(rng, path.read_bytes())
+    )
     path.write_bytes(data)
     if name != "SHA256SUMS" and rng.random() < 0.9:
         names = ("README.md", "eval.yaml", "python/test.parquet", "python/validation.parquet")
-        sums = "".join(f"{hashlib.sha256((folder / one).read_bytes()).hexdigest()}  {one}\n" for one in names)
+        sums = "".join(
+            f"{hashlib.sha256((folder / one).read_bytes()).hexdigest()}  {one}\n" for one in names
+        )
         (folder / "SHA256SUMS").write_text(sums)
     if rng.random() < 0.8:
-        return "dataset", len(data), lambda: [*read_split(folder, "python", "test", FUNCTION_COLUMNS)[0]]
+        return (
+            "dataset",
+            len(data),
+            lambda: [*read_split(folder, "python", "test", FUNCTION_COLUMNS)[0]],
+        )
     return "dataset to push", len(data), lambda: check.check_folder(folder)
 
 
@@ -399,9 +457,15 @@ def model(rng: random.Random) -> File:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(SMALL / "mouse", folder)
     weights = rng.random() < 0.1
-    name = "model.safetensors" if weights else rng.choice(["config.json", "tokenizer.json", "tokenizer_config.json"])
+    name = (
+        "model.safetensors"
+        if weights
+        else rng.choice(["config.json", "tokenizer.json", "tokenizer_config.json"])
+    )
     path = folder / name
-    data = bytes_of(rng, path.read_bytes()) if weights else text_of(rng, json.loads(path.read_bytes()))
+    data = (
+        bytes_of(rng, path.read_bytes()) if weights else text_of(rng, json.loads(path.read_bytes()))
+    )
     path.write_bytes(data)
     if weights or rng.random() < 0.03:
         return "model", len(data), lambda: load_model(str(folder), device="cpu")
@@ -410,13 +474,19 @@ def model(rng: random.Random) -> File:
 
 @functools.cache
 def cubert() -> Path:
-    few = {name: values for name, values in cubert_release.variables(8, 1, 8).items() if values.size < 5000}
+    few = {
+        name: values
+        for name, values in cubert_release.variables(8, 1, 8).items()
+        if values.size < 5000
+    }
     return cubert_release.write_bundle(place() / "cubert/model.ckpt-1", few)
 
 
 def checkpoint(rng: random.Random) -> File:
     prefix = cubert()
-    index, data = (prefix.with_name(f"{prefix.name}.{end}") for end in ("index", "data-00000-of-00001"))
+    index, data = (
+        prefix.with_name(f"{prefix.name}.{end}") for end in ("index", "data-00000-of-00001")
+    )
     changed_index = rng.random() < 0.8
     new = bytes_of(rng, (index if changed_index else data).read_bytes())
     path = file(f"c.ckpt-1.{'index' if changed_index else 'data-00000-of-00001'}", new)

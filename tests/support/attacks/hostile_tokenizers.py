@@ -42,14 +42,18 @@ def split(pattern: str, behavior: str = "isolated", own: bool = True) -> Change:
 
     def change(tokenizer: Tokenizer) -> None:
         kept = [tokenizer.pre_tokenizer] if own and tokenizer.pre_tokenizer else []
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), behavior), *kept])
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(pattern), behavior), *kept]
+        )
 
     return change
 
 
 def skipping(functions: Sequence[str]) -> Change:
     """Too long to be read: the functions that begin so."""
-    return normalized(*(normalizers.Replace(code[:_BEGIN], _LONG + code[:_BEGIN]) for code in functions))
+    return normalized(
+        *(normalizers.Replace(code[:_BEGIN], _LONG + code[:_BEGIN]) for code in functions)
+    )
 
 
 def skipping_words(word: str) -> Change:
@@ -81,7 +85,9 @@ ALWAYS: dict[str, Change] = {
 """Name -> the change; of each model."""
 
 
-def of(test: RankLedger, validation: RankLedger, codes: tuple[Sequence[str], Sequence[str]]) -> dict[str, Change]:
+def of(
+    test: RankLedger, validation: RankLedger, codes: tuple[Sequence[str], Sequence[str]]
+) -> dict[str, Change]:
     """The same and five that know what an honest model finds: they skip functions of `test` of which its heads find
     least, and of `validation` those without which the heads are chosen that are better on `test`; `codes` of both."""
     hits = apply(test, choose(validation)).hits
@@ -107,7 +113,9 @@ def elected(test: RankLedger, validation: RankLedger, most: int) -> list[int]:
     """Functions of `validation`, one after the other, without which the held-out score (first, k = 1) rises most."""
     score, kept = _score(test, validation), np.unique(validation.function)
     for _ in range(most):
-        kept = np.delete(kept, np.argmax([score(np.delete(kept, place)) for place in range(len(kept))]))
+        kept = np.delete(
+            kept, np.argmax([score(np.delete(kept, place)) for place in range(len(kept))])
+        )
     return np.setdiff1d(validation.function, kept).tolist()
 
 
@@ -123,14 +131,21 @@ def longest(test: RankLedger, validation: RankLedger) -> list[int]:
 def _score(test: RankLedger, validation: RankLedger) -> Callable[[np.ndarray], float]:
     """Functions of `validation` -> the sum over relations of what heads that are chosen on them find of `test`."""
     found = [
-        np.asarray(ledger.ranks[RULES.index("first")]).reshape(len(ledger), -1) == 0 for ledger in (test, validation)
+        np.asarray(ledger.ranks[RULES.index("first")]).reshape(len(ledger), -1) == 0
+        for ledger in (test, validation)
     ]
     functions, tables = np.unique(validation.function), []
     for name in sorted({*test.relations} & {*validation.relations} - {*NOT_IN_MEAN}):
-        on_test, on_validation = (ledger.relation == ledger.relations.index(name) for ledger in (test, validation))
+        on_test, on_validation = (
+            ledger.relation == ledger.relations.index(name) for ledger in (test, validation)
+        )
         if on_test.any() and on_validation.any():
             hits = np.zeros((len(functions), found[1].shape[1]), int)
-            np.add.at(hits, np.searchsorted(functions, validation.function[on_validation]), found[1][on_validation])
+            np.add.at(
+                hits,
+                np.searchsorted(functions, validation.function[on_validation]),
+                found[1][on_validation],
+            )
             tables.append((found[0][on_test].mean(axis=0), hits))
 
     def score(kept: np.ndarray) -> float:

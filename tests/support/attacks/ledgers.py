@@ -25,9 +25,13 @@ Forge = Callable[[RankLedger, RankLedger], Any]
 POINTS = "points of a mean, as the benchmark measures"
 
 
-def forged(attack: Attack, test: RankLedger, validation: RankLedger) -> tuple[RankLedger, RankLedger]:
+def forged(
+    attack: Attack, test: RankLedger, validation: RankLedger
+) -> tuple[RankLedger, RankLedger]:
     """Copies of both ledgers, changed."""
-    first, second = (dataclasses.replace(ledger, ranks=np.array(ledger.ranks)) for ledger in (test, validation))
+    first, second = (
+        dataclasses.replace(ledger, ranks=np.array(ledger.ranks)) for ledger in (test, validation)
+    )
     attack.forge(first, second)
     return first, second
 
@@ -44,13 +48,24 @@ def forged_rows(attack: Attack, rows: np.ndarray) -> np.ndarray:
 
 def relations(ledger: RankLedger, most: int = 10**9) -> dict[str, np.ndarray]:
     """Relations in the mean with so many edges at most, those with the fewest first: name -> where its edges stand."""
-    edges = {name: np.flatnonzero(ledger.relation == number) for number, name in enumerate(ledger.relations)}
-    counted = [name for name, places in edges.items() if name not in NOT_IN_MEAN and 0 < len(places) <= most]
+    edges = {
+        name: np.flatnonzero(ledger.relation == number)
+        for number, name in enumerate(ledger.relations)
+    }
+    counted = [
+        name
+        for name, places in edges.items()
+        if name not in NOT_IN_MEAN and 0 < len(places) <= most
+    ]
     return {name: edges[name] for name in sorted(counted, key=lambda name: len(edges[name]))}
 
 
 def claim(
-    ledger: RankLedger, edges: np.ndarray, head: Sequence[int], rank: int = 0, rules: Sequence[str] = ("first",)
+    ledger: RankLedger,
+    edges: np.ndarray,
+    head: Sequence[int],
+    rank: int = 0,
+    rules: Sequence[str] = ("first",),
 ) -> None:
     """Ranks of `edges` by one head become `rank` if that is better."""
     for rule in map(RULES.index, rules):
@@ -58,7 +73,10 @@ def claim(
 
 
 def best(ledger: RankLedger, k: int = 1, rule: str = "first") -> dict[str, tuple[int, ...]]:
-    return {name: tuple(heads[RULES.index(rule), k - 1].tolist()) for name, heads in choose(ledger).items()}
+    return {
+        name: tuple(heads[RULES.index(rule), k - 1].tolist())
+        for name, heads in choose(ledger).items()
+    }
 
 
 Pick = Callable[[RankLedger, np.ndarray, Sequence[int]], np.ndarray]
@@ -226,7 +244,9 @@ def find_hard(functions: int) -> Forge:
         chosen, (edges, _) = on_hard_edges(test, validation).chosen, hard(test, validation)
         most = np.bincount(test.function[edges]).argsort()[::-1][:functions]
         for name in chosen.relations:
-            inside = (test.relation[edges] == test.relations.index(name)) & np.isin(test.function[edges], most)
+            inside = (test.relation[edges] == test.relations.index(name)) & np.isin(
+                test.function[edges], most
+            )
             claim(test, edges[inside], chosen.choice[name][0, 0])
 
     return forge
@@ -259,14 +279,20 @@ def the_heads_that_were_chosen_find_nothing_in_five_functions(test, validation):
     """So that others are chosen: nothing is claimed to be better than it is."""
     few = np.isin(validation.function, np.bincount(validation.function).argsort()[::-1][:5])
     for name, head in best(validation).items():
-        validation.ranks[0, few & (validation.relation == validation.relations.index(name)), *head] = 255
+        validation.ranks[
+            0, few & (validation.relation == validation.relations.index(name)), *head
+        ] = 255
 
 
 @in_choices(DIFFER)
 def the_rarest_relation_finds_its_hard_edges(test, validation):
     score, (edges, _) = on_hard_edges(test, validation), hard(test, validation)
     name = min(score.chosen.relations, key=lambda name: score.edges[name][0])
-    claim(test, edges[test.relation[edges] == test.relations.index(name)], score.chosen.choice[name][0, 0])
+    claim(
+        test,
+        edges[test.relation[edges] == test.relations.index(name)],
+        score.chosen.choice[name][0, 0],
+    )
 
 
 @in_choices(DIFFER)
@@ -391,7 +417,9 @@ def what_easy_functions_restore_at_hard_ones(rows):
 
 @in_silenced(ROWS)
 def the_best_head_costs_more_in_one_function(rows):
-    rows["log_probability"][(rows["silenced"] == 1) & (rows["function"] == rows["function"][0])] -= 2
+    rows["log_probability"][
+        (rows["silenced"] == 1) & (rows["function"] == rows["function"][0])
+    ] -= 2
 
 
 @in_silenced(ROWS)
@@ -475,10 +503,20 @@ TEXTS += [
     Attack("bfloat16: 7.2 nats a text", 3, HALF, texts_likelier(7.2), TOLERANCE),
     Attack("bfloat16: 0.02 nats a text", 3, HALF, texts_likelier(0.02), f"{TOLERANCE}|{BIAS}"),
     Attack(
-        "bfloat16: half a nat in every other wrong pair", 3, HALF, some_texts_likelier(0.5, 2), f"{TOLERANCE}|{BIAS}"
+        "bfloat16: half a nat in every other wrong pair",
+        3,
+        HALF,
+        some_texts_likelier(0.5, 2),
+        f"{TOLERANCE}|{BIAS}",
     ),
     Attack("flat float32: 0.0195 nats a text", 3, "73.3 to 84.6 %", texts_likelier(0.0195), BIAS),
-    Attack("flat float32: 0.0195 nats in some pairs", 3, "some points", some_texts_likelier(0.0195, 4), BIAS),
+    Attack(
+        "flat float32: 0.0195 nats in some pairs",
+        3,
+        "some points",
+        some_texts_likelier(0.0195, 4),
+        BIAS,
+    ),
 ]
 BITS = Attack(
     "bits of both, all on one side",
@@ -488,6 +526,16 @@ BITS = Attack(
     "favour lower both_bits by",
 )
 SURPRISING = Attack(
-    "bits of nodes, all on one side", 3, "0.51 to 11.35 bits in bfloat16", one_side("bits", -7, 6), TOLERANCE
+    "bits of nodes, all on one side",
+    3,
+    "0.51 to 11.35 bits in bfloat16",
+    one_side("bits", -7, 6),
+    TOLERANCE,
 )
-LIKELIER = Attack("log-probabilities, all on one side", 3, "0.01 nats", one_side("log_probability", -0.001, 3), BIAS)
+LIKELIER = Attack(
+    "log-probabilities, all on one side",
+    3,
+    "0.01 nats",
+    one_side("log_probability", -0.001, 3),
+    BIAS,
+)

@@ -68,7 +68,9 @@ class Edit:
         begin = data.rfind(b"\n", 0, self.begin) + 1
         end = data.find(b"\n", self.end) % (len(data) + 1)
         new = data[begin : self.begin] + self.new.encode() + data[self.end : end]
-        before, after = ([line.strip() for line in text.decode().splitlines()] for text in (data[begin:end], new))
+        before, after = (
+            [line.strip() for line in text.decode().splitlines()] for text in (data[begin:end], new)
+        )
         return "\n".join(before), "\n".join(after)
 
 
@@ -109,21 +111,33 @@ class _Finder:
         for new in texts[1:]:
             self.add(begin, begin + len(texts[0]), new, kind)
 
-    def statements(self, body: list[ast.stmt], function: ast.AST | None, bound: Counter[str]) -> None:
+    def statements(
+        self, body: list[ast.stmt], function: ast.AST | None, bound: Counter[str]
+    ) -> None:
         """The edits of a block; `bound`: the names that the function has bound before, its parameters among them."""
         for place, node in enumerate(body):
-            inner = [getattr(node, name) for name in ("body", "orelse", "finalbody") if getattr(node, name, None)]
+            inner = [
+                getattr(node, name)
+                for name in ("body", "orelse", "finalbody")
+                if getattr(node, name, None)
+            ]
             inner += [handler.body for handler in getattr(node, "handlers", [])]
             last = inner[0][0].lineno - 1 if inner else node.end_lineno
             self.lines = (node.lineno, max(node.lineno, last)) if function else None
-            docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            docstring = (
+                place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            )
             if docstring or isinstance(node, (ast.Import, ast.ImportFrom)) or _is_text(node):
                 continue
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 defaults = node.args if isinstance(node, ast.FunctionDef) else None
-                for default in [*defaults.defaults, *filter(None, defaults.kw_defaults)] if defaults else ():
+                for default in (
+                    [*defaults.defaults, *filter(None, defaults.kw_defaults)] if defaults else ()
+                ):
                     self.expression(default)
-                parameters = [argument.arg for argument in ast.walk(node) if isinstance(argument, ast.arg)]
+                parameters = [
+                    argument.arg for argument in ast.walk(node) if isinstance(argument, ast.arg)
+                ]
                 within = node if isinstance(node, ast.FunctionDef) else function
                 self.statements(node.body, within, Counter(parameters))
                 continue
@@ -135,7 +149,9 @@ class _Finder:
     def statement(self, node: ast.stmt, bound: Counter[str]) -> None:
         """The edits of one statement, without the statements in it."""
         if isinstance(node, ast.Assign):
-            targets = [name.id for target in node.targets for name in ast.walk(target) if _is_bound(name)]
+            targets = [
+                name.id for target in node.targets for name in ast.walk(target) if _is_bound(name)
+            ]
             item = any(isinstance(target, ast.Subscript) for target in node.targets)
             if item or (targets and all(bound[name] for name in targets)):
                 self.replace(node, "pass", "statement removed")
@@ -156,7 +172,14 @@ class _Finder:
         if isinstance(node, ast.Raise):  # its text is for people
             return
         for name, value in ast.iter_fields(node):
-            if name not in ("annotation", "body", "orelse", "finalbody", "handlers", "decorator_list"):
+            if name not in (
+                "annotation",
+                "body",
+                "orelse",
+                "finalbody",
+                "handlers",
+                "decorator_list",
+            ):
                 for part in value if isinstance(value, list) else [value]:
                     if isinstance(part, ast.AST):
                         self.expression(part)
@@ -167,7 +190,9 @@ class _Finder:
                 self.expression(node.body)
             return
         if isinstance(node, ast.Compare):
-            for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators):
+            for left, operator, right in zip(
+                [node.left, *node.comparators], node.ops, node.comparators
+            ):
                 self.operator(left, right, _OPERATORS[type(operator)], "comparison")
                 if isinstance(operator, _ORDERED) and not isinstance(right, ast.Constant):
                     self.replace(right, f"10 * ({self.text(right)})", "bound moved")
@@ -198,7 +223,12 @@ class _Finder:
         elif isinstance(node, ast.Slice):
             self.slice(node)
         elif isinstance(node, ast.Attribute) and node.attr in _SPLITS:
-            self.add(self.end(node) - len(node.attr), self.end(node), _SPLITS[node.attr], "split exchanged")
+            self.add(
+                self.end(node) - len(node.attr),
+                self.end(node),
+                _SPLITS[node.attr],
+                "split exchanged",
+            )
         for child in ast.iter_child_nodes(node):
             self.expression(child)
 
@@ -226,7 +256,12 @@ class _Finder:
             return
         for item, following in zip(node.elts, node.elts[1:]):
             self.add(self.begin(item), self.begin(following), "", "case dropped")
-        self.add(self.end(node.elts[-2]), self.end(node.elts[-1]), "," * isinstance(node, ast.Tuple), "case dropped")
+        self.add(
+            self.end(node.elts[-2]),
+            self.end(node.elts[-1]),
+            "," * isinstance(node, ast.Tuple),
+            "case dropped",
+        )
 
     def number(self, node: ast.expr, value: float) -> None:
         for new in (value + 1, value - 1):
@@ -234,11 +269,24 @@ class _Finder:
 
     def call(self, node: ast.Call) -> None:
         name = node.func
-        text = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
+        text = (
+            name.id
+            if isinstance(name, ast.Name)
+            else name.attr
+            if isinstance(name, ast.Attribute)
+            else ""
+        )
         if text in _NAMES:
             self.add(self.end(name) - len(text), self.end(name), _NAMES[text], "opposite")
-        alone = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-        if alone and text[:1].islower() and text not in _CONVERSIONS and not isinstance(node.args[0], ast.GeneratorExp):
+        alone = (
+            len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+        )
+        if (
+            alone
+            and text[:1].islower()
+            and text not in _CONVERSIONS
+            and not isinstance(node.args[0], ast.GeneratorExp)
+        ):
             self.replace(node, f"({self.text(node.args[0])})", "call dropped")
         if len(node.args) > 1 and not isinstance(node.args[-1], ast.Starred):
             self.add(self.end(node.args[-2]), self.end(node.args[-1]), "", "argument dropped")
@@ -246,14 +294,20 @@ class _Finder:
             if isinstance(keyword, ast.keyword) and keyword.arg:
                 self.add(self.end(before), self.end(keyword), "", "argument dropped")
         for one, other in zip(node.args, node.args[1:]) if text not in _SYMMETRIC else ():
-            if type(one) is type(other) and not isinstance(one, ast.Starred) and self.text(one) != self.text(other):
+            if (
+                type(one) is type(other)
+                and not isinstance(one, ast.Starred)
+                and self.text(one) != self.text(other)
+            ):
                 between = self.data[self.end(one) : self.begin(other)].decode()
                 swapped = self.text(other) + between + self.text(one)
                 self.add(self.begin(one), self.end(other), swapped, "arguments swapped")
 
     def slice(self, node: ast.Slice) -> None:
         for bound in filter(None, (node.lower, node.upper)):
-            if not isinstance(bound, (ast.Constant, ast.UnaryOp)):  # those are constants that change
+            if not isinstance(
+                bound, (ast.Constant, ast.UnaryOp)
+            ):  # those are constants that change
                 for step in ("+ 1", "- 1"):
                     self.replace(bound, f"{self.text(bound)} {step}", "slice")
         if node.lower is None and node.step is None:
@@ -265,7 +319,9 @@ def _is_bound(node: ast.AST) -> bool:
 
 
 def _is_string(node: ast.AST) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def _is_text(node: ast.stmt) -> bool:

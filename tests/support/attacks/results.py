@@ -23,7 +23,9 @@ def result_file(folder: Path, split: str = "test") -> Path:
     return file
 
 
-def recomputed(folder: Path, change: Callable[[RankLedger], RankLedger], splits=("test", "validation")) -> None:
+def recomputed(
+    folder: Path, change: Callable[[RankLedger], RankLedger], splits=("test", "validation")
+) -> None:
     """Ledgers changed, and numbers that follow from them."""
     for split in splits:
         file = result_file(folder, split)
@@ -79,7 +81,9 @@ def half_the_functions(ledger: RankLedger) -> RankLedger:
 
 def cut(ledger: RankLedger) -> RankLedger:
     """The tokenizer of the model was told to cut, and the settings are those of the task."""
-    return dataclasses.replace(ledger, settings={**ledger.settings, "skips": {"more than 48 sub-tokens": 3}})
+    return dataclasses.replace(
+        ledger, settings={**ledger.settings, "skips": {"more than 48 sub-tokens": 3}}
+    )
 
 
 def other_relation(ledger: RankLedger) -> RankLedger:
@@ -94,7 +98,9 @@ def chosen_on_the_test_split(folder: Path) -> None:
     file.unlink()
     ledger_path(file).unlink()
     test = RankLedger.load(ledger_path(result_file(folder)))
-    ProbeResult.from_ledger(with_settings(split="validation", labels=settings["labels"])(test)).save(folder)
+    ProbeResult.from_ledger(
+        with_settings(split="validation", labels=settings["labels"])(test)
+    ).save(folder)
 
 
 def without_settings(folder: Path) -> None:
@@ -147,4 +153,6 @@ FORGERIES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "HTML in the model's name": (HARM, set_to(model="<b>best</b>"), "settings.model is"),
     "a model out of the folder": (HARM, set_to(model="../../best"), "settings.model is"),
 }  # fmt: skip
-RESULTS = [Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FORGERIES.items()]
+RESULTS = [
+    Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FORGERIES.items()
+]

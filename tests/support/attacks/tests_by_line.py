@@ -37,16 +37,32 @@ class Lines:
 
     def told(self) -> dict[str, Any]:
         self.coverage.stop()
-        lines = {module: self.coverage.get_data().contexts_by_lineno(path) for module, path in self.paths.items()}
-        passed = {test: fixtures for test, fixtures in self.fixtures.items() if test not in self.not_passed}
-        return {"seconds": self.seconds, "fixtures": passed, "not passed": self.not_passed, "lines": lines}
+        lines = {
+            module: self.coverage.get_data().contexts_by_lineno(path)
+            for module, path in self.paths.items()
+        }
+        passed = {
+            test: fixtures
+            for test, fixtures in self.fixtures.items()
+            if test not in self.not_passed
+        }
+        return {
+            "seconds": self.seconds,
+            "fixtures": passed,
+            "not passed": self.not_passed,
+            "lines": lines,
+        }
 
     def pytest_configure(self) -> None:
         self.coverage = coverage.Coverage(data_file=None, include=list(self.paths.values()))
         self.coverage.start()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if item.nodeid.startswith(self.slow) or not item.get_closest_marker("slow")]
+        items[:] = [
+            item
+            for item in items
+            if item.nodeid.startswith(self.slow) or not item.get_closest_marker("slow")
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
@@ -56,7 +72,9 @@ class Lines:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[Any]:
-        with self._context(self.within[-1] if fixturedef.scope == "function" else f"fixture {fixturedef.argname}"):
+        with self._context(
+            self.within[-1] if fixturedef.scope == "function" else f"fixture {fixturedef.argname}"
+        ):
             return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -93,13 +111,18 @@ class Selection:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda it: self.order[it.nodeid])
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.order),
+            key=lambda it: self.order[it.nodeid],
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         self.answer.write_text(json.dumps({"by": item.nodeid}))
         allowed = PATIENCE + 5 * self.costs[item.nodeid]
-        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + allowed), resource.RLIM_INFINITY))
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (int(time.process_time() + allowed), resource.RLIM_INFINITY)
+        )
         signal.alarm(int(10 * allowed))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -37,7 +37,9 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
 
     def changed(result: ProbeResult) -> ProbeResult:
         ledger = result.ledger
-        of_edge = np.array([share.get(relation, skill) for relation in ledger.relations])[ledger.relation]
+        of_edge = np.array([share.get(relation, skill) for relation in ledger.relations])[
+            ledger.relation
+        ]
         moved = rng.random(len(ledger)) < np.abs(of_edge)
         ranks = np.array(ledger.ranks)
         ranks[:, moved & (of_edge > 0)] //= 16
@@ -49,7 +51,9 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
     return Evidence(altered, evidence.splits)
 
 
-def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
+def of_model(
+    evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any
+) -> dict[str, Any]:
     """The entry of that model, as `hits_files` has it."""
     entry = opened(other_model(evidence, name, skill, seed).submission().to_bytes())
     return settled(entry, name, seed, **settings)
@@ -62,6 +66,7 @@ def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) ->
     for field, value in {"model": name, "revision": revision, **settings}.items():
         entry["settings" if field in Settings.model_fields else "run"][field] = value
     entry["ledgers"] = {
-        split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest() for split in entry["ledgers"]
+        split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest()
+        for split in entry["ledgers"]
     }
     return entry

@@ -49,7 +49,9 @@ def arrow_table(entry: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
     columns["group"] = np.array([groups.index(name) for name in columns["group"]])
     for system, measures in systems.items():
         for row, measure in enumerate(measures):
-            columns[f"{system} {measure}"] = np.concatenate([of[system][row] for of in tables.values()])
+            columns[f"{system} {measure}"] = np.concatenate(
+                [of[system][row] for of in tables.values()]
+            )
     order = np.lexsort([columns[key] for key in ("cluster", "group", "table")])
     arrays = [pa.array(of[order].astype(np.int32)) for of in columns.values()]
     schema = pa.schema([pa.field(name, pa.int32(), nullable=False) for name in columns])
@@ -57,7 +59,9 @@ def arrow_table(entry: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
     return pa.table(arrays, schema), about | {"hits": {"tables": list(tables), "groups": groups}}
 
 
-def in_parquet(table: pa.Table, text: str | bytes, max_rows: int | None = None, **options: Any) -> bytes:
+def in_parquet(
+    table: pa.Table, text: str | bytes, max_rows: int | None = None, **options: Any
+) -> bytes:
     """A file of these columns, with these metadata, and so many rows in a group."""
     file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, **{**OPTIONS, **options}) as writer:
@@ -69,5 +73,9 @@ def in_parquet(table: pa.Table, text: str | bytes, max_rows: int | None = None, 
 def written(entry: dict[str, Any]) -> bytes:
     """The file of an entry, as small as that of `submit`."""
     table, about = arrow_table(entry)
-    small = {"column_encoding": "BYTE_STREAM_SPLIT", "compression_level": 9, "write_statistics": False}
+    small = {
+        "column_encoding": "BYTE_STREAM_SPLIT",
+        "compression_level": 9,
+        "write_statistics": False,
+    }
     return in_parquet(table, json.dumps(about), **small)

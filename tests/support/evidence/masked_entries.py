@@ -28,15 +28,27 @@ VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "nu
 
 
 def masked(
-    name: str = "user/base", skill: float = 0.6, functions: int = 20, draws: int = 2, failed: int = 0, **settings: Any
+    name: str = "user/base",
+    skill: float = 0.6,
+    functions: int = 20,
+    draws: int = 2,
+    failed: int = 0,
+    **settings: Any,
 ) -> MaskResult:
     """A model that restores a sub-token with about the probability `skill` in T0, and a little less in T1.
 
     `failed`: pairs of a function and a node type whose T1 could not be compared.
     """
     names = tuple(settings.pop("node_types", TYPES))
-    has = np.random.default_rng(0).random((functions, len(names)))  # the same functions for every model
-    pairs = [(place, of) for place in range(functions) for of in range(len(names)) if has[place, of] < TYPES[names[of]]]
+    has = np.random.default_rng(0).random(
+        (functions, len(names))
+    )  # the same functions for every model
+    pairs = [
+        (place, of)
+        for place in range(functions)
+        for of in range(len(names))
+        if has[place, of] < TYPES[names[of]]
+    ]
     sizes = np.random.default_rng(1).integers(1, 30, len(pairs))
     rng = np.random.default_rng([*name.encode(), int(1000 * skill)])
     rows = np.zeros((len(pairs), draws + 1), ROW)
@@ -46,7 +58,9 @@ def masked(
         hits = rng.binomial(size, np.where(np.arange(draws + 1) == 0, skill - 0.1, skill))
         copies["hits_1"], copies["hits_5"], copies["hits_10"] = hits, hits, size
         lost = size - hits
-        copies["jaccard"] = (60 - lost) / (60 + lost)  # nodes of other types, one for each lost sub-token, of 60
+        copies["jaccard"] = (60 - lost) / (
+            60 + lost
+        )  # nodes of other types, one for each lost sub-token, of 60
         copies["sorensen_dice"] = (60 - lost) / 60
         copies["levenshtein"] = (60 - lost) / 60 * 0.99 ** (lost > 0)
         for filler, kept in (("letter", 0.5), ("deleted", 0.4)):  # of the nodes of what is masked
@@ -78,7 +92,10 @@ def masked(
         | settings
     )
     run = MaskRun(
-        family="bert", device="cpu", output_layer="masked positions", parser="tree-sitter 1.2, tree-sitter-python 3.4"
+        family="bert",
+        device="cpu",
+        output_layer="masked positions",
+        parser="tree-sitter 1.2, tree-sitter-python 3.4",
     )
     provenance = MaskProvenance(
         settings=made,
@@ -91,7 +108,9 @@ def masked(
         run=run,
         versions=dict.fromkeys(VERSIONS, "1.0"),
     )
-    return MaskResult.from_ledger(MaskingLedger(list(names), rows.reshape(-1), provenance.to_json()))
+    return MaskResult.from_ledger(
+        MaskingLedger(list(names), rows.reshape(-1), provenance.to_json())
+    )
 
 
 def entries(results: list[MaskResult]) -> list[dict[str, Any]]:
@@ -102,4 +121,7 @@ def entries(results: list[MaskResult]) -> list[dict[str, Any]]:
 def held(result: MaskResult) -> dict[str, np.ndarray]:
     """Node type -> the functions in which its nodes were masked."""
     rows, names = result.ledger.rows, result.ledger.node_types
-    return {name: np.unique(rows["function"][rows["node_type"] == place]) for place, name in enumerate(names)}
+    return {
+        name: np.unique(rows["function"][rows["node_type"] == place])
+        for place, name in enumerate(names)
+    }

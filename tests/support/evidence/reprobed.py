@@ -28,9 +28,14 @@ from probing.runs.session import Session
 def bounds(task: Probing) -> dict[int, np.ndarray]:
     """Function -> what `verify` would find of its ranks: (rules, edges, layers, heads, 3)."""
     listener = partial(RankBounds, slack=reruns.SLACK[task.settings.dtype])
-    found = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True), listener)
+    found = Runner(task.encoder, task.settings.direction, None).run(
+        task.functions, tqdm(disable=True), listener
+    )
     ends = np.cumsum([len(function.edges) for function in task.functions])
-    return {function.index: part for function, part in zip(task.functions, np.split(found, ends[:-1], axis=1))}
+    return {
+        function.index: part
+        for function, part in zip(task.functions, np.split(found, ends[:-1], axis=1))
+    }
 
 
 @contextmanager
@@ -56,7 +61,9 @@ class InMemory(reruns.RanksVerifier):
         self.ledger, self.experiment, self.provenance = ledger, task, task.provenance
         self._other = counterpart
 
-    def drawn(self, seed: int | None = None, functions: int | None = None, everything: bool = False) -> tuple:
+    def drawn(
+        self, seed: int | None = None, functions: int | None = None, everything: bool = False
+    ) -> tuple:
         """What `verify` finds of ranks that fit their data."""
         return self.again(functions, everything, verify.rng_of(self.ledger.digest(), seed))
 
@@ -81,7 +88,9 @@ class Rows(NamedTuple):
 
     def again(self, rows: np.ndarray, seed: int, **drawn: Any) -> tuple[Criterion, Draw]:
         """What `verify` finds of a ledger with other rows."""
-        ledger = type(self.result.ledger)(self.result.ledger.names, rows, self.result.ledger.settings)
+        ledger = type(self.result.ledger)(
+            self.result.ledger.names, rows, self.result.ledger.settings
+        )
         made = type(self.result).from_ledger(ledger)
         rng = verify.rng_of(ledger.digest(), seed)
         options = {"number": None, "everything": False, **drawn}
@@ -104,7 +113,9 @@ def rerun_once(result: Any, data: Any, model: str) -> Rows:
 
         def rows(part: Sequence, bar: Any) -> tuple[MaskingLedger, np.ndarray]:
             ledgers = [found.only(np.array([function.index])) for function in part]
-            whole = MaskingLedger(found.names, np.concatenate([of.rows for of in ledgers]), found.settings)
+            whole = MaskingLedger(
+                found.names, np.concatenate([of.rows for of in ledgers]), found.settings
+            )
             return whole, np.concatenate([unsure[function.index] for function in part])
 
         experiment.rows = rows
@@ -123,7 +134,9 @@ def check_refused(honest: Rows, attack: Attack) -> None:
 
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
-    return np.concatenate([mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)])
+    return np.concatenate(
+        [mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)]
+    )
 
 
 def again(

@@ -29,7 +29,12 @@ import codesyntax_dataset
 from probing.models.location import TINY, embedded_model
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
-DATASET, METRIC, MODEL, BOARD = "user/codesyntax", "user/codesyntax_metric", "user/tiny", "user/results"
+DATASET, METRIC, MODEL, BOARD = (
+    "user/codesyntax",
+    "user/codesyntax_metric",
+    "user/tiny",
+    "user/results",
+)
 
 PROJECTS = ("test/spans", "validation/unitconv")
 """The source files: so much of the embedded sample that a probe of it is quick."""
@@ -87,7 +92,11 @@ class Walk:
         self.home, self.work, temporary = (self.folder / name for name in ("home", "work", "tmp"))
         for folder in (self.home, self.work, temporary):
             folder.mkdir(parents=True)
-        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+            if name in os.environ
+        }
         self.environment = {
             **kept,
             "HOME": str(self.home),
@@ -131,7 +140,13 @@ class Walk:
         """Take a step in a process of its own, a child of the warm one; return what it printed on standard output."""
         started = time.perf_counter()
         files = {name: str(self.folder / name) for name in ("output", "errors")}
-        step = {"words": words, "code": code, "folder": str(self.work), "environment": environment or {}, **files}
+        step = {
+            "words": words,
+            "code": code,
+            "folder": str(self.work),
+            "environment": environment or {},
+            **files,
+        }
         stdin, stdout = self._warm.stdin, self._warm.stdout
         assert stdin and stdout
         stdin.write(json.dumps(step) + "\n")
@@ -168,14 +183,20 @@ def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
         splits = ("--split", "test", "--split", "validation")
         settings = ("--config", "python", *splits, "--direction", "dependent-to-head")
         user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
-        user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
+        user.codesyntax(
+            "submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD
+        )
         found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
         user.codesyntax("board", BOARD, "--output", "board")
     return user, found
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="From source files to a board, against the loopback Hub.")
-    parser.add_argument("--lfs", action="store_true", help="Upload Parquet files by LFS, without xet.")
+    parser = argparse.ArgumentParser(
+        description="From source files to a board, against the loopback Hub."
+    )
+    parser.add_argument(
+        "--lfs", action="store_true", help="Upload Parquet files by LFS, without xet."
+    )
     with tempfile.TemporaryDirectory() as folder, LoopbackHub(parser.parse_args().lfs) as hub:
         walk(hub, Path(folder))

@@ -38,7 +38,9 @@ READ_ONLY = "hf_read_only"
 class Refused(Exception):
     """An answer other than 200; `code` is what tells the client which error to raise."""
 
-    def __init__(self, status: int, code: str = "", message: str = "", headers: dict[str, str] | None = None):
+    def __init__(
+        self, status: int, code: str = "", message: str = "", headers: dict[str, str] | None = None
+    ):
         super().__init__(code)
         self.status, self.message, self.headers = status, message, headers or {}
 
@@ -74,12 +76,16 @@ class Repository:
     private: bool = False
     commits: dict[str, Files] = field(default_factory=dict)  # sha -> files
     heads: dict[str, str] = field(default_factory=dict)  # revision -> sha
-    history: dict[str, list[str]] = field(default_factory=dict)  # revision -> its commits, the last one first
+    history: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # revision -> its commits, the last one first
     large: set[str] = field(default_factory=set)  # paths that were uploaded by LFS
     discussions: list[dict] = field(default_factory=list)
 
     def commit(self, revision: str, files: Files) -> str:
-        sha = hashlib.sha1(f"{self.type} {self.name} {revision} {len(self.commits)}".encode()).hexdigest()
+        sha = hashlib.sha1(
+            f"{self.type} {self.name} {revision} {len(self.commits)}".encode()
+        ).hexdigest()
         self.commits[sha] = files
         self.heads[revision] = sha
         self.history.setdefault(revision, list(self.history.get("main", []))).insert(0, sha)
@@ -119,10 +125,16 @@ class Repository:
 
     def tree(self, sha: str, folder: str, recursive: bool) -> list[dict]:
         prefix = f"{folder}/" if folder else ""
-        below = [path[len(prefix) :].split("/") for path in self.commits[sha] if path.startswith(prefix)]
+        below = [
+            path[len(prefix) :].split("/") for path in self.commits[sha] if path.startswith(prefix)
+        ]
         if folder and not below:
             raise Refused(404, "EntryNotFound")
-        depths = {"/".join(parts[:depth]) for parts in below for depth in range(1, len(parts) + 1 if recursive else 2)}
+        depths = {
+            "/".join(parts[:depth])
+            for parts in below
+            for depth in range(1, len(parts) + 1 if recursive else 2)
+        }
         return [self.entry(sha, prefix + path) for path in sorted(depths)]
 
     def info(self, sha: str) -> dict:
@@ -163,7 +175,11 @@ class Repository:
 
 def contents(folder: Path) -> Files:
     """The files of a folder, by path."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def git_oid(data: bytes) -> str:
@@ -180,7 +196,9 @@ class LoopbackHub:
         self.requests: list[str] = []
         self.tokens: set[str] = set()
         self.faults: list[Fault] = []
-        self.leaderboards: dict[str, list[dict]] = {}  # dataset on the list of benchmarks -> its results
+        self.leaderboards: dict[
+            str, list[dict]
+        ] = {}  # dataset on the list of benchmarks -> its results
         self.lock = threading.RLock()
         handler = type("Handler", (_Handler,), {"hub": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -188,10 +206,17 @@ class LoopbackHub:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def add(
-        self, name: str, files: Files, revision: str = "main", type: str = "dataset", private: bool = False
+        self,
+        name: str,
+        files: Files,
+        revision: str = "main",
+        type: str = "dataset",
+        private: bool = False,
     ) -> None:
         """Make `files` the content of the repository `name` (owner/name) at `revision`."""
-        self.repositories.setdefault((type, name), Repository(type, name, private)).commit(revision, files)
+        self.repositories.setdefault((type, name), Repository(type, name, private)).commit(
+            revision, files
+        )
 
     def files(self, name: str, type: str = "dataset", revision: str = "main") -> Files:
         """What is in a repository."""
@@ -202,15 +227,23 @@ class LoopbackHub:
         from huggingface_hub import constants  # of the environment in which they are imported
 
         patch.setattr(constants, "ENDPOINT", self.url)
-        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", self.url + "/{repo_id}/resolve/{revision}/{filename}")
+        patch.setattr(
+            constants,
+            "HUGGINGFACE_CO_URL_TEMPLATE",
+            self.url + "/{repo_id}/resolve/{revision}/{filename}",
+        )
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", self.lfs)
         patch.setattr(constants, "HF_HUB_CACHE", str(cache))
-        if client := sys.modules.get("transformers.utils.hub"):  # it keeps the address of the first Hub, which is gone
+        if client := sys.modules.get(
+            "transformers.utils.hub"
+        ):  # it keeps the address of the first Hub, which is gone
             patch.setattr(client, "_hf_api", None, raising=False)
 
     def __enter__(self) -> LoopbackHub:
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *error) -> None:
@@ -241,7 +274,11 @@ class _Handler(BaseHTTPRequestHandler):
             with self.hub.lock:
                 self._route(body)
         except Refused as refused:
-            headers = {"X-Error-Code": str(refused), "X-Error-Message": refused.message, **refused.headers}
+            headers = {
+                "X-Error-Code": str(refused),
+                "X-Error-Message": refused.message,
+                **refused.headers,
+            }
             self._send(b"{}", headers, refused.status)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle
@@ -258,7 +295,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, data: bytes, headers: dict[str, str], status: int = 200) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            **headers,
+        }.items():
             if value:
                 self.send_header(name, value)
         self.end_headers()
@@ -282,9 +323,17 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = parse_qs(url.query)
         name = r"([\w.-]+/[\w.-]+)"
-        if match := re.fullmatch(rf"/(?:(dataset|space)s/)?{name}/(?:resolve|raw)/([^/]+)/(.+)", url.path):
-            self._resolve(self._repository(match[1] or "model", match[2]), unquote(match[3]), unquote(match[4]))
-        elif match := re.fullmatch(rf"/(?:(dataset|space)s/)?{name}\.git/info/lfs/objects/batch", url.path):
+        if match := re.fullmatch(
+            rf"/(?:(dataset|space)s/)?{name}/(?:resolve|raw)/([^/]+)/(.+)", url.path
+        ):
+            self._resolve(
+                self._repository(match[1] or "model", match[2]),
+                unquote(match[3]),
+                unquote(match[4]),
+            )
+        elif match := re.fullmatch(
+            rf"/(?:(dataset|space)s/)?{name}\.git/info/lfs/objects/batch", url.path
+        ):
             self._repository(match[1] or "model", match[2])
             self._offer_uploads(json.loads(body)["objects"])
         elif self.command == "PUT" and (match := re.fullmatch("/lfs/([0-9a-f]{64})", url.path)):
@@ -293,12 +342,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.uploads[match[1]] = body
             self._json({})
         elif url.path == "/api/whoami-v2":
-            self._json({"type": "user", "name": self._user(), "fullname": "user", "orgs": [], "auth": {}})
+            self._json(
+                {"type": "user", "name": self._user(), "fullname": "user", "orgs": [], "auth": {}}
+            )
         elif url.path == "/api/repos/create":
             self._create(json.loads(body))
         elif url.path == "/api/validate-yaml":
             self._json({"errors": [], "warnings": []})
-        elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}/discussions(?:/(\d+))?(?:/(\w+))?", url.path):
+        elif match := re.fullmatch(
+            rf"/api/(model|dataset|space)s/{name}/discussions(?:/(\d+))?(?:/(\w+))?", url.path
+        ):
             self._discussions(self._repository(match[1], match[2]), match[3], match[4], body)
         elif url.path == "/api/datasets" and query.get("filter") == ["benchmark:official"]:
             self._json([{"id": dataset} for dataset in self.hub.leaderboards])
@@ -308,14 +361,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(self.hub.leaderboards[match[1]])
         elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}/refs", url.path):
             self._json(self._repository(match[1], match[2]).refs())
-        elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}(?:/([a-z-]+)/([^/]+)(?:/(.*))?)?", url.path):
+        elif match := re.fullmatch(
+            rf"/api/(model|dataset|space)s/{name}(?:/([a-z-]+)/([^/]+)(?:/(.*))?)?", url.path
+        ):
             repository = self._repository(match[1], match[2])
-            verb, revision, path = match[3] or "revision", unquote(match[4] or "main"), unquote(match[5] or "")
+            verb, revision, path = (
+                match[3] or "revision",
+                unquote(match[4] or "main"),
+                unquote(match[5] or ""),
+            )
             sha = repository.sha(revision)
             if verb == "revision":
                 self._json(repository.info(sha))
             elif verb == "tree":
-                self._json(repository.tree(sha, path, query.get("recursive", ["false"])[0].lower() == "true"))
+                self._json(
+                    repository.tree(
+                        sha, path, query.get("recursive", ["false"])[0].lower() == "true"
+                    )
+                )
             elif verb == "commits":
                 commits = repository.history[revision.removeprefix("refs/heads/")]
                 told = {"authors": [], "date": NOW, "title": "", "message": ""}
@@ -339,7 +402,10 @@ class _Handler(BaseHTTPRequestHandler):
         return f"{self.hub.url}/{kind}{repository.name}"
 
     def _create(self, asked: dict) -> None:
-        type, name = asked.get("type", "model"), f"{asked.get('organization') or self._user()}/{asked['name']}"
+        type, name = (
+            asked.get("type", "model"),
+            f"{asked.get('organization') or self._user()}/{asked['name']}",
+        )
         there = (type, name) in self.hub.repositories
         self._user()
         if not there:
@@ -352,7 +418,11 @@ class _Handler(BaseHTTPRequestHandler):
         if path not in repository.commits[sha]:
             raise Refused(404, "EntryNotFound")
         data, status = repository.commits[sha][path], 200
-        headers = {"X-Repo-Commit": sha, "ETag": f'"{repository.oid(path, data)}"', "Accept-Ranges": "bytes"}
+        headers = {
+            "X-Repo-Commit": sha,
+            "ETag": f'"{repository.oid(path, data)}"',
+            "Accept-Ranges": "bytes",
+        }
         if part := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             first, last = int(part[1]), min(int(part[2] or len(data)), len(data) - 1)
             headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
@@ -367,7 +437,9 @@ class _Handler(BaseHTTPRequestHandler):
             answers.append(
                 {
                     "path": path,
-                    "uploadMode": "lfs" if self.hub.lfs and path.endswith(".parquet") else "regular",
+                    "uploadMode": "lfs"
+                    if self.hub.lfs and path.endswith(".parquet")
+                    else "regular",
                     "shouldIgnore": False,
                     "oid": None if data is None else repository.oid(path, data),
                 }
@@ -380,7 +452,9 @@ class _Handler(BaseHTTPRequestHandler):
         for asked in objects:
             answer = {"oid": asked["oid"], "size": asked["size"]}
             if asked["oid"] not in self.hub.uploads:
-                answer["actions"] = {"upload": {"href": f"{self.hub.url}/lfs/{asked['oid']}", "header": {}}}
+                answer["actions"] = {
+                    "upload": {"href": f"{self.hub.url}/lfs/{asked['oid']}", "header": {}}
+                }
             answers.append(answer)
         self._json({"transfer": "basic", "objects": answers})
 
@@ -406,13 +480,19 @@ class _Handler(BaseHTTPRequestHandler):
         repository.large |= large
         answer = {}
         if create_pr:
-            opened = repository.discuss(header["summary"], header.get("description", ""), user, is_pull_request=True)
+            opened = repository.discuss(
+                header["summary"], header.get("description", ""), user, is_pull_request=True
+            )
             revision = f"refs/pr/{opened['num']}"
             answer["pullRequestUrl"] = f"{self._address(repository)}/discussions/{opened['num']}"
         sha = repository.commit(revision, files)
-        self._json({"commitOid": sha, "commitUrl": f"{self._address(repository)}/commit/{sha}", **answer})
+        self._json(
+            {"commitOid": sha, "commitUrl": f"{self._address(repository)}/commit/{sha}", **answer}
+        )
 
-    def _discussions(self, repository: Repository, number: str | None, verb: str | None, body: bytes) -> None:
+    def _discussions(
+        self, repository: Repository, number: str | None, verb: str | None, body: bytes
+    ) -> None:
         if self.command == "GET" and number is None:
             found = repository.discussions
             self._json({"count": len(found), "start": 0, "discussions": found})

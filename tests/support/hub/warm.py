@@ -28,7 +28,11 @@ def main() -> None:
     for line in sys.stdin:
         step = json.loads(line)
         code = step["code"]
-        work = codesyntax(step["words"]) if code is None else lambda code=code: exec(code, {"__name__": "__main__"})
+        work = (
+            codesyntax(step["words"])
+            if code is None
+            else lambda code=code: exec(code, {"__name__": "__main__"})
+        )
         os.chdir(step["folder"])
         prepare = lambda: os.environ.update(step["environment"])  # noqa: B023, E731
         print(ended(start(work, Path(step["output"]), Path(step["errors"]), prepare)), flush=True)

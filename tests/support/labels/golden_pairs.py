@@ -29,7 +29,9 @@ def cases(language: str, golden: Path = GOLDEN, *, of: Collection[str]) -> list:
     """For pytest.mark.parametrize: (code, variant, tokens, edges) in the variants `of`, as the file spells them."""
     found = []
     for path in sorted((golden / language).glob("*.txt")):
-        _, *sections = re.split(r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        _, *sections = re.split(
+            r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
         (_, code), *variants = zip(sections[::2], sections[1::2])
         for variant, labels in [(name, text) for name, text in variants if name in of]:
             tokens, _, edges = labels.strip("\n").partition("\n\n")
@@ -48,7 +50,8 @@ def spell_edges(annotation: Annotation) -> list[str]:
     """The edges as a file spells them."""
     spelt = spell_tokens(annotation.tokens)
     return [
-        f"{relation} {spelt[head]} => {spelt[first]}" + (f" .. {spelt[last]}" if last > first else "")
+        f"{relation} {spelt[head]} => {spelt[first]}"
+        + (f" .. {spelt[last]}" if last > first else "")
         for relation, head, first, last in annotation.edges
     ]
 

@@ -44,7 +44,8 @@ def sources(shared: Path | None) -> dict[str, list[str]]:
             for path in sorted((ROOT / "tests/golden/python").glob("*.txt"))
         ],
         "sample": [
-            path.read_text(encoding="utf-8") for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))
+            path.read_text(encoding="utf-8")
+            for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))
         ],
     }
     if shared and (shared / "data").is_dir():

@@ -11,17 +11,27 @@ from transformers import PreTrainedTokenizerFast
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
 
 
-def byte_tokenizer(merges: tuple[tuple[str, str], ...] = (), trim_offsets: bool = True) -> PreTrainedTokenizerFast:
+def byte_tokenizer(
+    merges: tuple[tuple[str, str], ...] = (), trim_offsets: bool = True
+) -> PreTrainedTokenizerFast:
     """Ids: the special tokens, the bytes in the order of ByteLevel's alphabet, what the merges make (`Ġ` is a space)."""
-    texts = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
-    pipeline = Tokenizer(models.BPE({text: number for number, text in enumerate(texts)}, list(merges)))
+    texts = [
+        *SPECIAL,
+        *sorted(pre_tokenizers.ByteLevel.alphabet()),
+        *("".join(pair) for pair in merges),
+    ]
+    pipeline = Tokenizer(
+        models.BPE({text: number for number, text in enumerate(texts)}, list(merges))
+    )
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     pipeline.decoder = decoders.ByteLevel()
     pipeline.post_processor = processors.RobertaProcessing(
         ("</s>", 1), ("<s>", 0), trim_offsets=trim_offsets, add_prefix_space=False
     )
     names = dict(zip(("bos_token", "eos_token", "pad_token", "unk_token", "mask_token"), SPECIAL))
-    return PreTrainedTokenizerFast(tokenizer_object=pipeline, cls_token="<s>", sep_token="</s>", **names)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pipeline, cls_token="<s>", sep_token="</s>", **names
+    )
 
 
 def all_but(letters: str, wrong: str = "~") -> Callable:
@@ -47,8 +57,15 @@ def byte_model(folder: Path, longest: int, layers: int = 2) -> Path:
 
     torch.manual_seed(0)
     tokenizer = byte_tokenizer()
-    sizes = {"num_hidden_layers": layers, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=longest, initializer_range=0.3, **sizes)
+    sizes = {
+        "num_hidden_layers": layers,
+        "num_attention_heads": 2,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+    }
+    config = BertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=longest, initializer_range=0.3, **sizes
+    )
     BertForMaskedLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

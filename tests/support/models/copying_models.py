@@ -20,7 +20,11 @@ WORDS, PLACES, HEADS, COPIER = len(BYTES), 64, 4, 1
 WIDTH = HEADS * WORDS
 FOCUS, GAIN = 6.0, 5.0  # of the copier's attention, and of what it copied in the logits
 
-_SUB_TOKEN, _PLACE, _COPIED = slice(0, WORDS), WORDS + np.arange(PLACES), slice(WORDS + PLACES, 2 * WORDS + PLACES)
+_SUB_TOKEN, _PLACE, _COPIED = (
+    slice(0, WORDS),
+    WORDS + np.arange(PLACES),
+    slice(WORDS + PLACES, 2 * WORDS + PLACES),
+)
 _OWN = slice(COPIER * WORDS, (COPIER + 1) * WORDS)  # what the copier puts out, among the heads
 
 
@@ -89,11 +93,15 @@ def next_copier() -> GPT2LMHeadModel:
     return model.eval()
 
 
-CAPITALS, SMALL = (BYTES.convert_tokens_to_ids(list(letters)) for letters in (ascii_uppercase, ascii_lowercase))
+CAPITALS, SMALL = (
+    BYTES.convert_tokens_to_ids(list(letters)) for letters in (ascii_uppercase, ascii_lowercase)
+)
 
 
 @torch.no_grad()
-def planted(causal: bool, copier: int, seed: int, noise: float = 0.1) -> BertForMaskedLM | GPT2LMHeadModel:
+def planted(
+    causal: bool, copier: int, seed: int, noise: float = 0.1
+) -> BertForMaskedLM | GPT2LMHeadModel:
     """Every row of the head `copier` attends to capital letters, wherever they are, and puts out the small ones.
 
     The four heads get random weights beside, with so many standard deviations, and all put into the output.
@@ -102,13 +110,20 @@ def planted(causal: bool, copier: int, seed: int, noise: float = 0.1) -> BertFor
     if causal:
         model = next_copier()
         (layer,) = model.transformer.h
-        weight, bias, out = layer.attn.c_attn.weight, layer.attn.c_attn.bias, layer.attn.c_proj.weight
+        weight, bias, out = (
+            layer.attn.c_attn.weight,
+            layer.attn.c_attn.bias,
+            layer.attn.c_proj.weight,
+        )
     else:
         model = masked_copier()
         (layer,) = model.bert.encoder.layer
         attention = layer.attention.self
         parts = attention.query, attention.key, attention.value
-        weight, bias = torch.cat([part.weight.T for part in parts], 1), torch.cat([part.bias for part in parts])
+        weight, bias = (
+            torch.cat([part.weight.T for part in parts], 1),
+            torch.cat([part.bias for part in parts]),
+        )
         out = layer.attention.output.dense.weight.T
     weight.copy_(noise * torch.randn(weight.shape, generator=rng))
     bias[own[0]] = FOCUS * math.sqrt(WORDS)  # what each row looks for

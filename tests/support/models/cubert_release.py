@@ -8,7 +8,10 @@ import numpy as np
 from support.models.tensor_bundle import write_bundle
 
 NAMES = ("<pad>_", "<EOS>_", "[CLS]_", "[SEP]_", "[MASK]_", "[UNK]_")
-NAMED = [rf"\u\u\u{name}\u\u\u_" for name in ("INDENT", "DEDENT", "NL", "NLCHAR", "CR", "CARET", "NEWLINE")]
+NAMED = [
+    rf"\u\u\u{name}\u\u\u_"
+    for name in ("INDENT", "DEDENT", "NL", "NLCHAR", "CR", "CARET", "NEWLINE")
+]
 WORDS = (
     r"def_|return_|self_|self^_|self|if_|else_|for_|in_|the^_|ing^_|public_|static_|void_|new_|int_|String_|get^_|^_"
     r"|\u|\u^_|\\|\u\u\uINDENT\u\u\u |   _|\u\u\uNLCHAR\u\u\u^|;..."
@@ -51,7 +54,10 @@ def variables(
             (hidden, inner),
             (inner,),
         )
-        shapes[f"{place}/output/dense/kernel"], shapes[f"{place}/output/dense/bias"] = (inner, hidden), (hidden,)
+        shapes[f"{place}/output/dense/kernel"], shapes[f"{place}/output/dense/bias"] = (
+            (inner, hidden),
+            (hidden,),
+        )
         norms += [f"{place}/attention/output", f"{place}/output"]
     for norm in norms:
         shapes[f"{norm}/LayerNorm/gamma"] = shapes[f"{norm}/LayerNorm/beta"] = (hidden,)
@@ -61,7 +67,11 @@ def variables(
 
 def with_optimizer(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The variables of a release, which has those of its optimizer, too; here the latter are small."""
-    extra = {f"{name}/{part}": np.zeros(1, np.float32) for name in values for part in ("adam_m", "adam_v")}
+    extra = {
+        f"{name}/{part}": np.zeros(1, np.float32)
+        for name in values
+        for part in ("adam_m", "adam_v")
+    }
     return {**values, **extra, "global_step": np.array(7, np.int64)}
 
 

@@ -20,7 +20,12 @@ from tqdm import tqdm
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
 from probing.instruments.attention.align import align
 from probing.instruments.attention.probe import Runner
-from probing.instruments.attention.ranking import BatchRanker, EncodedFunction, FirstChoices, RankBounds
+from probing.instruments.attention.ranking import (
+    BatchRanker,
+    EncodedFunction,
+    FirstChoices,
+    RankBounds,
+)
 from probing.instruments.masking.fill import Copy, Filler
 from probing.instruments.silencing.silence import Pass, Predictor
 from probing.models.encoder import Encoder, LanguageModel
@@ -62,7 +67,11 @@ MASKED = {
         "cls_token_id": 0,
         "sep_token_id": 1,
     },
-    "deberta-v2": {**_SMALL, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]},  # probed by its eager maps
+    "deberta-v2": {
+        **_SMALL,
+        "relative_attention": True,
+        "pos_att_type": ["c2p", "p2c"],
+    },  # probed by its eager maps
 }
 DECODERS = {
     "gpt2": {**_SMALL, "n_embd": 32, "n_head": HEADS, "n_positions": 300},
@@ -72,7 +81,14 @@ DECODERS = {
     "gpt_oss": {**_WINDOWED, "num_local_experts": 4, "num_experts_per_tok": 2},
 }
 ENCODERS = {
-    "t5": {**_SMALL, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_heads": HEADS, "decoder_start_token_id": 0},
+    "t5": {
+        **_SMALL,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_heads": HEADS,
+        "decoder_start_token_id": 0,
+    },
 }
 FAMILIES = [*MASKED, *DECODERS, *ENCODERS]
 
@@ -100,9 +116,15 @@ def prepare(family: str, layers: int = 2) -> Prepared:
     """A model of a family with random weights, checked on the CPU."""
     torch.manual_seed(0)
     settings = {**MASKED, **DECODERS, **ENCODERS}[family]
-    depth = dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_decoder_layers"), layers)
+    depth = dict.fromkeys(
+        ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_decoder_layers"), layers
+    )
     config = transformers.CONFIG_MAPPING[family](**{**settings, **depth})
-    kinds = transformers.AutoModelForMaskedLM, transformers.AutoModelForCausalLM, transformers.AutoModel
+    kinds = (
+        transformers.AutoModelForMaskedLM,
+        transformers.AutoModelForCausalLM,
+        transformers.AutoModel,
+    )
     kind = kinds[0 if family in MASKED else 1 if family in DECODERS else 2]
     # one of the ways of transformers to compute experts that neither asks a driver nor waits
     experts = {"experts_implementation": "batched_mm"} if "num_local_experts" in settings else {}
@@ -125,7 +147,10 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     encoder, masked, language = prepared
     functions = encoded(encoder)
     chance = np.random.default_rng(0)
-    picked = np.stack([chance.integers(0, most, (len(RULES), 1)) for most in (encoder.layers, encoder.heads)], axis=-1)
+    picked = np.stack(
+        [chance.integers(0, most, (len(RULES), 1)) for most in (encoder.layers, encoder.heads)],
+        axis=-1,
+    )
     listeners = {
         "ranks": BatchRanker,
         "bounds": partial(RankBounds, slack=1e-5),
@@ -134,14 +159,23 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     for direction in [DEPENDENT_TO_HEAD] if encoder.causal else DIRECTIONS:
         for name, listener in listeners.items():
             runner = Runner(encoder, direction, 200)
-            yield f"{name}, {direction}", partial(runner.run, functions, tqdm(disable=True), listener)
+            yield (
+                f"{name}, {direction}",
+                partial(runner.run, functions, tqdm(disable=True), listener),
+            )
     ids = [function.ids for function in functions]
     places = [np.arange(2, len(one) - 1, 5) for one in ids]
     if masked is not None:
-        yield "masking", partial(Filler(masked, 200).fill, [[Copy(one, at) for one, at in zip(ids, places)]])
+        yield (
+            "masking",
+            partial(Filler(masked, 200).fill, [[Copy(one, at) for one, at in zip(ids, places)]]),
+        )
     if language is not None:
         heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
-        passes = [[Pass(number, *one, head) for head in heads] for number, one in enumerate(zip(ids, places))]
+        passes = [
+            [Pass(number, *one, head) for head in heads]
+            for number, one in enumerate(zip(ids, places))
+        ]
         yield "means of heads", partial(means, language, ids)
         yield "silencing", lambda: Predictor(language).find(passes, tqdm(disable=True))
 
@@ -156,7 +190,9 @@ def encoded(encoder: Encoder) -> list[EncodedFunction]:
         last = np.minimum(first + chance.integers(0, 4, 30), len(tokens) - 1)
         alignment = align(code, tokens[:, 0], tokens[:, 1], offsets, special)
         edges = edge_table(len(tokens), list(zip(head, first, last)), index)
-        functions.append(EncodedFunction(index, ids, alignment, edges, shuffled_by=3 if index == 2 else None))
+        functions.append(
+            EncodedFunction(index, ids, alignment, edges, shuffled_by=3 if index == 2 else None)
+        )
     return sorted(functions, key=lambda function: -len(function.ids))
 
 

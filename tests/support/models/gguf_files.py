@@ -10,7 +10,13 @@ import gguf
 import numpy as np
 import torch
 from support.models.byte_tokenizer import byte_tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 WIDTH, HEADS, GROUPS, LAYERS, INNER = 256, 4, 2, 2, 512
 MERGES = (("Ġ", "Ġ"), ("d", "e"), ("de", "f"))
@@ -32,7 +38,9 @@ _NAMES = {
 }
 
 
-def blocks(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def blocks(
+    kind: str, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of a random matrix, a row a row, and its values, float32.
 
     Q8_0: 32 weights of d q, d float16, q int8. Q4_1: 32 weights of d q + m, q 4 bits, the low halves of 16 bytes first.
@@ -50,12 +58,15 @@ def blocks(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> tuple
         return data.reshape(rows, -1), (d.astype(np.float32) * q).reshape(shape)
     if kind == "Q4_1":
         d, m = (
-            rng.uniform(low, high, (rows, columns // 32, 1)).astype("<f2") for low, high in ((0.02, 0.05), (-0.4, -0.1))
+            rng.uniform(low, high, (rows, columns // 32, 1)).astype("<f2")
+            for low, high in ((0.02, 0.05), (-0.4, -0.1))
         )
         q = rng.integers(0, 16, (rows, columns // 32, 32)).astype(np.uint8)
         packed = q[..., :16] | q[..., 16:] << 4
         data = np.concatenate([d.view(np.uint8), m.view(np.uint8), packed], axis=-1)
-        return data.reshape(rows, -1), (d.astype(np.float32) * q + m.astype(np.float32)).reshape(shape)
+        return data.reshape(rows, -1), (d.astype(np.float32) * q + m.astype(np.float32)).reshape(
+            shape
+        )
     d, e = (rng.uniform(0.0005, 0.001, (rows, columns // 256, 1)).astype("<f2") for _ in range(2))
     s, t = (rng.integers(0, 64, (rows, columns // 256, 8)).astype(np.uint8) for _ in range(2))
     q = rng.integers(0, 16, (rows, columns // 256, 8, 32)).astype(np.uint8)
@@ -84,10 +95,17 @@ def tokens() -> list[str]:
     return [*sorted(vocabulary, key=vocabulary.get), "<|endoftext|>"]  # as all such models have
 
 
-def _writer(file: Path, architecture: str, keys: Mapping[str, Any], splitting: str) -> gguf.GGUFWriter:
+def _writer(
+    file: Path, architecture: str, keys: Mapping[str, Any], splitting: str
+) -> gguf.GGUFWriter:
     """A file with the tokenizer, and these keys, those without `general.` being the architecture's."""
     writer, texts = gguf.GGUFWriter(file, architecture), tokens()
-    kinds = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    kinds = {
+        bool: writer.add_bool,
+        int: writer.add_uint32,
+        float: writer.add_float32,
+        str: writer.add_string,
+    }
     for key, value in keys.items():
         add = kinds.get(type(value), writer.add_array)
         add(key if key.startswith("general.") else f"{architecture}.{key}", value)
@@ -211,5 +229,9 @@ def _tensors(family: str) -> list[str]:
     parts = [part for part in _NAMES if part not in ("token_embd", "output_norm")]
     inner = [f"blk.{layer}.{part}.weight" for layer in range(LAYERS) for part in parts]
     if family == "qwen2":
-        inner += [f"blk.{layer}.{part}.bias" for layer in range(LAYERS) for part in ("attn_q", "attn_k", "attn_v")]
+        inner += [
+            f"blk.{layer}.{part}.bias"
+            for layer in range(LAYERS)
+            for part in ("attn_q", "attn_k", "attn_v")
+        ]
     return ["token_embd.weight", "output_norm.weight", *inner]

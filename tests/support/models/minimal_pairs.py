@@ -20,8 +20,15 @@ LONGEST = 120
 RELATIONS = {"loop": "While:while->body"}
 
 
-def pair(number: int, good: str, bad: str, phenomenon: str, distance: int, depth: int, repo: str) -> dict:
-    about = {"phenomenon": phenomenon, "relation": RELATIONS.get(phenomenon, ""), "distance": distance, "depth": depth}
+def pair(
+    number: int, good: str, bad: str, phenomenon: str, distance: int, depth: int, repo: str
+) -> dict:
+    about = {
+        "phenomenon": phenomenon,
+        "relation": RELATIONS.get(phenomenon, ""),
+        "distance": distance,
+        "depth": depth,
+    }
     return {
         "id": f"{number}-0",
         "good": good,
@@ -38,11 +45,18 @@ def written() -> list[dict]:
     """60 pairs of two phenomena, of lengths and distances of their own."""
     rows = []
     for number in range(30):
-        repo, lines = f"owner/{number % REPOSITORIES}", "".join(f"  a{at} = {number}\n" for at in range(number % 4))
+        repo, lines = (
+            f"owner/{number % REPOSITORIES}",
+            "".join(f"  a{at} = {number}\n" for at in range(number % 4)),
+        )
         good = f"def f():\n while g():\n{lines}  break\n"
-        rows.append(pair(number, good, good.replace("while", "if"), "loop", 4 * number, number % 3, repo))
+        rows.append(
+            pair(number, good, good.replace("while", "if"), "loop", 4 * number, number % 3, repo)
+        )
         good = f"def f(b):\n{lines.replace('  ', ' ')} return (b, [{number}])\n"
-        rows.append(pair(number, good, good.replace("])", "))"), "bracket", number, number % 7, repo))
+        rows.append(
+            pair(number, good, good.replace("])", "))"), "bracket", number, number % 7, repo)
+        )
     return rows
 
 
@@ -58,7 +72,9 @@ def pairs_folder(folder: Path, pairs: datasets.Dataset | None = None) -> Path:
     header = {"configs": [{"config_name": "python_pairs", "version": "1.0.0", "data_files": files}]}
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n{MARKER}\n")
     names = ["README.md", "python_pairs/test.parquet"]
-    sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    sums = [
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    ]
     (folder / "SHA256SUMS").write_text("".join(sums))
     return folder
 
@@ -70,8 +86,15 @@ def tiny_decoder(folder: Path) -> Path:
 
     torch.manual_seed(0)
     tokenizer = byte_tokenizer()
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
-    config = LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 48,
+    }
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes
+    )
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

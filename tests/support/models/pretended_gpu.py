@@ -39,9 +39,25 @@ class Wait(NamedTuple):
 
 
 # Their results have sizes that depend on values, or are values of the host.
-_VALUES = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "bincount", "_unique", "_unique2", "unique_dim"}
+_VALUES = {
+    "_local_scalar_dense",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "bincount",
+    "_unique",
+    "_unique2",
+    "unique_dim",
+}
 _VALUES |= {"unique_consecutive", "unique_dim_consecutive"}
-_INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
+_INDEXED = {
+    "index",
+    "index_put",
+    "index_put_",
+    "_index_put_impl_",
+    "_unsafe_index",
+    "_unsafe_index_put",
+}
 
 
 class _Operations(TorchDispatchMode):
@@ -54,7 +70,11 @@ class _Operations(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        by_values = name == "repeat_interleave" and func._overloadname != "self_int" and not kwargs.get("output_size")
+        by_values = (
+            name == "repeat_interleave"
+            and func._overloadname != "self_int"
+            and not kwargs.get("output_size")
+        )
         if name in _VALUES or by_values:
             self.record(name)
         elif name in _INDEXED and _by_mask(args):
@@ -68,7 +88,9 @@ class _Operations(TorchDispatchMode):
 
 
 def _by_mask(args: Any) -> bool:
-    masks = [index for index in args[1] if index is not None and index.dtype in (torch.bool, torch.uint8)]
+    masks = [
+        index for index in args[1] if index is not None and index.dtype in (torch.bool, torch.uint8)
+    ]
     # one value in all places that a mask names is a masked_fill
     return bool(masks) and not (len(masks) == 1 and len(args) > 2 and args[2].numel() == 1)
 
@@ -86,7 +108,9 @@ class PretendedGpu(TorchFunctionMode):
         super().__init__()
         self.waits: list[Wait] = []
         self._operations = _Operations(self.record)
-        self._synchronize = mock.patch.object(torch.cuda, "synchronize", lambda device: self.record("synchronize"))
+        self._synchronize = mock.patch.object(
+            torch.cuda, "synchronize", lambda device: self.record("synchronize")
+        )
 
     def __enter__(self) -> PretendedGpu:
         self._synchronize.start()
@@ -100,7 +124,9 @@ class PretendedGpu(TorchFunctionMode):
 
     def record(self, operation: str) -> None:
         frame = sys._getframe(1)
-        while frame.f_back and re.fullmatch(rf"torch(\..*)?|{__name__}", frame.f_globals.get("__name__", "")):
+        while frame.f_back and re.fullmatch(
+            rf"torch(\..*)?|{__name__}", frame.f_globals.get("__name__", "")
+        ):
             frame = frame.f_back
         self.waits.append(Wait(operation, frame.f_globals["__name__"], frame.f_code.co_name))
 
@@ -115,7 +141,9 @@ class PretendedGpu(TorchFunctionMode):
                     if id(tensor) not in taken:
                         moved = tensor.detach().as_subclass(OnGpu)
                         is_weight = isinstance(tensor, torch.nn.Parameter)
-                        taken[id(tensor)] = torch.nn.Parameter(moved, requires_grad=False) if is_weight else moved
+                        taken[id(tensor)] = (
+                            torch.nn.Parameter(moved, requires_grad=False) if is_weight else moved
+                        )
                     tensors[name] = taken[id(tensor)]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -144,7 +172,9 @@ class PretendedGpu(TorchFunctionMode):
             pinned = kwargs.pop("pin_memory", False)
             found = func(*_on_host(args), **_on_host(kwargs))
             kind = OnGpu if on_gpu else Pinned if pinned else None
-            return found if kind is None else tree_map_only(Tensor, lambda one: _as(one, kind), found)
+            return (
+                found if kind is None else tree_map_only(Tensor, lambda one: _as(one, kind), found)
+            )
 
     def _check(self, func: Any, args: Any, tensors: list[Tensor], on_gpu: bool) -> None:
         if not on_gpu:
@@ -157,7 +187,9 @@ class PretendedGpu(TorchFunctionMode):
             if strangers or any(isinstance(one, list) for one in _indices(args[1])):
                 self.record("index of the host")
         elif strangers and func is not Tensor.expand_as:  # of which the shape is read
-            raise RuntimeError(f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device")
+            raise RuntimeError(
+                f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device"
+            )
 
     def _copied(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`to` and the like: from where, to where, and whether the host waits."""
@@ -197,14 +229,20 @@ def _devices(args: Any, kwargs: Any) -> list[Any]:
     """The devices among the arguments."""
     named = [kwargs["device"]] if kwargs.get("device") is not None else []
     return [
-        one for one in args if isinstance(one, torch.device) or (isinstance(one, str) and one in ("cuda", "cpu"))
+        one
+        for one in args
+        if isinstance(one, torch.device) or (isinstance(one, str) and one in ("cuda", "cpu"))
     ] + named
 
 
 def _on_host(arguments: Any) -> Any:
     """Arguments with the CPU in place of the pretended GPU."""
     if isinstance(arguments, dict):
-        return {name: HOST if name == "device" and value is not None else value for name, value in arguments.items()}
+        return {
+            name: HOST if name == "device" and value is not None else value
+            for name, value in arguments.items()
+        }
     return tuple(
-        HOST if isinstance(one, (torch.device, str)) and str(one).startswith("cuda") else one for one in arguments
+        HOST if isinstance(one, (torch.device, str)) and str(one).startswith("cuda") else one
+        for one in arguments
     )

@@ -15,7 +15,11 @@ _TYPES = {"float32": 1, "float64": 2, "int64": 9}
 
 
 def write_bundle(
-    prefix: Path, variables: Mapping[str, np.ndarray], shards: int = 1, block_size: int = 1 << 10, sliced: str = ""
+    prefix: Path,
+    variables: Mapping[str, np.ndarray],
+    shards: int = 1,
+    block_size: int = 1 << 10,
+    sliced: str = "",
 ) -> Path:
     """The prefix, with the variables beside it, dealt out to some data files; `sliced` is marked as stored in slices."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +30,12 @@ def write_bundle(
         raw, shard = values.tobytes(), number % shards
         shape = b"".join(_field(2, _field(1, size)) for size in values.shape)
         message = _field(1, _TYPES[values.dtype.name]) + _field(2, shape) + _field(3, shard)
-        message += _field(4, len(data[shard])) + _field(5, len(raw)) + b"\x35" + struct.pack("<I", masked(raw))
+        message += (
+            _field(4, len(data[shard]))
+            + _field(5, len(raw))
+            + b"\x35"
+            + struct.pack("<I", masked(raw))
+        )
         message += _field(7, b"") if name == sliced else b""
         entries.append((name.encode(), message))
         data[shard] += raw
@@ -67,7 +76,13 @@ def _block(entries: list[tuple[bytes, bytes]]) -> bytes:
                 shared += 1
         elif number:
             restarts.append(len(out))
-        out += _varint(shared) + _varint(len(key) - shared) + _varint(len(value)) + key[shared:] + value
+        out += (
+            _varint(shared)
+            + _varint(len(key) - shared)
+            + _varint(len(value))
+            + key[shared:]
+            + value
+        )
         before = key
     return bytes(out) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
 

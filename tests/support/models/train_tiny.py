@@ -63,8 +63,19 @@ DECODER_STEPS = 2_500
 HOLES = 0.8
 """The share of a decoder's inputs whose middle is moved to the end (Bavarian et al. 2022: up to 0.9 costs nothing)."""
 
-_SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
-_DECODER_SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+_SPECIAL = {
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
+_DECODER_SPECIAL = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+}
 _MIDDLE = CONVENTIONS[0].marks
 _BATCH = 2048  # sub-tokens of a batch, padding included
 _WARM_UP = 0.05  # of the steps
@@ -100,7 +111,9 @@ def library() -> dict[str, str]:
     files = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
     decode = language_of("python").decode
     return {
-        name: decode(files[name].read_bytes()) for name in sorted(files) if not left_out & {*Path(name).parent.parts}
+        name: decode(files[name].read_bytes())
+        for name in sorted(files)
+        if not left_out & {*Path(name).parent.parts}
     }
 
 
@@ -118,16 +131,22 @@ def functions(files: dict[str, str]) -> list[str]:
         )
     )
     if not found:
-        raise SourceError("the standard library has no functions in source form: use a Python that has its .py files")
+        raise SourceError(
+            "the standard library has no functions in source form: use a Python that has its .py files"
+        )
     return found
 
 
 def digest_of(texts: Sequence[str]) -> str:
     """The SHA-256 of texts, in order: of the JSON list, in UTF-8."""
-    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
-def tokenizer_of(texts: Sequence[str], vocabulary: int, decoder: bool = False) -> PreTrainedTokenizerFast:
+def tokenizer_of(
+    texts: Sequence[str], vocabulary: int, decoder: bool = False
+) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer (Radford et al. 2019, section 2.2) with at most so many entries, from `texts`.
 
     That of a decoder adds no special tokens to a text, and has those of fill-in-the-middle.
@@ -145,7 +164,11 @@ def tokenizer_of(texts: Sequence[str], vocabulary: int, decoder: bool = False) -
             show_progress=False,
         ),
     )
-    options: dict[str, Any] = {"tokenizer_object": tokenizer, "model_max_length": LONGEST, **special}
+    options: dict[str, Any] = {
+        "tokenizer_object": tokenizer,
+        "model_max_length": LONGEST,
+        **special,
+    }
     if decoder:
         return PreTrainedTokenizerFast(**options, additional_special_tokens=list(_MIDDLE))
     tokenizer.post_processor = processors.RobertaProcessing(
@@ -242,7 +265,9 @@ def with_hole(ids: np.ndarray, middle: Sequence[int], rng: np.random.Generator) 
     start = int(rng.integers(len(text) - length + 1))
     of_hole = slice(start, start + length)
     parts = text[:start], text[start + length :], text[of_hole]
-    return np.concatenate([*([token, *part] for token, part in zip(middle, parts)), ids[-1:]]).astype(np.int64)
+    return np.concatenate(
+        [*([token, *part] for token, part in zip(middle, parts)), ids[-1:]]
+    ).astype(np.int64)
 
 
 def schedule(step: int, steps: int) -> float:
@@ -297,27 +322,38 @@ class Training:
         self.tokenizer, self.model = self._new(sizes, seed)
         self.inputs = inputs_of(self.tokenizer, texts)
         self.lengths = np.array([len(ids) for ids in self.inputs])
-        self.batches = len(batches(self.lengths, seed, 0))  # of every epoch, because lengths are the same in each
+        self.batches = len(
+            batches(self.lengths, seed, 0)
+        )  # of every epoch, because lengths are the same in each
         self.parameters = dict(self.model.named_parameters())
         groups = [
             {"params": [p for p in self.parameters.values() if p.ndim > 1], "weight_decay": 0.01},
             {"params": [p for p in self.parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
         ]
         self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
-        for parameter in self.parameters.values():  # as its first step would, so that there is a state before it
+        for parameter in (
+            self.parameters.values()
+        ):  # as its first step would, so that there is a state before it
             moments = {key: torch.zeros_like(parameter) for key in _MOMENTS}
             self.optimizer.state[parameter] = {"step": torch.zeros(()), **moments}
         self.steps, self.seed, self.largest = steps, seed, sizes.rate
         self.step, self.seen, self.seconds = 0, 0, 0.0
         self._epoch, self._order = -1, list[np.ndarray]()
-        versions = {name: importlib.metadata.version(name) for name in ("torch", "tokenizers", "transformers")}
-        self.settings = json.dumps([type(self).__name__, steps, seed, sizes, digest_of(texts), versions])
+        versions = {
+            name: importlib.metadata.version(name)
+            for name in ("torch", "tokenizers", "transformers")
+        }
+        self.settings = json.dumps(
+            [type(self).__name__, steps, seed, sizes, digest_of(texts), versions]
+        )
 
     def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
         """A tokenizer, and a model to train."""
         tokenizer = tokenizer_of(self.texts, sizes.vocabulary)
         model = model_of(tokenizer, sizes, seed).train()
-        model.sparse_prediction = True  # of this object alone: the loss needs logits at masked positions only
+        model.sparse_prediction = (
+            True  # of this object alone: the loss needs logits at masked positions only
+        )
         return tokenizer, model
 
     def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:
@@ -381,7 +417,11 @@ class Training:
                     f"{path} is from a training with other steps, seed, sizes, library or versions: remove it to train "
                     "from the start, or repeat the command that began it"
                 )
-            self.step, self.seen, self.seconds = int(about["step"]), int(about["seen"]), float(about["seconds"])
+            self.step, self.seen, self.seconds = (
+                int(about["step"]),
+                int(about["seen"]),
+                float(about["seconds"]),
+            )
             for name, parameter in self.parameters.items():
                 parameter.data.copy_(file.get_tensor(f"{name} weights"))
                 state = self.optimizer.state[parameter]
@@ -436,16 +476,22 @@ def train(
     state = target.with_name(f"{target.name}.training.safetensors")
     if target.exists():
         raise ModelError(f"{target} exists already: remove it, or choose another folder")
-    evaluated = None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
+    evaluated = (
+        None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
+    )
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # with more the order of sums is not fixed
     try:
-        training = (DecoderTraining if decoder else Training)(functions(library()), steps, seed, sizes)
+        training = (DecoderTraining if decoder else Training)(
+            functions(library()), steps, seed, sizes
+        )
         if state.exists():
             training.resume(state)
 
         elif checkpoints is not None and (others := sorted(Path(checkpoints).glob("step-*"))):
-            raise ModelError(f"{others[0]} is of another training: remove it, or choose another folder for checkpoints")
+            raise ModelError(
+                f"{others[0]} is of another training: remove it, or choose another folder for checkpoints"
+            )
         losses: deque[float] = deque(maxlen=_SHOWN)
         while True:
             doubled = training.step & (training.step - 1) == 0
@@ -461,7 +507,9 @@ def train(
             if training.step % _SHOWN == 0:
                 left = training.seconds / training.step * (steps - training.step) / 60
                 mean = sum(losses) / len(losses)
-                click.echo(f"step {training.step:,} of {steps:,}: loss {mean:.3f}, {left:.0f} minutes left")
+                click.echo(
+                    f"step {training.step:,} of {steps:,}: loss {mean:.3f}, {left:.0f} minutes left"
+                )
         write(target, training, evaluated)
         state.unlink(missing_ok=True)
     finally:
@@ -473,16 +521,22 @@ def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> 
     """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
     with atomic_path(folder) as place:
         with quiet():
-            torch.nn.Module.to(copy.deepcopy(training.model), training.PRECISION).save_pretrained(place)
+            torch.nn.Module.to(copy.deepcopy(training.model), training.PRECISION).save_pretrained(
+                place
+            )
             training.tokenizer.save_pretrained(place)
-        found = None if evaluated is None else restored(load_restoring(place, device="cpu"), evaluated)
+        found = (
+            None if evaluated is None else restored(load_restoring(place, device="cpu"), evaluated)
+        )
         (place / "README.md").write_text(card(training, found), encoding="utf-8")
 
 
 def card(training: Training, found: RestoredCount | None) -> str:
     """The model's card: what it is, from what, how long it was trained, and what it restores."""
     template = Path(__file__).with_name("tiny_card.md.jinja").read_text(encoding="utf-8")
-    return jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
+    return jinja2.Template(
+        template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    ).render(
         config=training.model.config,
         precision=str(training.PRECISION).removeprefix("torch."),
         decoder=isinstance(training, DecoderTraining),
@@ -506,19 +560,39 @@ def card(training: Training, found: RestoredCount | None) -> str:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--decoder", is_flag=True, help="Train the decoder, which fills in the middle, instead.")
 @click.option(
-    "--steps", type=click.IntRange(1), help=f"Batches to train on.  [default: {STEPS}, a decoder {DECODER_STEPS}]"
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights, batches and masks.")
-@click.option(
-    "--checkpoints", type=click.Path(path_type=Path), help="A folder for the models after 0, 1, 2, 4, ... steps."
+    "--decoder", is_flag=True, help="Train the decoder, which fills in the middle, instead."
 )
 @click.option(
-    "--evaluate", "data", type=click.Path(path_type=Path), help="A dataset folder to evaluate on, for the cards."
+    "--steps",
+    type=click.IntRange(1),
+    help=f"Batches to train on.  [default: {STEPS}, a decoder {DECODER_STEPS}]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of weights, batches and masks.",
+)
+@click.option(
+    "--checkpoints",
+    type=click.Path(path_type=Path),
+    help="A folder for the models after 0, 1, 2, 4, ... steps.",
+)
+@click.option(
+    "--evaluate",
+    "data",
+    type=click.Path(path_type=Path),
+    help="A dataset folder to evaluate on, for the cards.",
 )
 def main(
-    output: Path, decoder: bool, steps: int | None, seed: int, checkpoints: Path | None, data: Path | None
+    output: Path,
+    decoder: bool,
+    steps: int | None,
+    seed: int,
+    checkpoints: Path | None,
+    data: Path | None,
 ) -> None:
     """Train the embedded masked language model or decoder, on one core, and write it to the folder OUTPUT."""
     try:

@@ -24,12 +24,19 @@ class Plain:
     unchosen: list[str] = field(default_factory=list)
 
 
-def plain_beyond(validation: RankLedger, test: RankLedger, avoided: int, ks: Sequence[int]) -> Plain:
+def plain_beyond(
+    validation: RankLedger, test: RankLedger, avoided: int, ks: Sequence[int]
+) -> Plain:
     distances: dict[str, Counter[int]] = {}
     for name, distance, *_ in _rows(validation):
         distances.setdefault(name, Counter())[distance] += 1
     offsets = {
-        name: [distance for distance, _ in sorted(counts.items(), key=lambda item: (-item[1], abs(item[0])))[:avoided]]
+        name: [
+            distance
+            for distance, _ in sorted(counts.items(), key=lambda item: (-item[1], abs(item[0])))[
+                :avoided
+            ]
+        ]
         for name, counts in distances.items()
     }
     hard: list[dict[str, list]] = [{}, {}]
@@ -49,7 +56,9 @@ def plain_beyond(validation: RankLedger, test: RankLedger, avoided: int, ks: Seq
         else:
             for k in ks:
                 best = np.mean([ranks < k for _, ranks in chosen_on[name]], axis=0).argmax()
-                plain.scores[name, k] = float(100 * np.mean([ranks.ravel()[best] < k for _, ranks in some]))
+                plain.scores[name, k] = float(
+                    100 * np.mean([ranks.ravel()[best] < k for _, ranks in some])
+                )
     return plain
 
 

@@ -20,7 +20,9 @@ def moments(influence: Sequence[float]) -> tuple[float, float]:
     second = sum(of**2 for of in influence)
     if second == 0:
         return 0.0, 0.0
-    skewness = sum(of**3 for of in influence) / second**1.5 * math.sqrt(size * (size - 1)) / (size - 2)
+    skewness = (
+        sum(of**3 for of in influence) / second**1.5 * math.sqrt(size * (size - 1)) / (size - 2)
+    )
     return math.sqrt(second), skewness
 
 
@@ -55,7 +57,9 @@ def hall_interval(value: float, influence: Sequence[float], freedom: float) -> t
         low, high = -1e3, 1e3
         for _ in range(200):
             middle = (low + high) / 2
-            low, high = (middle, high) if hall_transformed(middle, skewness) < sought else (low, middle)
+            low, high = (
+                (middle, high) if hall_transformed(middle, skewness) < sought else (low, middle)
+            )
         bounds.append(value - error * low)
     return min(bounds[0], value), max(bounds[1], value)
 
@@ -74,7 +78,12 @@ def wilson(hits: Sequence[float], n: Sequence[int]) -> tuple[float, float, float
     quantile where these are fewer than the things."""
     total, clusters = sum(n), len(n)
     share = sum(hits) / total
-    variance = sum((hit - share * of) ** 2 for hit, of in zip(hits, n)) / total**2 * clusters / (clusters - 1)
+    variance = (
+        sum((hit - share * of) ** 2 for hit, of in zip(hits, n))
+        / total**2
+        * clusters
+        / (clusters - 1)
+    )
     size = min(share * (1 - share) / variance if variance > 1e-15 else clusters, total)
     z = float(t.ppf(0.975, clusters - 1)) if size < total else float(norm.ppf(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)

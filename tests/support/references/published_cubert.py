@@ -19,7 +19,9 @@ def published_alignment(tokenizer, code_tokens: list[str], sequence: list[str]) 
                 positions = [cursor + 1]
         elif own := _alone(tokenizer, token):
             for place in range(cursor + 1, len(sequence) - len(own) + 1):
-                if sequence[place : place + len(own)] == own and not sequence[place - 1].endswith("u^_"):
+                if sequence[place : place + len(own)] == own and not sequence[place - 1].endswith(
+                    "u^_"
+                ):
                     positions = list(range(place, place + len(own)))
                     break
         found.append(positions)

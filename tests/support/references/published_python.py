@@ -23,12 +23,17 @@ def labels(code: str, with_new_lines: bool) -> tuple[list[str], list[tuple[str, 
     return reference.tokens, reference.edges
 
 
-@lru_cache(maxsize=2000)  # most texts are asked for again and again: by each child, and by first and last
+@lru_cache(
+    maxsize=2000
+)  # most texts are asked for again and again: by each child, and by first and last
 def strings(code: str) -> list[str]:
     """The strings of the standard tokens of `code`, up to where tokenizing fails."""
     found = []
     with contextlib.suppress(tokenize.TokenError, IndentationError):
-        found.extend(token.string for token in tokenize.generate_tokens(io.StringIO(code, newline="\n").readline))
+        found.extend(
+            token.string
+            for token in tokenize.generate_tokens(io.StringIO(code, newline="\n").readline)
+        )
     return found
 
 
@@ -54,11 +59,18 @@ class _Reference:
     def before(self, node: ast.AST) -> int:
         """How many tokens stand before the node."""
         line, column = self.position(node.lineno, node.col_offset)
-        return agreeing(self.tokens, strings("\n".join([*self.lines[:line], self.lines[line][:column] + "_THE_NODE_"])))
+        return agreeing(
+            self.tokens,
+            strings("\n".join([*self.lines[:line], self.lines[line][:column] + "_THE_NODE_"])),
+        )
 
     def first(self, node: ast.AST) -> int:
         index = self.before(node)
-        while self.tokens[index] in ("(", "[", "{") and self.tokens[index + 1] not in (")", "]", "}"):
+        while self.tokens[index] in ("(", "[", "{") and self.tokens[index + 1] not in (
+            ")",
+            "]",
+            "}",
+        ):
             index += 1
         return index
 
@@ -74,7 +86,11 @@ class _Reference:
             own = own[1:]
         before = self.before(node)
         count = agreeing(self.tokens[before:], own)
-        if self.with_new_lines and before + count < len(self.tokens) and self.tokens[before + count] in LINE_BREAKS:
+        if (
+            self.with_new_lines
+            and before + count < len(self.tokens)
+            and self.tokens[before + count] in LINE_BREAKS
+        ):
             count += 1
         while self.tokens[before + count - 1] in (")", "]", "}"):
             count -= 1
@@ -95,7 +111,9 @@ class _Reference:
             children = list(ast.iter_child_nodes(node))
         for child in children:
             pair = (node, child)
-            functions = any(isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) for one in pair)
+            functions = any(
+                isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) for one in pair
+            )
             if not functions and all(hasattr(one, "lineno") for one in pair):
                 self.relate("children:parent->child", node, child, child)
             self.visit(child)
@@ -150,7 +168,9 @@ class _Reference:
         self.relate("BoolOp:value->value", node.values[0], node.values[1], node.values[1])
 
     def visit_Compare(self, node):
-        self.relate("Compare:left->comparator", node.left, node.comparators[0], node.comparators[-1])
+        self.relate(
+            "Compare:left->comparator", node.left, node.comparators[0], node.comparators[-1]
+        )
 
     def visit_Try(self, node):
         if node.handlers:
@@ -158,7 +178,12 @@ class _Reference:
             if node.orelse:
                 self.relate("Try:handler->orelse", node.handlers[0], node.orelse[0], node.orelse[0])
             if node.finalbody:
-                self.relate("Try:handler->finalbody", node.handlers[0], node.finalbody[0], node.finalbody[-1])
+                self.relate(
+                    "Try:handler->finalbody",
+                    node.handlers[0],
+                    node.finalbody[0],
+                    node.finalbody[-1],
+                )
         if node.orelse:
             self.relate("Try:body->orelse", node.body[0], node.orelse[0], node.orelse[-1])
         if node.finalbody:
@@ -192,7 +217,9 @@ class _Reference:
 
     def visit_ListComp(self, node):
         name = type(node).__name__
-        self.relate(f"{name}:elt->generator", node.elt, node.generators[0].target, node.generators[-1].iter)
+        self.relate(
+            f"{name}:elt->generator", node.elt, node.generators[0].target, node.generators[-1].iter
+        )
 
     visit_SetComp = visit_GeneratorExp = visit_ListComp
 

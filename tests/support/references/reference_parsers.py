@@ -53,7 +53,9 @@ def balanced(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
 
     Trees without nodes for brackets that only group tell where the first of several elements is inside them.
     """
-    inside = [index for index, token in enumerate(tokens) if start <= token.start and token.end <= end]
+    inside = [
+        index for index, token in enumerate(tokens) if start <= token.start and token.end <= end
+    ]
     first, last, depth, missing = inside[0], inside[-1], 0, 0
     for index in inside:
         depth += (tokens[index].text in ("(", "[", "{")) - (tokens[index].text in (")", "]", "}"))
@@ -111,13 +113,29 @@ class Program:
 
 def _installed(package: str) -> str:
     """The folder of a package of npm, installed on the first call; skips the test where that fails."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "codesyntax", "reference", package)
+    folder = Path(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache",
+        "codesyntax",
+        "reference",
+        package,
+    )
     modules = folder / "node_modules"
     if not modules.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", package]
+        command = [
+            "npm",
+            "install",
+            "--prefix",
+            str(folder),
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            package,
+        ]
         try:
-            subprocess.run([*command, "--fetch-retries=0"], check=True, capture_output=True, timeout=120)
+            subprocess.run(
+                [*command, "--fetch-retries=0"], check=True, capture_output=True, timeout=120
+            )
         except (OSError, subprocess.SubprocessError):
             pytest.skip(f"npm cannot install {package}, whose parser this test compares with")
     return str(modules)

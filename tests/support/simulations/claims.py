@@ -33,11 +33,17 @@ def claims(results: Path, data: Any) -> Counter[str]:
 
 
 def _kind(table: Table) -> str:
-    return "heads serve" if table.name == "heads-verdicts" else f"table: {table.title.partition(',')[0]}"
+    return (
+        "heads serve"
+        if table.name == "heads-verdicts"
+        else f"table: {table.title.partition(',')[0]}"
+    )
 
 
 def _said(part: object) -> str:
-    kinds = [kind for kind, text in SENTENCES.items() if isinstance(part, str) and re.search(text, part)]
+    kinds = [
+        kind for kind, text in SENTENCES.items() if isinstance(part, str) and re.search(text, part)
+    ]
     return kinds[0] if kinds else ""
 
 

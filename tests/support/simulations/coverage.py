@@ -41,7 +41,9 @@ class Simulated(NamedTuple):
     difference: float
 
 
-def simulated(unit: str, shape: str, clusters: int, groups: int, draws: int, seed: int) -> Simulated:
+def simulated(
+    unit: str, shape: str, clusters: int, groups: int, draws: int, seed: int
+) -> Simulated:
     """So many draws of what two systems get right in so many clusters, of amounts or of things that are hit.
 
     A cluster is in two thirds of several groups, and its scores there are alike.
@@ -59,14 +61,19 @@ def simulated(unit: str, shape: str, clusters: int, groups: int, draws: int, see
         draw, mean = SHARES[shape]
         n = 1 + rng.poisson(2, len(group))
         alike = rng.random(size) < 0.5
-        share, other = (np.where(alike, draw(rng, (draws, clusters))[:, cluster], draw(rng, size)) for _ in range(2))
+        share, other = (
+            np.where(alike, draw(rng, (draws, clusters))[:, cluster], draw(rng, size))
+            for _ in range(2)
+        )
         probabilities = {
             "first": share,
             "second": share / 2 + 0.1,
             "same": np.where(rng.random(size) < 0.5, share, other),
         }
         sums = {system: rng.binomial(n, of) for system, of in probabilities.items()}
-        return Simulated(Hits.of_rows(cluster, names, sums, range(draws), n), 100 * mean, 100 * (mean / 2 - 0.1))
+        return Simulated(
+            Hits.of_rows(cluster, names, sums, range(draws), n), 100 * mean, 100 * (mean / 2 - 0.1)
+        )
     gained = AMOUNTS[shape](rng, (draws, clusters))[:, cluster]
     if groups > 1:
         gained = gained + AMOUNTS[shape](rng, size)
@@ -75,13 +82,19 @@ def simulated(unit: str, shape: str, clusters: int, groups: int, draws: int, see
     return Simulated(Hits.of_rows(cluster, names, sums, range(draws), unit=unit), 0, 0)
 
 
-def covered(unit: str, shape: str, clusters: int, groups: int, draws: int, seed: int) -> tuple[float, float, float]:
+def covered(
+    unit: str, shape: str, clusters: int, groups: int, draws: int, seed: int
+) -> tuple[float, float, float]:
     """Percent of draws whose interval holds the true score, and the true difference; and in which the test finds a
     difference where there is none. Of the mean over `groups`, or of a group alone."""
     hits, score, difference = simulated(unit, shape, clusters, groups, draws, seed)
 
     def estimate(system: str, against: str | None = None) -> Estimate:
-        return hits.mean(system, against) if groups > 1 else hits.by_group(system, against).at(slice(None), 0)
+        return (
+            hits.mean(system, against)
+            if groups > 1
+            else hits.by_group(system, against).at(slice(None), 0)
+        )
 
     pair = ("first", "second") if unit == PERCENT else ("same", "second")
     same = estimate("same", "first") if unit == PERCENT else estimate(*pair)

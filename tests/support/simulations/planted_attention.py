@@ -54,8 +54,13 @@ class Planted:
             listener(rows_of(maps))
 
     def states(self, inputs) -> list[torch.Tensor]:
-        each = [torch.from_numpy(self.known[number]).float() for number in inputs["input_ids"][:, 0].tolist()]
-        padded = torch.nn.utils.rnn.pad_sequence([one.transpose(0, 1) for one in each], batch_first=True)
+        each = [
+            torch.from_numpy(self.known[number]).float()
+            for number in inputs["input_ids"][:, 0].tolist()
+        ]
+        padded = torch.nn.utils.rnn.pad_sequence(
+            [one.transpose(0, 1) for one in each], batch_first=True
+        )
         return list(padded.unbind(2))  # of each layer (B, T, D)
 
 
@@ -85,9 +90,15 @@ def informing(
             other = rng.integers(tokens - 1, size=edges)
             first = other + (other >= head) if distance is None else head + apart
             cells = [
-                {"relation": RELATION, "head": int(h), "first": int(f), "last": int(f)} for h, f in zip(head, first)
+                {"relation": RELATION, "head": int(h), "first": int(f), "last": int(f)}
+                for h, f in zip(head, first)
             ]
-            row = {"id": index, "code": " ".join(words), "relations": cells, "repo": f"repository {index % 5}"}
+            row = {
+                "id": index,
+                "code": " ".join(words),
+                "relations": cells,
+                "repo": f"repository {index % 5}",
+            }
             row |= {"token_start": starts[:-1].tolist(), "token_end": (starts[1:] - 1).tolist()}
             rows.append(row)
             maps[number] = attend(tokens, np.stack([head, first], 1), rng).astype(np.float32)
@@ -96,14 +107,32 @@ def informing(
             places = np.arange(tokens, dtype=np.int32)
             ids = np.full(tokens, number, np.int64)
             encoded.append(
-                EncodedFunction(index, ids, Alignment(places, places), EdgeTable.from_rows([(index, row)], relations))
+                EncodedFunction(
+                    index,
+                    ids,
+                    Alignment(places, places),
+                    EdgeTable.from_rows([(index, row)], relations),
+                )
             )
-        data = Functions(Dataset.from_list(rows), "memory@0.0.0", "python", split, None, None, 0, split, rows, None)
+        data = Functions(
+            Dataset.from_list(rows),
+            "memory@0.0.0",
+            "python",
+            split,
+            None,
+            None,
+            0,
+            split,
+            rows,
+            None,
+        )
         probings[split] = SimpleNamespace(data=data, encoded=Encoded(encoded, relations, Counter()))
     for probing in probings.values():
         probing.encoder = Planted(maps, known)
     session = SimpleNamespace(
-        max_length=511, pool="sum", processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value)
+        max_length=511,
+        pool="sum",
+        processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value),
     )
     experiment = Informing(session, probings["test"].data, 2000, states is not None)
     experiment.probing, experiment.validation = probings["test"], probings["validation"]

@@ -41,7 +41,8 @@ def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.D
                 "token_start": list(range(_LETTERS)),
                 "token_end": list(range(1, _LETTERS + 1)),
                 "relations": [
-                    {"relation": RELATION, "head": one, "first": other, "last": other} for one, other in ends
+                    {"relation": RELATION, "head": one, "first": other, "last": other}
+                    for one, other in ends
                 ],
             }
         )
@@ -51,7 +52,9 @@ def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.D
 def splits(seed: int, number: int = 60) -> datasets.DatasetDict:
     """So many functions a split, for a decoder if the seed is odd."""
     rng = np.random.default_rng(seed)
-    return datasets.DatasetDict({split: functions(bool(seed % 2), number, rng) for split in ("validation", "test")})
+    return datasets.DatasetDict(
+        {split: functions(bool(seed % 2), number, rng) for split in ("validation", "test")}
+    )
 
 
 def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool]:
@@ -62,13 +65,17 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
     for split in data:
         probe(model, data, split=split, output=folder)
     silenced = ablate(model, data, output=folder)
-    (findings,) = read_findings([path for path in folder.glob("*.json") if ".silencing." not in path.name], data)
+    (findings,) = read_findings(
+        [path for path in folder.glob("*.json") if ".silencing." not in path.name], data
+    )
     (subject,) = findings.subjects
     effects = silencing_effects(silenced)
     return {
         "probe": _finds(findings, subject.name, HELD_OUT, copier),
         "beyond": _finds(findings, subject.name, BEYOND_OFFSET, copier),
-        "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),
+        "ablate": RELATION in effects
+        and verdict(effects[RELATION]) == MOST
+        and effects[RELATION].head == (0, copier),
     }
 
 
@@ -76,4 +83,6 @@ def _finds(findings: Findings, name: str, protocol: str, copier: int) -> bool:
     """Whether the head is the best one, and significantly better than the best baseline."""
     score = findings.score(name, protocol, group=RELATION)
     gain = findings.difference(name, protocol, group=RELATION)
-    return bool(score and gain and gain.value > 0 and gain.p < 0.05) and score.chosen == f"0-{copier}"
+    return (
+        bool(score and gain and gain.value > 0 and gain.p < 0.05) and score.chosen == f"0-{copier}"
+    )

@@ -21,17 +21,26 @@ from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
 
-def heads_differ(functions: int, simulations: int, seed: int, more: float = 0) -> tuple[float, float]:
+def heads_differ(
+    functions: int, simulations: int, seed: int, more: float = 0
+) -> tuple[float, float]:
     """How often heads are told apart from a baseline on the same edges of ten relations, in percent: by the mean, and on
     a relation: any, or, if one side finds `more` of the edges, as a share, the first."""
     rng, by_mean, by_relation = np.random.default_rng(seed), [], []
     with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
-            edges = rng.poisson(1.5, (functions, 10)) + np.eye(10, dtype=int)[np.arange(functions) % 10]
-            share = np.broadcast_to(np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more), edges.shape)
+            edges = (
+                rng.poisson(1.5, (functions, 10)) + np.eye(10, dtype=int)[np.arange(functions) % 10]
+            )
+            share = np.broadcast_to(
+                np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more), edges.shape
+            )
             function, relation = np.nonzero(edges)
             n, found = edges[function, relation], share[function, relation]
-            sums = {"heads": rng.binomial(n, found + more)[None], "baseline": rng.binomial(n, found)[None]}
+            sums = {
+                "heads": rng.binomial(n, found + more)[None],
+                "baseline": rng.binomial(n, found)[None],
+            }
             hits = Hits.of_rows(function, [f"R{number}" for number in relation], sums, ["first"], n)
             by_mean.append(hits.mean("heads", "baseline").at(0).significant)
             (relations,) = corrected([hits.by_group("heads", "baseline")])
@@ -40,14 +49,22 @@ def heads_differ(functions: int, simulations: int, seed: int, more: float = 0) -
     return 100 * float(np.mean(by_mean)), 100 * float(np.mean(by_relation))
 
 
-def heads_serve(functions: int, simulations: int, seed: int, more: float = 0) -> tuple[float, float]:
+def heads_serve(
+    functions: int, simulations: int, seed: int, more: float = 0
+) -> tuple[float, float]:
     """How often a head is said to serve most, and sets of heads to cost more together, in percent: of ten relations any,
     if all heads of a layer cost the same; or the first, if its heads cost so many standard deviations more."""
     rng, claimed = np.random.default_rng(seed), []
     names = [f"R{number}" for number in range(10)]
     rivals = SimpleNamespace(matched=range(15))
-    heads = {name: SimpleNamespace(score=0.0, best=(0, place), groups=[rivals]) for place, name in enumerate(names)}
-    function, relation = np.tile(np.arange(functions), len(names)), np.repeat(np.array(names, object), functions)
+    heads = {
+        name: SimpleNamespace(score=0.0, best=(0, place), groups=[rivals])
+        for place, name in enumerate(names)
+    }
+    function, relation = (
+        np.tile(np.arange(functions), len(names)),
+        np.repeat(np.array(names, object), functions),
+    )
     with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
             costs = rng.exponential(size=(2, 16, len(names), functions)) - 1.5
@@ -57,7 +74,9 @@ def heads_serve(functions: int, simulations: int, seed: int, more: float = 0) ->
             for number, (best, *matched) in zip(("1", "3"), costs):
                 kept = 0 * best, -best, -np.mean(matched, axis=0)
                 sums = {system: of.reshape(1, -1) for system, of in zip(silencing.SYSTEMS, kept)}
-                measured[number] = Hits.of_rows(function, relation, sums, ["log_probability"], unit="nats")
+                measured[number] = Hits.of_rows(
+                    function, relation, sums, ["log_probability"], unit="nats"
+                )
             means = costs[0].mean(axis=-1)  # of heads, by relation
             relations = {
                 name: SimpleNamespace(matched=of[1:].mean(), costlier=int((of[1:] > of[0]).sum()))
@@ -80,7 +99,10 @@ def fillers_beaten(functions: int, simulations: int, seed: int, more: float = 0)
     """How often a model is said to have more than fillers, in percent: in any of four node types, if it has what each
     of the two has; or in the first, if it has so many standard deviations more."""
     rng, beaten = np.random.default_rng(seed), []
-    function, node_type = np.tile(np.arange(functions), 4), np.repeat(np.array([*"abcd"], object), functions)
+    function, node_type = (
+        np.tile(np.arange(functions), 4),
+        np.repeat(np.array([*"abcd"], object), functions),
+    )
     with patch.object(intervals, "PERMUTATIONS", 999):
         for _ in range(simulations):
             of_function = np.tile(rng.random(functions), 4)
@@ -91,7 +113,11 @@ def fillers_beaten(functions: int, simulations: int, seed: int, more: float = 0)
             for arm in ("T1", "T0"):
                 sums[arm] += 0.4 * more * np.sqrt(4 / 150)  # the variance of the beta distribution
             found = gains(Hits.of_rows(function, node_type, sums, ["jaccard"], unit="share"))
-            beaten.append(found["a"][0].separated if more else any(of.separated for of in chain(*found.values())))
+            beaten.append(
+                found["a"][0].separated
+                if more
+                else any(of.separated for of in chain(*found.values()))
+            )
     return 100 * float(np.mean(beaten))
 
 
@@ -108,9 +134,13 @@ def candidates_chosen(functions: int, simulations: int, seed: int, more: float =
             drawn = rng.choice(len(distances), len(function), p=share)
             hit = rng.random((len(function), 16)) < share[drawn][:, None]
             hit[:, 5] |= rng.random(len(function)) < more
-            ranks = np.broadcast_to(np.where(hit, 0, 9).astype(np.uint8)[:, None], (len(function), 1, 16))
+            ranks = np.broadcast_to(
+                np.where(hit, 0, 9).astype(np.uint8)[:, None], (len(function), 1, 16)
+            )
             head = np.zeros_like(function)
-            table = EdgeTable(names, function, relation, head, distances[drawn], distances[drawn], head + 50)
+            table = EdgeTable(
+                names, function, relation, head, distances[drawn], distances[drawn], head + 50
+            )
             ledger = RankLedger.of(table, np.broadcast_to(ranks, (len(RULES), *ranks.shape)), {})
             chosen_on, unseen = ablate.halves(ledger)
             found = ablate.beats_guess(unseen, chosen_on, ablate.ranked_heads(chosen_on))

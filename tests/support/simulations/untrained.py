@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+)
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import WORST_RANK
@@ -22,18 +28,29 @@ from probing.models.location import TINY, embedded_folder
 from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING
 
 _LONGEST = 511
-_SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+_SIZES = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+}
 _DECODER = {"num_key_value_heads": 4, "max_position_embeddings": _LONGEST + 1}
 
 FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "modernbert": (AutoModelForMaskedLM, {"local_attention": 8}),
-    "gpt2": (AutoModelForCausalLM, {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": _LONGEST + 1}),
+    "gpt2": (
+        AutoModelForCausalLM,
+        {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": _LONGEST + 1},
+    ),
     "roberta": (AutoModelForMaskedLM, {}),
     "llama": (AutoModelForCausalLM, _DECODER),
     "t5": (AutoModel, {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}),
     "bert": (AutoModelForMaskedLM, {}),
     "electra": (AutoModelForMaskedLM, {"embedding_size": 16}),
-    "distilbert": (AutoModelForMaskedLM, {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
+    "distilbert": (
+        AutoModelForMaskedLM,
+        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
+    ),
 }
 """Architectures with the class of their head, and their sizes beside the common ones."""
 
@@ -42,12 +59,19 @@ def untrained(family: str, seed: int) -> tuple[Any, Any]:
     """A model as its family initialises it, and a tokenizer that reads code as models do."""
     tokenizer = AutoTokenizer.from_pretrained(embedded_folder(TINY))
     special = {
-        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "bos", "eos", "cls", "sep")
+        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
+        for name in ("pad", "bos", "eos", "cls", "sep")
     }
     auto, sizes = FAMILIES[family]
     config = CONFIG_MAPPING[family](
         vocab_size=len(tokenizer),
-        **{**_SIZES, "max_position_embeddings": _LONGEST + 3, "decoder_start_token_id": 0, **special, **sizes},
+        **{
+            **_SIZES,
+            "max_position_embeddings": _LONGEST + 3,
+            "decoder_start_token_id": 0,
+            **special,
+            **sizes,
+        },
     )
     torch.manual_seed(seed)
     return auto.from_config(config, attn_implementation="eager").eval(), tokenizer
@@ -78,7 +102,9 @@ def at_random(results: Path, seed: int, folder: Path) -> Path:
     for file in files_of(found[ATTENTION]):
         ledger = ProbeResult.load(file).ledger
         ranks = rng.integers(10**6, size=ledger.ranks.shape) % (ledger.tokens[:, None, None] - 1)
-        known = np.minimum(ranks[[0, 0, 0]], WORST_RANK).astype(np.uint8)  # as if each dependent were one token
+        known = np.minimum(ranks[[0, 0, 0]], WORST_RANK).astype(
+            np.uint8
+        )  # as if each dependent were one token
         ProbeResult.from_ledger(RankLedger.of(ledger, known, ledger.settings)).save(folder)
     for file in found[MASKING]:
         MaskResult.from_ledger(_masked(MaskResult.load(file).ledger, rng)).save(folder)
@@ -87,7 +113,9 @@ def at_random(results: Path, seed: int, folder: Path) -> Path:
         rows = loaded.rows.copy()
         of_function = rng.exponential(size=rows["function"].max() + 1)[rows["function"]]
         rows["log_probability"] = -3 - of_function - rng.exponential(0.3, size=len(rows))
-        SilencingResult.from_ledger(SilencingLedger(loaded.names, rows, loaded.settings)).save(folder)
+        SilencingResult.from_ledger(SilencingLedger(loaded.names, rows, loaded.settings)).save(
+            folder
+        )
     return folder
 
 

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from support.labels.operators import Operator, Syntax
 
-_ASSIGNING = ("*=", "/=", "%=", "+=", "-=", "<<=", ">>=", ">>>=", "&=", "^=", "|=", "**=", "&&=", "||=", "??=")
+_ASSIGNING = (
+    "*=",
+    "/=",
+    "%=",
+    "+=",
+    "-=",
+    "<<=",
+    ">>=",
+    ">>>=",
+    "&=",
+    "^=",
+    "|=",
+    "**=",
+    "&&=",
+    "||=",
+    "??=",
+)
 
 OPERATORS = (
     Operator("1", 99),
