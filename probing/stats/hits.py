@@ -284,12 +284,16 @@ class Hits:
 
     def mean(self, system: str, against: str | None = None) -> Estimate:
         """The mean over groups, (M,), or the difference to that of another system, with p; NaN
-        without any group."""
+        without any group. Of percent, bounds end at 0 and 100, which a few clusters may pass."""
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
         value, added, influence, share = self.drawn._of_mean(system, against)
-        return mean_estimate(value, influence, share, None if against is None else added)
+        estimate = mean_estimate(value, influence, share, None if against is None else added)
+        if against is not None or self.unit != PERCENT:
+            return estimate
+        low, high = (np.clip(bound, 0, 100) for bound in (estimate.low, estimate.high))
+        return estimate._replace(low=low, high=high)
 
     def by_group(
         self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None

@@ -283,3 +283,16 @@ def test_content_tells_other_hits_apart(hits):
 
     assert content(hits) == content(drawn(unit=hits.unit)) != content(drawn(1, unit=hits.unit))
     assert content(hits) != content(hits.named({"rival": "model", "model": "rival"}))
+
+
+@pytest.mark.parametrize(
+    ("right", "low", "high"), [([90, 0, 0], 0, None), ([10, 100, 100], None, 100)]
+)
+def test_the_bounds_of_percent_end_at_0_and_100(right, low, high):
+    """Student's t of three clusters puts one of them outside."""
+    clusters = np.arange(3)
+    hits = Hits.of_rows(clusters, ["r"] * 3, {"model": np.array([right])}, ["k"], np.full(3, 100))
+    mean = hits.mean("model").at(0)
+    assert 0 <= mean.low <= mean.value <= mean.high <= 100
+    assert mean.value == pytest.approx(sum(right) / 3)
+    assert (low is None or mean.low == low) and (high is None or mean.high == high)
