@@ -132,11 +132,11 @@ def scores(
     """
     import pandas
 
-    given: list[Any] = (
+    fields: list[Any] = (
         [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
     )
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
-        paths = [item.save(folder) if isinstance(item, Result) else item for item in given]
+        paths = [item.save(folder) if isinstance(item, Result) else item for item in fields]
         files = by_instrument(paths)
         rows = list(_attention(files.pop(ATTENTION), data))
         rows += [

@@ -89,4 +89,6 @@ def course(history: Sequence[Mapping[str, Any]]) -> TrainingCourse:
     numbers = {
         name: np.array([float(entries[step].get(name, np.nan)) for step in steps]) for name in names
     }
-    return TrainingCourse(steps, {name.removeprefix(_PREFIX): of for name, of in numbers.items()})
+    return TrainingCourse(
+        steps, {name.removeprefix(_PREFIX): series for name, series in numbers.items()}
+    )

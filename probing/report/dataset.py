@@ -89,7 +89,7 @@ def labels_case(
         for name in configs[1:]
     ]
     relations = relations_of(
-        function.name, [edge for one in labels for edge in one.edges], relation
+        function.name, [edge for labelled in labels for edge in labelled.edges], relation
     )
     edges = _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
@@ -100,7 +100,7 @@ def labels_case(
         "heading": f"Labels of {function.name}",
         "about": f"({' and '.join(configs)})",
         "signs": list(_KINDS.items()),
-        "configs": [_config(function, name, one) for name, one in zip(configs, labels)],
+        "configs": [_config(function, name, labelled) for name, labelled in zip(configs, labels)],
         "relations": relations,
         "edges": edges,
         "opened": relation or by_interest[0],
@@ -457,11 +457,13 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             [binned(summary.offsets) / summary.edges for _, summary in relations]
         ).reshape(-1, len(BINS_NAMED))
         forward = BINS_NAMED.index("1")
-        kept = slice(next((at for at in range(forward) if shares[:, at].any()), forward), None)
+        columns = slice(
+            next((column for column in range(forward) if shares[:, column].any()), forward), None
+        )
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
-        bottom = binned({})[kept]
+        bottom = binned({})[columns]
         for words, inside, colour in (
             ("in the mean", True, "#4477aa"),
             ("not in the mean", False, "#aabbcc"),
@@ -474,7 +476,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             if means:
                 far = sum(mean >= FAR for mean in means)
                 label = f"{words}: {far} of {len(means)} at {FAR} or more"
-                heights = binned(Counter(floor(mean) for mean in means))[kept]
+                heights = binned(Counter(floor(mean) for mean in means))[columns]
                 above.bar(
                     range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label
                 )
@@ -483,26 +485,26 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             above.legend(
                 fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2
             )
-        threshold = bisect_right(BINS, FAR) - kept.start - 0.5
+        threshold = bisect_right(BINS, FAR) - columns.start - 0.5
         for part in (above, below):
             part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
         ticks = {
             "fontsize": 7,
-            "rotation": 0 if kept.start == forward else 90,
+            "rotation": 0 if columns.start == forward else 90,
         }  # many names do not fit side by side
-        above.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
+        above.set_xticks(range(len(BINS_NAMED[columns])), BINS_NAMED[columns], **ticks)
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
         below.imshow(
-            100 * shares[:, kept],
+            100 * shares[:, columns],
             cmap="Blues",
             vmin=0,
             vmax=100,
             aspect="auto",
             interpolation="none",
         )
-        for (row, place), share in np.ndenumerate(shares[:, kept]):
+        for (row, place), share in np.ndenumerate(shares[:, columns]):
             if share >= 0.005:
                 colour = ON_DARK if share > 0.6 else ON_BRIGHT
                 below.text(
@@ -514,7 +516,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
                     fontsize=6,
                     color=colour,
                 )
-        below.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
+        below.set_xticks(range(len(BINS_NAMED[columns])), BINS_NAMED[columns], **ticks)
         names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
         below.set_yticks(range(len(relations)), names, fontsize=7)
         below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")

@@ -160,12 +160,12 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
     2)."""
     height = 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1
     figure, axes = _panels(1, len(columns), 4.6 * len(columns), height, sharey=True)
-    place = np.arange(len(relations))
+    positions = np.arange(len(relations))
     for axis, (name, series) in zip(axes[0], columns.items()):
         height = 0.8 / len(series)
         for number, bar in enumerate(series):
             score, low, high = bar.scores
-            where = place - 0.4 + height * (number + 0.5)
+            where = positions - 0.4 + height * (number + 0.5)
             known = np.flatnonzero(~np.isnan(low))
             spread = np.maximum([score - low, high - score], 0)[:, known]
             axis.barh(
@@ -189,7 +189,7 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
         axis.set_xlabel("top-1 UAS, %")
         axis.set_xlim(0, 103)
         axis.grid(axis="y", visible=False)
-    axes[0][0].set_yticks(place, relations)
+    axes[0][0].set_yticks(positions, relations)
     axes[0][0].invert_yaxis()
     _legend(figure, axes)
     return figure
@@ -248,13 +248,13 @@ def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
 def dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
     axis.axvline(0, color=INK, lw=0.8)
     step = 0.6 / len(series)
-    for number, one in enumerate(series):
+    for number, line in enumerate(series):
         where = np.arange(len(rows)) - 0.3 + step * (number + 0.5)
-        estimate, low, high = one.effects
-        axis.hlines(where, low, high, color=one.colour, lw=1.5)
-        faces = [one.colour if filled else PAPER for filled in one.filled]
-        axis.scatter(estimate, where, s=24, c=faces, edgecolors=one.colour, zorder=3)
-        axis.plot([], [], color=one.colour, marker="o", ms=4.9, label=one.label)
+        estimate, low, high = line.effects
+        axis.hlines(where, low, high, color=line.colour, lw=1.5)
+        faces = [line.colour if filled else PAPER for filled in line.filled]
+        axis.scatter(estimate, where, s=24, c=faces, edgecolors=line.colour, zorder=3)
+        axis.plot([], [], color=line.colour, marker="o", ms=4.9, label=line.label)
     _name_rows(axis, rows)
 
 
@@ -280,7 +280,9 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
             if arm is None:
                 continue
             for values, away, colour in ((arm.t1, -0.18, arm.colour), (arm.t0, 0.18, FAINT)):
-                low, first, middle, third, high = (values[at // 5] for at in (5, 25, 50, 75, 95))
+                low, first, middle, third, high = (
+                    values[percentile // 5] for percentile in (5, 25, 50, 75, 95)
+                )
                 stats = {
                     "whislo": low,
                     "q1": first,

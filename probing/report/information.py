@@ -218,14 +218,16 @@ def _selectivity(model: InformedModel, informed: Sequence[InformedModel]) -> flo
         )
         if settings.control is None and made == settings.model_copy(update=same):
             pairs = [
-                (of, other.result.relations.get(name))
-                for name, of in model.result.relations.items()
-                if of.in_mean
+                (relation, other.result.relations.get(name))
+                for name, relation in model.result.relations.items()
+                if relation.in_mean
             ]
-            found = [
-                of.attention.uas - task.attention.uas for of, task in pairs if task is not None
+            differences = [
+                relation.attention.uas - task.attention.uas
+                for relation, task in pairs
+                if task is not None
             ]
-            return sum(found) / len(found) if found else None
+            return sum(differences) / len(differences) if differences else None
     return None
 
 
@@ -526,13 +528,13 @@ def _surprisals(
     star."""
     rows: list[list[object]] = []
     gains = _cells(hits, CONTROL, NODE)
-    for name, of in groups.items():
+    for name, values in groups.items():
         frequencies = [
-            np.exp2(each[likelihood_results.FREQUENCY]) for each in (of.tokens, of.controls)
+            np.exp2(each[likelihood_results.FREQUENCY]) for each in (values.tokens, values.controls)
         ]
-        places = [100 * each[likelihood_results.PLACE] for each in (of.tokens, of.controls)]
-        surprisal = of.tokens[likelihood_results.BITS], of.controls[likelihood_results.BITS]
+        places = [100 * each[likelihood_results.PLACE] for each in (values.tokens, values.controls)]
+        surprisal = values.tokens[likelihood_results.BITS], values.controls[likelihood_results.BITS]
         without = unmatched.get(name, 0)
-        shown = starred(name, of.nodes >= least)
-        rows.append([shown, of.nodes, *surprisal, *gains[name], *frequencies, *places, without])
+        shown = starred(name, values.nodes >= least)
+        rows.append([shown, values.nodes, *surprisal, *gains[name], *frequencies, *places, without])
     return rows

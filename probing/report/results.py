@@ -139,7 +139,9 @@ def masking(result: MaskResult) -> list[str | Table]:
         _effects(measured),
         *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0)),
     )
-    gained = {name: [filler.gain for filler in found] for name, found in gains(measured).items()}
+    gained = {
+        name: [filler.gain for filler in fillers] for name, fillers in gains(measured).items()
+    }
     table = Table(
         "masking",
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
@@ -218,7 +220,7 @@ def _effects(measured: Hits) -> dict[str, Estimate]:
 def compared(result: ModelsCompared) -> list[str | Table]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
-    one, other = result.names
+    first, other = result.names
     relations = zip(
         result.difference.relations,
         result.in_mean,
@@ -232,12 +234,12 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     mean = mean_difference(result.difference)
     table = Table(
         "compared",
-        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {RULE} token of "
+        f"{first} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {RULE} token of "
         f"the dependent, {result.functions} {language_of(result.config).units} that both can read, {result.direction}",
         [
             Column("relation", NAME),
             Column("edges", COUNT, spare=(3,)),
-            Column(one, PERCENT, spare=(1,)),
+            Column(first, PERCENT, spare=(1,)),
             Column(other, PERCENT, spare=(2,)),
             Column("difference", DIFFERENCE, spare=(0, 0, 0)),
         ],
@@ -255,9 +257,9 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
     if not separated(mean[3]):
-        return [f"{one} and {other} do not differ significantly, held-out: {points}.", table]
+        return [f"{first} and {other} do not differ significantly, held-out: {points}.", table]
     return [
-        f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.",
+        f"{first} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.",
         table,
     ]
 

@@ -246,8 +246,8 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
             ),
             Column("verdict", NAME, of=lambda name, head, costs, effect: verdict(effect)),
             *(
-                Column(f"best {of}", EFFECT, "together", (11, 6, 11), partial(together, of))
-                for of in numbers
+                Column(f"best {number}", EFFECT, "together", (11, 6, 11), partial(together, number))
+                for number in numbers
             ),
         ],
         [

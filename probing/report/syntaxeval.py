@@ -211,7 +211,7 @@ def _group(group: MaskedModels) -> Section:
 
 def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
     """Which nodes the control `spans` leaves out, in words."""
-    shares = [f"{kind} {without:,} of {of:,}" for kind, (without, of) in nodes.items()]
+    shares = [f"{kind} {without:,} of {total:,}" for kind, (without, total) in nodes.items()]
     return (
         "Some nodes are not masked, because their function has no other span of code of that length: "
         f"{', '.join(shares)}."

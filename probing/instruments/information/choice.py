@@ -78,11 +78,11 @@ class Choices:
     def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Self:
         """Some of the candidates, by a mask (P,) that has the right ones of the kept `choices`
         (E,)."""
-        place = np.cumsum(candidates) - 1
+        last = np.cumsum(candidates) - 1
         begin = np.flatnonzero(np.diff(self.choice[candidates], prepend=-1))
         rows = {name: getattr(self, name)[candidates] for name in ("values", "offset")}
         codes = np.ascontiguousarray(self.codes[:, candidates])
-        return replace(self, begin=begin, chosen=place[self.chosen[choices]], codes=codes, **rows)
+        return replace(self, begin=begin, chosen=last[self.chosen[choices]], codes=codes, **rows)
 
     def prefix(self, rows: int, indicators: int) -> Self:
         """The same with the first rows of `codes` alone, which have so many indicators."""

@@ -32,7 +32,7 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     left_out = frozenset(name for name, scores in result.relations.items() if not scores.in_mean)
     floor = floor_bits(rows)
     bits = {choice: (rows[f"{choice}_bits"] - floor)[None] for choice in (WORDS, BOTH)}
-    found = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
+    top1_hits = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
     repositories = result.ledger.repositories
     shared: dict[str, Any] = {"left_out": left_out, "repositories": repositories}
     in_mean = np.array([name not in left_out for name in names], bool)
@@ -49,5 +49,5 @@ def hits(result: InformationResult) -> dict[str, Hits]:
             unit="bits",
             repositories=repositories,
         ),
-        "uas": Hits.of_rows(functions, names, found, ("uas",), **shared),
+        "uas": Hits.of_rows(functions, names, top1_hits, ("uas",), **shared),
     }

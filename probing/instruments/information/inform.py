@@ -99,7 +99,7 @@ def inform(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    given = {
+    arguments = {
         "revision": revision,
         "dtype": dtype,
         "device": device,
@@ -110,7 +110,7 @@ def inform(
         raise ArgumentError(
             f"control is {control}, which leaves hidden states as they are, expected another"
         )
-    session = Session.of(model, pool=pool, **given)
+    session = Session.of(model, pool=pool, **arguments)
     read = read_functions(
         data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
     )
@@ -221,7 +221,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             },
             run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},
             left_out=dict(zip(LEFT_OUT, (same, not_drawn, not_learned))),
-            learned={name: one.outcome for name, one in sorted(self.learned.items())},
+            learned={name: fitted.outcome for name, fitted in sorted(self.learned.items())},
         )
 
     @cached_property
@@ -230,7 +230,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         beside words and positions, of which there are none where states score."""
         encoder, picked = (
             self.probing.encoder,
-            np.array([[one.outcome.best, one.outcome.beyond] for one in self._each]),
+            np.array([[fitted.outcome.best, fitted.outcome.beyond] for fitted in self._each]),
         )
         if self.states:
             none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
@@ -247,7 +247,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _weights(self) -> np.ndarray:
         """Of each relation of test, alone, and beside words and positions: (relations, 2,
         features)."""
-        return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(
+        return np.stack([np.stack([fitted.alone, fitted.beside]) for fitted in self._each]).astype(
             np.float32
         )
 
@@ -257,9 +257,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     def run(self, part: Sequence[ReadFunction], bar: tqdm) -> InformationLedger:
         asked = {function.index: _choices(function) for function in part}
-        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        measured: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         distinct = {index: choices for index, (choices, _) in asked.items()}
-        listener = partial(ScoredPairs, asked=distinct, heard=found, scorers=self._scorers)
+        listener = partial(ScoredPairs, asked=distinct, heard=measured, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
         if self.axes is not None:
             arguments = (
@@ -270,12 +270,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 self._weights,
                 distinct,
             )
-            found = {
-                index: (scores, found[index][1])
+            measured = {
+                index: (scores, measured[index][1])
                 for index, scores in score_states(*arguments).items()
             }
         rows = [
-            self._rows(function, *asked[function.index], *found[function.index])
+            self._rows(function, *asked[function.index], *measured[function.index])
             for function in part
         ]
         return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
@@ -297,8 +297,8 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         edge."""
         surface, cells = self._surfaces_of_test[function.index], []
         whole = self._edges[function.index]
-        for number, (relation, place) in enumerate(distinct.tolist()):
-            learned, head = self.learned[self.relations[relation]], int(function.heads[place])
+        for number, (relation, row_number) in enumerate(distinct.tolist()):
+            learned, head = self.learned[self.relations[relation]], int(function.heads[row_number])
             edges = np.flatnonzero(choice == number)
             first = function.edges.first[edges]
             same = (whole.relation == relation) & (whole.head == head) & (whole.first != head)
@@ -333,9 +333,9 @@ def _every_row(data: Functions) -> Iterator[Row]:
 def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
     """The distinct choices of a function, relation and place among its head tokens (M, 2), and that
     of each edge."""
-    place = np.searchsorted(function.heads, function.edges.head)
+    reader_rows = np.searchsorted(function.heads, function.edges.head)
     distinct, choice = np.unique(
-        np.stack([function.edges.relation, place], axis=1), axis=0, return_inverse=True
+        np.stack([function.edges.relation, reader_rows], axis=1), axis=0, return_inverse=True
     )
     return distinct, choice.reshape(-1)
 
@@ -355,6 +355,8 @@ def _ranked(
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head])
-    target, place = every[:, chosen, None], np.arange(every.shape[1])
-    before = (every[:, None] > target) | ((every[:, None] == target) & (place < chosen[:, None]))
+    target, row_numbers = every[:, chosen, None], np.arange(every.shape[1])
+    before = (every[:, None] > target) | (
+        (every[:, None] == target) & (row_numbers < chosen[:, None])
+    )
     return before.sum(axis=-1), np.maximum(nats / np.log(2), 0).round(DECIMALS)

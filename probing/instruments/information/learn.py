@@ -58,19 +58,19 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
     """
     edges = stacked([function.edges for function in functions])
     order = np.random.default_rng(DRAWN_BY).random(int(edges.function.max()) + 1)[edges.function]
-    possible, kept = edges.first != edges.head, np.zeros(len(edges), bool)
+    possible, chosen = edges.first != edges.head, np.zeros(len(edges), bool)
     for relation in range(len(edges.relations)):
         of_relation = np.flatnonzero(possible & (edges.relation == relation))
-        kept[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
-    return with_edges(functions, kept), int((~possible).sum()), int((possible & ~kept).sum())
+        chosen[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
+    return with_edges(functions, chosen), int((~possible).sum()), int((possible & ~chosen).sum())
 
 
-def with_edges(functions: Sequence[EncodedFunction], kept: np.ndarray) -> list[ReadFunction]:
+def with_edges(functions: Sequence[EncodedFunction], chosen: np.ndarray) -> list[ReadFunction]:
     """The functions that keep any of their edges, with these alone. `kept`: which edges of all
     functions, bool (E,)."""
     read = []
     for function, of_function in zip(
-        functions, np.split(kept, np.cumsum([len(one.edges) for one in functions])[:-1])
+        functions, np.split(chosen, np.cumsum([len(function.edges) for function in functions])[:-1])
     ):
         if of_function.any():
             columns = {name: column[of_function] for name, column in function.edges.columns.items()}
@@ -164,9 +164,9 @@ def folds(groups: np.ndarray) -> np.ndarray | None:
     if len(names) < 2:
         return None
     edges, fold = np.zeros(min(FOLDS, len(names)), np.int64), np.zeros(len(names), np.int64)
-    for place in np.argsort(-count, kind="stable"):
-        fold[place] = edges.argmin()
-        edges[fold[place]] += count[place]
+    for largest in np.argsort(-count, kind="stable"):
+        fold[largest] = edges.argmin()
+        edges[fold[largest]] += count[largest]
     return fold[group]
 
 
@@ -176,16 +176,16 @@ def _sampled(whole: Choices, likely: np.ndarray, rng: np.random.Generator) -> np
     Of each choice the right one, the likeliest ones until half of them are there, and a random
     sample of the others, of which each stands for as many as were left per drawn one.
     """
-    place = np.arange(len(likely))
+    positions = np.arange(len(likely))
     likely, drawn = likely.copy(), rng.random(len(likely))
     likely[whole.chosen] = np.inf
     offset = np.full(len(likely), -np.inf)
-    order = place[np.lexsort([-likely, whole.choice])]
-    rank = place - whole.begin[whole.choice]
+    order = positions[np.lexsort([-likely, whole.choice])]
+    rank = positions - whole.begin[whole.choice]
     sure = order[rank < CANDIDATES // 2]
     offset[sure] = 0
     drawn[sure] = np.inf
-    order = place[np.lexsort([drawn, whole.choice])]
+    order = positions[np.lexsort([drawn, whole.choice])]
     size = np.bincount(whole.choice)[whole.choice]
     left, wanted = size - CANDIDATES // 2, CANDIDATES - CANDIDATES // 2
     rest = order[(rank < wanted) & (rank < left)]
@@ -194,8 +194,8 @@ def _sampled(whole: Choices, likely: np.ndarray, rng: np.random.Generator) -> np
 
 
 def _limited(whole: Choices, offset: np.ndarray) -> Choices:
-    kept = np.isfinite(offset)
-    return replace(whole, offset=offset).keep(kept, np.ones(len(whole.begin), bool))
+    finite = np.isfinite(offset)
+    return replace(whole, offset=offset).keep(finite, np.ones(len(whole.begin), bool))
 
 
 def sample_relation(
@@ -289,7 +289,7 @@ def _padded(weights: np.ndarray, indicators: int) -> np.ndarray:
 
 def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
     """The fit whose weights are the means of two."""
-    of_folds = [(one + other) / 2 for one, other in zip(plain.of_folds, richest.of_folds)]
+    of_folds = [(of_plain + other) / 2 for of_plain, other in zip(plain.of_folds, richest.of_folds)]
     weights = (plain.weights + richest.weights) / 2
     losses = out_of_fold(
         plain.sample.fold, [plain.sample.choices.losses(part) for part in of_folds]
@@ -332,8 +332,12 @@ def attend(
     bar: tqdm,
 ) -> AttentionSample:
     """Read the attention of the sampled candidates."""
-    tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
-    place = np.concatenate(
+    tokens = {
+        edge: candidates
+        for sample in samples.values()
+        for edge, candidates in sample.tokens_of.items()
+    }
+    positions = np.concatenate(
         [np.searchsorted(function.heads, function.edges.head) for function in functions]
     )
     numbers = np.split(
@@ -344,7 +348,8 @@ def attend(
         for function, number in zip(functions, numbers)
     }
     of_edges = {
-        edge: np.column_stack([np.full(len(of), place[edge]), of]) for edge, of in tokens.items()
+        edge: np.column_stack([np.full(len(candidates), positions[edge]), candidates])
+        for edge, candidates in tokens.items()
     }
     none = np.empty((0, 2), np.int64)
     asked = {
@@ -353,12 +358,14 @@ def attend(
     }
     heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     listen(encoder, functions, bar, partial(GatheredPairs, asked=asked, heard=heard))
-    kept: dict[int, np.ndarray] = {}
+    rows_of: dict[int, np.ndarray] = {}
     for index, of_function in mine.items():
         ends = np.cumsum([len(tokens[e]) for e in of_function])
-        kept.update(zip(of_function, np.split(heard[index][0], ends[:-1])))
-    first = [heard[index][1][place[number]] for index, number in zip(mine, numbers)]
-    return AttentionSample(samples, kept, np.concatenate(first) == edges.first[:, None, None, None])
+        rows_of.update(zip(of_function, np.split(heard[index][0], ends[:-1])))
+    first = [heard[index][1][positions[number]] for index, number in zip(mine, numbers)]
+    return AttentionSample(
+        samples, rows_of, np.concatenate(first) == edges.first[:, None, None, None]
+    )
 
 
 def choose_transform(attention: AttentionSample) -> str:
@@ -379,8 +386,8 @@ def choose_transform(attention: AttentionSample) -> str:
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
     """True if the loss of edges (E,) is lower by more than one standard error over functions
     (Breiman et al. 1984)."""
-    _, place = np.unique(function, return_inverse=True)
-    of_functions = np.bincount(place, less - less.mean())
+    _, function_numbers = np.unique(function, return_inverse=True)
+    of_functions = np.bincount(function_numbers, less - less.mean())
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 

@@ -101,13 +101,13 @@ class GatheredPairs(PairListener):
     """
 
     def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
-        place, token = self.asked[function.index].T
+        row, token = self.asked[function.index].T
         if self.layer == 0:
             shape = self.layers, *pairs.shape[1:3]
-            kept = np.empty((len(place), *shape), np.float16)
-            self.heard[function.index] = kept, np.empty((len(pairs), *shape), np.int16)
-        kept, first = self.heard[function.index]
-        kept[:, self.layer] = pairs[place, :, :, token].cpu().numpy()
+            weights = np.empty((len(row), *shape), np.float16)
+            self.heard[function.index] = weights, np.empty((len(pairs), *shape), np.int16)
+        weights, first = self.heard[function.index]
+        weights[:, self.layer] = pairs[row, :, :, token].cpu().numpy()
         first[:, self.layer] = pairs.argmax(dim=-1).cpu().numpy()
 
 
@@ -135,19 +135,19 @@ class ScoredPairs(PairListener):
         self.weights = torch.from_numpy(scorers.weights).to(self.found.device)
 
     def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
-        relation, place = self.asked[function.index].T
+        relation, row = self.asked[function.index].T
         if self.layer == 0:
-            shape = len(place), self.weights.shape[1], pairs.shape[-1]
-            by_head = np.zeros((len(place), self.picked.shape[1], pairs.shape[-1]), np.float32)
+            shape = len(row), self.weights.shape[1], pairs.shape[-1]
+            by_head = np.zeros((len(row), self.picked.shape[1], pairs.shape[-1]), np.float32)
             self.heard[function.index] = np.zeros(shape), by_head
         scores, by_head = self.heard[function.index]
         weights = self.weights[relation, :, self.layer].flatten(2)  # (M, models, 2 * H)
-        read = self.transform(pairs).flatten(1, 2)[place]  # (M, 2 * H, T)
+        read = self.transform(pairs).flatten(1, 2)[row]  # (M, 2 * H, T)
         scores += torch.bmm(weights, read).cpu().numpy()
         layer, direction, head = np.moveaxis(self.picked[relation], -1, 0)  # each (M, picks)
         choice, pick = np.nonzero(layer == self.layer)
-        at = place[choice], direction[choice, pick], head[choice, pick]
-        by_head[choice, pick] = pairs[at].cpu().numpy()
+        cell = row[choice], direction[choice, pick], head[choice, pick]
+        by_head[choice, pick] = pairs[cell].cpu().numpy()
 
 
 def listen(

@@ -250,22 +250,22 @@ class InformationResult(Result[InformationLedger]):
     def from_ledger(
         cls, ledger: InformationLedger, data_folder: Path | None = None
     ) -> InformationResult:
-        made, rows = InformationProvenance.of(ledger), ledger.rows
+        provenance, rows = InformationProvenance.of(ledger), ledger.rows
         relations = {
             name: _of_relation(name, rows[chosen])
             for name, chosen in sorted(ledger.named().items())
         }
-        if strange := sorted(relations.keys() - made.learned.keys()):
+        if strange := sorted(relations.keys() - provenance.learned.keys()):
             raise LedgerError(
                 f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`"
             )
         return cls._of(
             ledger,
             data_folder,
-            made,
-            made.signature(edges=len(rows)),
+            provenance,
+            provenance.signature(edges=len(rows)),
             functions=len(np.unique(rows["function"])),
-            mean=_mean([one for one in relations.values() if one.in_mean]),
+            mean=_mean([relation for relation in relations.values() if relation.in_mean]),
             relations=relations,
         )
 
@@ -274,7 +274,7 @@ class InformationResult(Result[InformationLedger]):
             f"InformationResult: {self.title}",
             "bits that attention adds to words and positions:",
         ]
-        lines += [f"{name:>32}{one.adds:>9.3f}" for name, one in self.relations.items()]
+        lines += [f"{name:>32}{relation.adds:>9.3f}" for name, relation in self.relations.items()]
         return "\n".join([*lines, self.signature])
 
 
@@ -289,8 +289,8 @@ def floor_bits(rows: np.ndarray) -> np.ndarray:
     return np.log2(rows["dependents"])
 
 
-def _percent(found: np.ndarray) -> float | None:
-    return float(100 * found.mean()) if found.size else None
+def _percent(hits: np.ndarray) -> float | None:
+    return float(100 * hits.mean()) if hits.size else None
 
 
 def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:

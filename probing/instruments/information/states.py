@@ -66,9 +66,9 @@ def read_states(
         every = encoder.states(inputs)
         layers[:] = sorted({round(depth * (len(every) - 1)) for depth in DEPTHS})
         states = torch.stack([every[layer] for layer in layers], dim=2).float()  # (B, S, L, D)
-        for function, one in zip(batch, states.cpu()):
+        for function, state in zip(batch, states.cpu()):
             first, last = (torch.from_numpy(end).long() for end in function.alignment)
-            ends = torch.nn.functional.pad(one.double().cumsum(0), (0, 0, 0, 0, 1, 0))
+            ends = torch.nn.functional.pad(state.double().cumsum(0), (0, 0, 0, 0, 1, 0))
             means = (ends[last + 1] - ends[first]) / torch.where(
                 first < 0, torch.nan, last - first + 1
             )[:, None, None]
@@ -82,8 +82,8 @@ def read_states(
 def principal_axes(encoder: Encoder, functions: Sequence[ReadFunction]) -> Axes:
     """The axes of the states of random functions."""
     order = np.random.default_rng(DRAWN_BY).permutation(len(functions))
-    before = np.cumsum([0, *(len(functions[place].alignment.first) for place in order)])[:-1]
-    some = [functions[place] for place in order[before < TOKENS]]
+    before = np.cumsum([0, *(len(functions[number].alignment.first) for number in order)])[:-1]
+    some = [functions[number] for number in order[before < TOKENS]]
     heard: list[torch.Tensor] = []
     layers = read_states(
         encoder,
@@ -175,17 +175,21 @@ def attend_states(
     """Read the states of the sampled candidates, and which tokens the attention heads rank
     first."""
     hits = attend(encoder, functions, {}, edges, bar).hits
-    tokens = {edge: of for sample in samples.values() for edge, of in sample.tokens_of.items()}
-    kept: dict[int, np.ndarray] = {}
+    tokens = {
+        edge: candidates
+        for sample in samples.values()
+        for edge, candidates in sample.tokens_of.items()
+    }
+    rows_of: dict[int, np.ndarray] = {}
 
     def hear(function: ReadFunction, states: torch.Tensor) -> None:
         known = axes.project(states)
         for edge in np.flatnonzero(edges.function == function.index).tolist():
             if edge in tokens:
-                kept[edge] = known[np.append(edges.head[edge], tokens[edge])]
+                rows_of[edge] = known[np.append(edges.head[edge], tokens[edge])]
 
     read_states(encoder, functions, bar, hear)
-    return StateSample(samples, kept, hits, axes.layers)
+    return StateSample(samples, rows_of, hits, axes.layers)
 
 
 def score_states(
@@ -200,17 +204,17 @@ def score_states(
 
     `forms`: weights (relations, models, (K + 1) * K); `asked`: as of `ScoredPairs`.
     """
-    found: dict[int, np.ndarray] = {}
-    place, axes_of = axes.layers.index(layer), axes.scaled.shape[2]
+    states_of: dict[int, np.ndarray] = {}
+    position, axes_of = axes.layers.index(layer), axes.scaled.shape[2]
     each = forms.reshape(*forms.shape[:2], -1, axes_of)
 
     def hear(function: ReadFunction, states: torch.Tensor) -> None:
-        known = axes.project(states)[:, place].astype(np.float32)
+        known = axes.project(states)[:, position].astype(np.float32)
         relation, head = asked[function.index].T
         heads = _with_one(known)[function.heads[head]]
-        found[function.index] = np.einsum(
+        states_of[function.index] = np.einsum(
             "mh,mdhk,tk->mdt", heads, each[relation], known, optimize=True
         )
 
     read_states(encoder, functions, tqdm(disable=True), hear)
-    return found
+    return states_of

@@ -160,7 +160,7 @@ class Surface:
         tokens, known = len(words), classes.of(words)
         lines = code.expandtabs(4).split("\n")
         line = np.searchsorted(np.flatnonzero(np.array([*code]) == "\n"), start) if code else start
-        indents = np.array([len(one) - len(one.lstrip()) for one in lines])
+        indents = np.array([len(line) - len(line.lstrip()) for line in lines])
         indent = indents[line]
         opened = [(word in ("(", "[", "{")) - (word in (")", "]", "}")) for word in words]
         begins = np.diff(line, prepend=-1) != 0
@@ -168,7 +168,7 @@ class Surface:
         length = np.minimum(np.asarray(row["token_end"]) - start, _LENGTHS - 1)
         here = np.arange(tokens)
         padded = np.pad(known, 2, constant_values=_END)
-        back2, back, ahead, ahead2 = (padded[place : place + tokens] for place in (0, 1, 3, 4))
+        back2, back, ahead, ahead2 = (padded[shift : shift + tokens] for shift in (0, 1, 3, 4))
         first = known[np.maximum.accumulate(np.where(begins, here, 0))]
         enclosing, closing, commas = _brackets(words)
         opener = np.where(enclosing < 0, _END, known[enclosing])
@@ -192,7 +192,7 @@ class Surface:
             _hashed(1024, 5, opener, commas),
             _hashed(1024, 6, caller, known),
         ]
-        number = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        number = {word: position for position, word in enumerate(dict.fromkeys(words))}
         return cls(
             word=np.array([number[word] for word in words]),
             start=start,
@@ -275,9 +275,9 @@ class Surface:
         here = np.arange(len(self.closing))
         opening = next(
             (
-                place
-                for place in (head + 1, head + 2)
-                if (self.closing[place : place + 1] > place).any()
+                position
+                for position in (head + 1, head + 2)
+                if (self.closing[position : position + 1] > position).any()
             ),
             None,
         )
@@ -301,13 +301,13 @@ def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     enclosing, closing, commas = (np.full(len(words), value) for value in (-1, -1, 0))
     stack: list[int] = []
     seen = [0]
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if word in (")", "]", "}") and stack:
-            closing[stack.pop()] = place
+            closing[stack.pop()] = position
             seen.pop()
-        enclosing[place], commas[place] = (stack[-1] if stack else -1), min(seen[-1], _FEW)
+        enclosing[position], commas[position] = (stack[-1] if stack else -1), min(seen[-1], _FEW)
         seen[-1] += word == ","
         if word in ("(", "[", "{"):
-            stack.append(place)
+            stack.append(position)
             seen.append(0)
     return enclosing, closing, commas

@@ -87,7 +87,10 @@ class Scorer(Passes[Copy]):
     def passes(self, text: Copy) -> list[Copy]:
         if self.model.mask is None:
             return [text]
-        return [Copy(text.ids, text.positions[at : at + 1]) for at in range(len(text.positions))]
+        return [
+            Copy(text.ids, text.positions[start : start + 1])
+            for start in range(len(text.positions))
+        ]
 
     def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return self.model.log_probabilities(inputs, *self.places(batch))
@@ -213,7 +216,8 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         phenomenon, relation = (
-            {name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations)
+            {name: number for number, name in enumerate(names)}
+            for names in (self.phenomena, self.relations)
         )
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
@@ -233,8 +237,8 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         near, cells = NEAR[self.model.dtype], []
         short = [pair for pair in part if not self._too_long(pair)]
         bar.update(len(part) - len(short))
-        found = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
-        sums = {pair.index: _sums(pair, scores) for pair, scores in zip(short, found)}
+        scores_of_pairs = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
+        sums = {pair.index: _sums(pair, scores) for pair, scores in zip(short, scores_of_pairs)}
         for pair in short:
             if near and (np.abs(np.subtract(*sums[pair.index])) < near).any():
                 sums[pair.index] = _sums(
@@ -253,7 +257,10 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 def _sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in
     `changed`."""
-    return [np.array([of.sum(), of[where].sum()]) for of, where in zip(scores, pair.changed)]
+    return [
+        np.array([log_probabilities.sum(), log_probabilities[where].sum()])
+        for log_probabilities, where in zip(scores, pair.changed)
+    ]
 
 
 def unmatched(text: str) -> int:
@@ -275,9 +282,9 @@ def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
     return here, there
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> int:
+def _alike(first: np.ndarray, other: np.ndarray) -> int:
     """How many ids, from the first on, are equal."""
-    return int(np.append(one != other, True).argmax())
+    return int(np.append(first != other, True).argmax())
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal
@@ -385,11 +392,11 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
         _compare(functions)
         for function in functions:
             _match(function, self.node_types, unmatched)
-        kept = [function for function in functions if function.asked]
-        skips["no node with a control"] = len(functions) - len(kept)
+        asked = [function for function in functions if function.asked]
+        skips["no node with a control"] = len(functions) - len(asked)
         return self.prepared(
             model,
-            kept,
+            asked,
             skips,
             "has a node that can be compared",
             run={"parser": self._parser},
@@ -413,7 +420,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 np.array([getattr(token, name) for token in code.tokens])
                 for name in ("start", "end")
             )
-            found = align(
+            alignment = align(
                 code.text,
                 start,
                 end,
@@ -422,7 +429,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 exact=exact_offsets(model.tokenizer),
             )
             unscored = (~special).sum() - len(positions)  # a first sub-token that nothing predicts
-            first, last = found.first - unscored, found.last - unscored
+            first, last = alignment.first - unscored, alignment.last - unscored
             yield TokenizedFunction(
                 row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
             )
@@ -436,7 +443,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             bits = before[function.last + 1] - before[function.first]
             measured = np.column_stack([bits, function.like])
             for about, tokens, controls in function.asked:
-                means = [measured[of].mean(axis=0).round(DECIMALS) for of in (tokens, controls)]
+                means = [measured[rows].mean(axis=0).round(DECIMALS) for rows in (tokens, controls)]
                 cells.append((*about, *np.concatenate(means)))
         return SurprisalLedger(
             [*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made
@@ -451,12 +458,14 @@ def _compare(functions: Sequence[TokenizedFunction]) -> None:
     halves = np.array_split(np.arange(len(functions)), 2)
     for half, other in (halves, halves[::-1]):
         grams = NGrams(
-            np.concatenate([np.empty((0, N), np.uint64), *(windows(texts[at]) for at in other)])
+            np.concatenate(
+                [np.empty((0, N), np.uint64), *(windows(texts[number]) for number in other)]
+            )
         )
-        for at in half:
-            frequency = np.log2([counts[token] for token in texts[at]])
-            bits = -grams.log_probabilities(windows(texts[at])) / np.log(2)
-            functions[at].like = np.column_stack(
+        for role in half:
+            frequency = np.log2([counts[token] for token in texts[role]])
+            bits = -grams.log_probabilities(windows(texts[role])) / np.log(2)
+            functions[role].like = np.column_stack(
                 [bits, frequency, np.arange(len(bits)) / len(bits)]
             )
 
@@ -468,18 +477,18 @@ def _match(
     nodes = [node for node in function.code.nodes if node.first >= 0]
     for kind, name in enumerate(node_types):
         of_kind = [node for node in nodes if node.type == name]
-        for at, role in enumerate(results.ROLES):
+        for column, role in enumerate(results.ROLES):
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
             controls = {
-                token: found
+                token: control
                 for token in taken
-                if (found := _control(function, token, taken)) is not None
+                if (control := _control(function, token, taken)) is not None
             }
             for number, (node, span) in enumerate(zip(of_kind, spans)):
                 tokens = [token for token in span if token in controls]
                 if tokens:
-                    about = function.index, kind, number, at, node.level, node.last - node.first
+                    about = function.index, kind, number, column, node.level, node.last - node.first
                     function.asked.append((about, tokens, [controls[token] for token in tokens]))
                 elif span:
                     unmatched[role][name] += 1
@@ -498,14 +507,14 @@ def _tokens_in(node: Node, role: str) -> list[int]:
 def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int | None:
     """The token outside of `taken` that is most like a token, the first of equals; None without
     any."""
-    _, frequency, place = np.abs(function.like - function.like[token]).T
+    _, frequency, relative_place = np.abs(function.like - function.like[token]).T
     size = function.last - function.first
     alike = (
         (size == size[token])
         & (frequency <= FREQUENCY_APART)
-        & (place <= PLACE_APART)
+        & (relative_place <= PLACE_APART)
         & (function.first >= 0)
     )
     alike[taken] = False
-    apart = np.where(alike, frequency + place, np.inf)
+    apart = np.where(alike, frequency + relative_place, np.inf)
     return int(apart.argmin()) if alike.any() and function.first[token] >= 0 else None

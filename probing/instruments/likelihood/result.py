@@ -89,8 +89,8 @@ class PreferenceLedger(RowLedger):
                 "read",
                 "<i4",
             ),  # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
-            *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
-            *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
+            *((f"{text}_{score}_tokens", "<i4") for text in ("good", "bad") for score in SCORES),
+            *((f"{text}_{score}", "<f8") for text in ("good", "bad") for score in SCORES),
         ]
     )
     ORDER = ("function",)
@@ -113,7 +113,7 @@ class PreferenceLedger(RowLedger):
         "read": (0, 1),
         "relation": (0, np.inf),
         **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
-        **{f"{text}_{of}": LOG_PROBABILITY for text in ("good", "bad") for of in SCORES},
+        **{f"{text}_{score}": LOG_PROBABILITY for text in ("good", "bad") for score in SCORES},
     }
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ class PreferenceLedger(RowLedger):
         """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie,
         otherwise 0: (N, 2)."""
         gained = np.stack(
-            [self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1
+            [self.rows[f"good_{score}"] - self.rows[f"bad_{score}"] for score in SCORES], axis=1
         )
         return (np.sign(gained) + 1) / 2 * self.rows["read"][:, None]
 
@@ -142,8 +142,8 @@ class PreferenceLedger(RowLedger):
         """
         rows = self.rows
         relations = (
-            (name, rows["relation"] == at)
-            for at, name in enumerate(self.settings["relations"])
+            (name, rows["relation"] == number)
+            for number, name in enumerate(self.settings["relations"])
             if name
         )
         return {
@@ -240,17 +240,23 @@ class PreferenceResult(Result[PreferenceLedger]):
     def from_ledger(
         cls, ledger: PreferenceLedger, data_folder: Path | None = None
     ) -> PreferenceResult:
-        made, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
+        provenance, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
         groups = {
-            by: {name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in of}
-            for by, of in ledger.groups().items()
+            by: {
+                name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in rows_of
+            }
+            for by, rows_of in ledger.groups().items()
         }
-        counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
+        counted = [
+            phenomenon
+            for phenomenon in groups["phenomena"].values()
+            if phenomenon.pairs >= LEAST_PAIRS
+        ]
         return cls._of(
             ledger,
             data_folder,
-            made,
-            made.signature(pairs=len(ledger)),
+            provenance,
+            provenance.signature(pairs=len(ledger)),
             functions=len(ledger),
             accuracy=_accuracy(ledger.rows, preferred),
             mean=_mean(counted),
@@ -263,7 +269,8 @@ class PreferenceResult(Result[PreferenceLedger]):
             "percent of pairs, by whole text and by changed place:",
         ]
         lines += [
-            f"{name:>32}{one.whole:>9.1f}{one.place:>9.1f}" for name, one in self.phenomena.items()
+            f"{name:>32}{phenomenon.whole:>9.1f}{phenomenon.place:>9.1f}"
+            for name, phenomenon in self.phenomena.items()
         ]
         return "\n".join([*lines, self.signature])
 
@@ -280,8 +287,8 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
         surface=50 * float(rows["surface"].mean()) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
         **{
-            of: 100 * float(np.average(preferred[:, at], weights=weights))
-            for at, of in enumerate(SCORES)
+            score: 100 * float(np.average(preferred[:, column], weights=weights))
+            for column, score in enumerate(SCORES)
         },
     )
 
@@ -328,7 +335,7 @@ class SurprisalLedger(RowLedger):
                 (name, "<i4")
                 for name in ("function", "node_type", "node", "role", "depth", "distance")
             ),
-            *((f"{of}{name}", "<f8") for of in ("", "control_") for name in MEASURED),
+            *((f"{prefix}{name}", "<f8") for prefix in ("", "control_") for name in MEASURED),
         ]
     )
     ORDER = ("function", "node_type", "node", "role")
@@ -338,7 +345,7 @@ class SurprisalLedger(RowLedger):
     REPEATED = ("node_type", "function", "role", "depth", "distance")
     BOUNDS: ClassVar = {
         "role": (0, len(ROLES) - 1),
-        **{of + name: (0, MOST) for of in ("", "control_") for name in MEASURED},
+        **{prefix + name: (0, MOST) for prefix in ("", "control_") for name in MEASURED},
     }
 
     def of(self, role: str) -> SurprisalLedger:
@@ -411,20 +418,20 @@ class SurprisalResult(Result[SurprisalLedger]):
     def from_ledger(
         cls, ledger: SurprisalLedger, data_folder: Path | None = None
     ) -> SurprisalResult:
-        made = SurprisalProvenance.of(ledger)
+        provenance = SurprisalProvenance.of(ledger)
         groups: dict[str, dict[str, dict[str, Surprisal]]] = {
             by: {} for by in ("node_types", "depths", "distances")
         }
         for role in ROLES:
             part = ledger.of(role)
-            for by, of in part.groups().items():
-                groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in of}
+            for by, rows_of in part.groups().items():
+                groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in rows_of}
         functions = len(np.unique(ledger.rows["function"]))
         return cls._of(
             ledger,
             data_folder,
-            made,
-            made.signature(rows=len(ledger)),
+            provenance,
+            provenance.signature(rows=len(ledger)),
             functions=functions,
             **groups,
         )
@@ -432,6 +439,7 @@ class SurprisalResult(Result[SurprisalLedger]):
 
 def _surprisal(rows: np.ndarray) -> Surprisal:
     tokens, controls = (
-        {name: float(rows[of + name].mean()) for name in MEASURED} for of in ("", "control_")
+        {name: float(rows[prefix + name].mean()) for name in MEASURED}
+        for prefix in ("", "control_")
     )
     return Surprisal(nodes=len(rows), tokens=tokens, controls=controls)

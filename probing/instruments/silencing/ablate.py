@@ -122,18 +122,21 @@ class Ablation(Silencing):
     """Silences the heads that both probes choose."""
 
     @classmethod
-    def again(cls, made: SilencingProvenance, session: Session, data: Any) -> Ablation:
+    def again(cls, provenance: SilencingProvenance, session: Session, data: Any) -> Ablation:
         test, validation = (
             Probing(
                 session,
-                read_functions(data, made.settings.config, split, limit=limit),
-                made.settings.direction,
+                read_functions(data, provenance.settings.config, split, limit=limit),
+                provenance.settings.direction,
             )
-            for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
+            for split, limit in (
+                (provenance.settings.split, provenance.settings.limit),
+                ("validation", None),
+            )
         )
         best, asked = (
             partial(_best_heads, output=None),
-            (getattr(made.settings, name) for name in ASKED),
+            (getattr(provenance.settings, name) for name in ASKED),
         )
         return cls(session, test.data, validation, test, best, *asked)
 
