@@ -41,7 +41,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
 from probing.stats.intervals import Estimate
 
-LEAST_EDGES = 30
+LEAST_HARD_EDGES = 30
 """Hard edges of `test` from which a relation is in a mean beyond offsets."""
 
 DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000, 5000)
@@ -112,7 +112,7 @@ def beyond(
     chosen = test.relation[to_find], test.relation
     counts = [np.bincount(relation, minlength=len(test.relations)).tolist() for relation in chosen]
     shown = hard.only(set(hard.relations) - few.keys())
-    enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_EDGES]
+    enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
     by_first = easy.hits.where(measures=MEASURES[: len(KS)])
     return Beyond(
         offsets=offsets,

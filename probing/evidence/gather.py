@@ -438,7 +438,7 @@ class Evidence:
         )
 
 
-SHORT = 1_300
+SHORT_CODE = 1_300
 """Characters of the longest function on which the heads of a submission are chosen. The embedded
 encoder, which has 512 positions, reads 344 of 346 such functions of CodeSearchNet. What a model
 cannot read never helps it (`choose_least`)."""
@@ -449,7 +449,7 @@ class WholeSplits(Splits):
     scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
-        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT)
+        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT_CODE)
         edges = {
             "validation": baselines.read_edges(data, config, "validation", short),
             "test": baselines.read_edges(data, config, "test"),
@@ -592,7 +592,7 @@ def _read(
                     f"{model.files[part]} has {len(ledger)} edges in functions that have {len(part_edges)} in {data}: "
                     "its ledger was altered, or belongs to other data"
                 )
-    short = _characters(data, first.config, "validation").max() <= SHORT
+    short = _characters(data, first.config, "validation").max() <= SHORT_CODE
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(
         partial(WholeSplits, data, first.config, first.direction)

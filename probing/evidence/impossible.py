@@ -25,7 +25,7 @@ from codesyntax_dataset.protocol import (
 )
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS
-from probing.evidence.beyond import LEAST_EDGES
+from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import MODEL, TABLE_MEASURES
 from probing.evidence.submission import Tables
 from probing.instruments.masking import masking
@@ -188,10 +188,10 @@ def _hard_edges(tables: Tables) -> Problems:
     for name, group in hard.groups.items():
         functions, total = len(group.n), group.total
         counts = f"{total} hard edges of {name} in {functions} functions"
-        few = functions < FEW_CLUSTERS or total < LEAST_EDGES
+        few = functions < FEW_CLUSTERS or total < LEAST_HARD_EDGES
         yield (
             few,
-            f"{BEYOND_OFFSET} has {counts}, expected at least {LEAST_EDGES} in {FEW_CLUSTERS}",
+            f"{BEYOND_OFFSET} has {counts}, expected at least {LEAST_HARD_EDGES} in {FEW_CLUSTERS}",
         )
         without = name not in tables[HELD_OUT].groups
         yield without, f"{BEYOND_OFFSET} has {name}, without held-out hits"
@@ -255,10 +255,10 @@ def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple
 UNIT = 10**6
 """Of the sums of masking: they are in millionths."""
 
-MISSED = 20 * UNIT
+MISSED_NATS = 20 * UNIT
 """The log-probability of sub-tokens that are missed, without its sign: -20 nats."""
 
-_ROUNDING = 2.5 / UNIT  # more than rounding to millionths changes a sum of two similarities
+_ROUNDED_SUM = 2.5 / UNIT  # more than rounding to millionths changes a sum of two similarities
 _MOST_PAIRS = 3 * 10**6
 """More than the largest published config has, all node types of its grammar masked."""
 
@@ -304,23 +304,26 @@ def _restored(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.nda
     jaccard, sorensen_dice, levenshtein, restored = (share / UNIT for share in shares)
     count = sub_tokens[0]
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
-    unlike = (sorensen_dice < jaccard - _ROUNDING) | (sorensen_dice > most + _ROUNDING)
+    unlike = (sorensen_dice < jaccard - _ROUNDED_SUM) | (sorensen_dice > most + _ROUNDED_SUM)
     tokens = count * np.array([[1], [settings.draws]])
     broken = np.abs(restored * tokens - np.round(restored * tokens)) > tokens / UNIT
     broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
     # a true sub-token that is not the most likely one has a probability of at most a half
     likely = -nats / UNIT > math.log(0.5) * (1 - restored) + 0.001
     missed = count == 0
-    nothing = (nats == MISSED) & (np.stack(shares) == 0).all(axis=0)
+    nothing = (nats == MISSED_NATS) & (np.stack(shares) == 0).all(axis=0)
     yield arms.min(axis=1) < 0, "a number is below 0"
     yield sub_tokens[1:] != count, "other sub-tokens are masked in T1"
     yield missed & ~nothing, "nothing is masked, and yet restored"
     yield count > settings.max_length, "no function has so many masked sub-tokens"
     yield np.max(shares, axis=0) > UNIT, "a share is above 1"
     yield broken, "the restored share is not one of its masked sub-tokens"
-    yield np.abs(sorensen_dice - most)[:1] > _ROUNDING, "Sorensen-Dice does not follow from Jaccard"
+    yield (
+        np.abs(sorensen_dice - most)[:1] > _ROUNDED_SUM,
+        "Sorensen-Dice does not follow from Jaccard",
+    )
     yield unlike, "Jaccard allows no such Sorensen-Dice"
-    yield levenshtein > sorensen_dice + _ROUNDING, "more nodes are in order than in common"
+    yield levenshtein > sorensen_dice + _ROUNDED_SUM, "more nodes are in order than in common"
     yield likely & ~missed, "sub-tokens are too likely for so few that are restored"
     unchanged = current & (restored == 1) & (jaccard < 1)
     yield unchanged, "every sub-token is restored, but the tree is another"

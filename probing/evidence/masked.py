@@ -38,7 +38,7 @@ COMPARED = SIMILARITIES[0]
 """The outcome that says which functions are compared: all similarities fail together, and the other
 outcomes never."""
 
-FILLED = "filler"
+BEST_FILLER = "filler"
 """The system that is the best filler of each node type."""
 
 TESTED = 3
@@ -255,9 +255,9 @@ def gains(measured: Hits) -> dict[str, list[FillerGain]]:
         systems = fillers(measured, arm)
         scores = np.stack([measured.scores(system)[0] for system in systems])
         chosen = dict(zip(measured.groups, (systems[number] for number in scores.argmax(axis=0))))
-        beside = measured.chosen(FILLED, chosen)
-        best.append((chosen, beside.scores(FILLED)[0]))
-        estimates.append(beside.by_group(arm, FILLED))
+        beside = measured.chosen(BEST_FILLER, chosen)
+        best.append((chosen, beside.scores(BEST_FILLER)[0]))
+        estimates.append(beside.by_group(arm, BEST_FILLER))
     each = [measured.each(estimate) for estimate in corrected(estimates)]
     return {
         name: [

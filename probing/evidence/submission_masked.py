@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import FailFast, Field
 
 from probing.evidence import impossible, submission
-from probing.evidence.impossible import MISSED, UNIT
+from probing.evidence.impossible import MISSED_NATS, UNIT
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
@@ -200,7 +200,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
     parts, compared = [], 0
     for name in names:
         sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
-        sums[:, OUTCOMES.index("log_probability")] = MISSED
+        sums[:, OUTCOMES.index("log_probability")] = MISSED_NATS
         if name in by_outcome[HEADLINE]:
             known = by_outcome[HEADLINE][name].functions
             columns = np.searchsorted(holding[name], known)

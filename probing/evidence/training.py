@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = 64
+EVALUATED_FUNCTIONS = 64
 """How many functions of each split are read, if there are so many, and how many minimal pairs."""
 
 _MASKED = (
@@ -61,7 +61,11 @@ EVALUATION, SAVE = "evaluation", "save"
 
 @checked
 def evaluate(
-    model: Any, tokenizer: Any, *, language: str = "python", functions: Positive = FUNCTIONS
+    model: Any,
+    tokenizer: Any,
+    *,
+    language: str = "python",
+    functions: Positive = EVALUATED_FUNCTIONS,
 ) -> dict[str, float]:
     """What a model in memory knows of syntax: a few numbers, on functions of the embedded sample.
 
@@ -230,7 +234,7 @@ class SyntaxCallback(TrainerCallback):
         *,
         every: int | str = 500,
         language: str = "python",
-        functions: int = FUNCTIONS,
+        functions: int = EVALUATED_FUNCTIONS,
     ):
         self.trainer, self.every = trainer, every
         self.tokenizer = trainer.processing_class if tokenizer is None else tokenizer

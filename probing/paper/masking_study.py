@@ -37,7 +37,7 @@ from probing.runs.data import read_functions
 from probing.stats.hits import Hits
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
-CONFIG = syntaxeval.CONFIG
+STUDY_CONFIG = syntaxeval.CONFIG
 
 STUDY_FUNCTIONS = 7501
 """Those that the study analysed: the first of its data."""
@@ -47,7 +47,7 @@ LENGTH = 509
 models."""
 
 SETTINGS: dict[str, Any] = {
-    "config": CONFIG,
+    "config": STUDY_CONFIG,
     "split": "test",
     "protocol": PUBLISHED,
     "max_length": LENGTH,
@@ -113,7 +113,7 @@ class Study:
     def _rows(self) -> Iterator[ScoreRow]:
         for (system, similarity), by_type in self.arms.items():
             (effects,) = corrected([self._hits[system, similarity].by_group(T1, T0)])
-            row = partial(ScoreRow, CONFIG, system=system, rule=similarity)
+            row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
             pooled = np.concatenate(list(by_type.values()), axis=1)
             for kind, arms in {ALL: pooled, **by_type}.items():
                 for arm, values in zip(ARMS, arms):
@@ -150,7 +150,7 @@ ESTIMATOR, PAIRED = "study's estimator", "T1 − T0, paired"
 def printed() -> Iterator[ScoreRow]:
     """The numbers of the study's Table 2."""
     for similarity in SIMILARITIES:
-        row = partial(ScoreRow, CONFIG, rule=similarity)
+        row = partial(ScoreRow, STUDY_CONFIG, rule=similarity)
         for system, performance in syntaxeval.performance(similarity).items():
             for arm, (mean, deviation) in zip(ARMS, performance):
                 yield row(ALL, system, mean, f"{arm} mean", digits=2)
@@ -222,8 +222,8 @@ def prepare(
         else corpus.read_repositories(exclude_repositories)
     )
     read = _write(asked, output / SOURCE / MEMBER, excluded)
-    build(str(output / SOURCE), [CONFIG], data, overwrite=True)
-    return StudyFunctions(read, len(read_functions(data, CONFIG, "test").dataset))
+    build(str(output / SOURCE), [STUDY_CONFIG], data, overwrite=True)
+    return StudyFunctions(read, len(read_functions(data, STUDY_CONFIG, "test").dataset))
 
 
 def published(t1: ArrayLike, t0: ArrayLike) -> float:
@@ -249,7 +249,7 @@ def published(t1: ArrayLike, t0: ArrayLike) -> float:
 def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
     """Write the first functions of the split test as CodeSearchNet has them; return how many."""
     rows: list[str] = []
-    for function in corpus.read(asked.sources[CONFIG], CONFIG, Skips(), excluded):
+    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), excluded):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
@@ -259,7 +259,7 @@ def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
             function.path,
             function.func_name,
             function.url,
-            CONFIG,
+            STUDY_CONFIG,
             "test",
         )
         rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
@@ -328,7 +328,8 @@ def _summary(study: Study) -> Section:
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
             f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(study.inputs.sources[CONFIG])}. {read:,} functions, of which {labelled:,} parse "
+            f"Source: {sources.shown(study.inputs.sources[STUDY_CONFIG])}. {read:,} functions, of which "
+            f"{labelled:,} parse "
             f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",

@@ -24,7 +24,7 @@ from probing.paper.inputs import CODE, CONFIGS, NATURAL
 from probing.paper.joined import COMPARABLE, KEY, Frame, pivot
 from probing.paper.measured import BASELINE_SYSTEMS, CUBERT, NO_MODEL, OFFSET, Reproduction
 from probing.report import figures
-from probing.report.dataset import FAR, offsets_figure
+from probing.report.dataset import FAR_TOKENS, offsets_figure
 from probing.report.document import Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
 from probing.report.kinds import CODE as SIGNATURE
@@ -261,7 +261,7 @@ def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 3: the mean offset of each relation, and the offsets of its edges."""
     title = (
         "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
-        f"splits; the line is at {FAR} tokens."
+        f"splits; the line is at {FAR_TOKENS} tokens."
     )
     counted = {
         name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs

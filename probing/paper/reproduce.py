@@ -91,7 +91,7 @@ def reproduce(
     output = Path(output).resolve()
     command = REPRODUCE if study == CODESYNTAX else f"{REPRODUCE} --study {study}"
     _check_ours(output, command)
-    languages = CODE if study == CODESYNTAX else (masking_study.CONFIG,)
+    languages = CODE if study == CODESYNTAX else (masking_study.STUDY_CONFIG,)
     if study == SYNTAXEVAL and limit is None:
         limit = masking_study.STUDY_FUNCTIONS
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
@@ -100,7 +100,7 @@ def reproduce(
     tell(
         asked.text()
         if study == CODESYNTAX
-        else asked.text([masking_study.CONFIG], **masking_study.COPIES)
+        else asked.text([masking_study.STUDY_CONFIG], **masking_study.COPIES)
     )
     with _alone_in(output):
         title, sections, files = make()
@@ -187,11 +187,11 @@ class _Run:
 
     def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
-        data, results = self.output / masking_study.CONFIG / DATASET, self.output / RESULTS
+        data, results = self.output / masking_study.STUDY_CONFIG / DATASET, self.output / RESULTS
         self.tell("reading the functions")
         prepared = masking_study.prepare(self.asked, self.output, data, self.exclude_repositories)
         masked: dict[str, MaskResult] = {}
-        for model in self.asked.models[masking_study.CONFIG]:
+        for model in self.asked.models[masking_study.STUDY_CONFIG]:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
             masked[model.name] = _whole(

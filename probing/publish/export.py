@@ -34,7 +34,7 @@ from probing.evidence.submission_attention import AttentionSubmission, MeanCell
 from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.masking.hits import T1
 from probing.runs.ledger_file import ATTENTION, MASKING
-from probing.stats.hits import PERCENT
+from probing.stats.hits import PERCENT_UNIT
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate
 
@@ -55,7 +55,7 @@ _MARK = 10  # so many characters tell our files from foreign ones
 PARAMETERS = ("protocol", "rule", "k", "relation", "head", "outcome", "node_type")
 
 
-UNKNOWN = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
+UNKNOWN_SCORE = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 
 
 class Number(NamedTuple):
@@ -71,8 +71,8 @@ class Number(NamedTuple):
     parameters: dict[str, str]
     unit: str
     mean: Estimate
-    reference: Estimate = UNKNOWN
-    difference: Estimate = UNKNOWN
+    reference: Estimate = UNKNOWN_SCORE
+    difference: Estimate = UNKNOWN_SCORE
 
     @property
     def parts(self) -> dict[str, dict[str, float | None]]:
@@ -206,7 +206,7 @@ def numbers(entry: Submission) -> Iterator[Number]:
     elif isinstance(entry, MaskedSubmission):
         for name, outcomes in entry.by_type(tables).items():
             for outcome, arms in outcomes.items():
-                t1, t0 = (UNKNOWN._replace(value=value) for value in arms[:2])
+                t1, t0 = (UNKNOWN_SCORE._replace(value=value) for value in arms[:2])
                 yield _masked(outcome, t1, t0, arms.effect, node_type=name)
 
 
@@ -248,7 +248,9 @@ def instances(entry: Submission) -> Iterator[Instance]:
         measure = hits.measures.index(RESTORED)
         ids = {name: _masked_id(RESTORED, name) for name in hits.groups}
     for name, group in hits.groups.items():
-        shares = hits.of_cluster(name, entry.SYSTEM)[measure] / (1 if hits.unit == PERCENT else 100)
+        shares = hits.of_cluster(name, entry.SYSTEM)[measure] / (
+            1 if hits.unit == PERCENT_UNIT else 100
+        )
         for function, share, asked in zip(hits.of(name), shares, group.n):
             yield Instance(int(function), ids[name], float(share), int(asked))
 

@@ -10,7 +10,7 @@ import numpy as np
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import LEAST_EDGES
+from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE, beyond_protocol, easy_protocol
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
@@ -31,7 +31,7 @@ from probing.report.scored import (
 )
 from probing.report.words import method, number_of
 
-TITLE = "Beyond offsets"
+BEYOND_TITLE = "Beyond offsets"
 
 
 def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
@@ -40,7 +40,7 @@ def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
     """
     return Section(
         "beyond",
-        TITLE,
+        BEYOND_TITLE,
         method("beyond"),
         [_config(findings, of_models) for findings in all_findings],
     )
@@ -101,7 +101,8 @@ def _means(findings: Findings) -> Table:
             _COMPARED,
         ],
         [row for row in places if row.score()],
-        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_EDGES} hard edges. % hard: the "
+        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_HARD_EDGES} hard edges. "
+        "% hard: the "
         "share of hard edges, mean over relations. Combined: for each relation and k, the better of a further offset "
         f"and a keyword. p: corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. "
         f"{COLOURED}",
@@ -114,7 +115,7 @@ def _hard_edges(row: Place) -> dict[str, int]:
     hard edges."""
     scores = row.findings.relations(_subject(row), row.protocol)
     counts = {name: entry.items for name, entry in scores.items() if name not in NOT_IN_MEAN}
-    return {name: edges for name, edges in counts.items() if edges >= LEAST_EDGES}
+    return {name: edges for name, edges in counts.items() if edges >= LEAST_HARD_EDGES}
 
 
 def _subject(row: Place) -> str:
@@ -204,7 +205,7 @@ def _relations(findings: Findings, subject: Subject) -> Table:
 def _marked(row: Place) -> list[str]:
     name, marks = with_marks(row.group)
     entry = row.score()
-    return [name, marks or ("few edges" if entry and entry.items < LEAST_EDGES else "")]
+    return [name, marks or ("few edges" if entry and entry.items < LEAST_HARD_EDGES else "")]
 
 
 def _offsets(row: Place) -> str:
@@ -234,7 +235,9 @@ def _figure(findings: Findings) -> Figure:
     hard, easy = beyond_protocol(avoided), easy_protocol(avoided)
     of_first = findings.relations(findings.subjects[0].name, hard)
     counts = [
-        name for name in of_first if of_first[name].items >= LEAST_EDGES and name not in NOT_IN_MEAN
+        name
+        for name in of_first
+        if of_first[name].items >= LEAST_HARD_EDGES and name not in NOT_IN_MEAN
     ]
     names = sorted(counts, key=lambda name: -of_first[name].value)
 

@@ -258,11 +258,11 @@ def _shortened(text: str, longest: int) -> str:
 
 # ----------------------------------------------------------------------------------------------------------- statistics
 
-FAR = 10
+FAR_TOKENS = 10
 """Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure
 begins there."""
 
-BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR, 20, 50, 100)
+BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR_TOKENS, 20, 50, 100)
 """Lower bounds of all bins of offsets in figures but the first; in code, edges do not point
 backwards."""
 
@@ -474,8 +474,8 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
                 if (name not in NOT_IN_MEAN) == inside
             ]
             if means:
-                far = sum(mean >= FAR for mean in means)
-                label = f"{words}: {far} of {len(means)} at {FAR} or more"
+                far = sum(mean >= FAR_TOKENS for mean in means)
+                label = f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more"
                 heights = binned(Counter(floor(mean) for mean in means))[columns]
                 above.bar(
                     range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label
@@ -485,7 +485,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             above.legend(
                 fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2
             )
-        threshold = bisect_right(BINS, FAR) - columns.start - 0.5
+        threshold = bisect_right(BINS, FAR_TOKENS) - columns.start - 0.5
         for part in (above, below):
             part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
         ticks = {

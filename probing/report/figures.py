@@ -408,7 +408,7 @@ def drawn(draw: Callable[[], Figure]) -> str:
         return to_svg(lay_out(draw()))
 
 
-_METADATA = {
+_SVG_METADATA = {
     "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
     "png": {"Software": None},
 }
@@ -418,7 +418,7 @@ def as_file(draw: Callable[[], Figure], format: str) -> bytes:
     """A figure as PDF or PNG."""
     data = io.BytesIO()
     with style():
-        lay_out(draw()).savefig(data, format=format, metadata=_METADATA[format])
+        lay_out(draw()).savefig(data, format=format, metadata=_SVG_METADATA[format])
     return data.getvalue()
 
 

@@ -40,7 +40,7 @@ _OURS = {
 }
 """The folders of a report, and the files in them."""
 
-_LATEX = ("report.tex", "report.pdf", "report.aux", "report.log")
+_LATEX_FILES = ("report.tex", "report.pdf", "report.aux", "report.log")
 """The document, and what LaTeX makes of it."""
 
 _DOCUMENT = r"""%% %s
@@ -118,7 +118,7 @@ def check_ours(output: Path, command: str) -> None:
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", "report.md", *_LATEX) or path.suffix in _OURS.get(
+    return file in ("index.html", "report.md", *_LATEX_FILES) or path.suffix in _OURS.get(
         str(path.parent), ()
     )
 

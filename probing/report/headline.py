@@ -11,7 +11,7 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.beyond import LEAST_EDGES
+from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.scores import CHANCE
 from probing.report import figures, means
@@ -24,7 +24,7 @@ from probing.report.scored import CONFIG, RULE, K, Place, difference, score, val
 from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
 
-TITLE = "What was found"
+HEADLINE_TITLE = "What was found"
 
 NAMED = 3
 """The most configs or relations that a sentence names."""
@@ -43,7 +43,7 @@ def section(
     if not known:
         return Section(
             "finding",
-            TITLE,
+            HEADLINE_TITLE,
             ["The results contain controls only, and no model."] if all_findings else [],
         )
     if one_training(known):
@@ -51,9 +51,13 @@ def section(
             part for findings in known for part in means.course(findings, 1, findings.trainings[0])
         ]
         return Section(
-            "finding", TITLE, [means.course_sentence(known), *courses, models(known, links, bits)]
+            "finding",
+            HEADLINE_TITLE,
+            [means.course_sentence(known), *courses, models(known, links, bits)],
         )
-    return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
+    return Section(
+        "finding", HEADLINE_TITLE, [sentence(known), models(known, links, bits), _figure(known)]
+    )
 
 
 def one_training(all_findings: Sequence[Findings]) -> bool:
@@ -135,7 +139,8 @@ def models(
         columns,
         rows,
         "Percent with 95 % intervals, mean over relations, on unseen functions (held-out). Best baseline: the better "
-        f"of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, at least {LEAST_EDGES}. "
+        f"of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, at least "
+        f"{LEAST_HARD_EDGES}. "
         f"Chance: a guess by distance. p: corrected (Holm). {SIGNIFICANT}{adds}{DIRECTIONS * several}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )

@@ -41,7 +41,7 @@ from probing.runs.settings import Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
-TITLE = "What attention adds to words and positions"
+INFORMATION_TITLE = "What attention adds to words and positions"
 
 _READ = {
     False: ("all heads", "attention adds", "the attention of all heads"),
@@ -134,7 +134,14 @@ def sections(informed: Sequence[InformedModel]) -> list[Section]:
     without models."""
     each = [Section(model.name, model.result.title, [table(model)]) for model in informed]
     return (
-        [Section("information", TITLE, [*method("information"), _together(informed)], each)]
+        [
+            Section(
+                "information",
+                INFORMATION_TITLE,
+                [*method("information"), _together(informed)],
+                each,
+            )
+        ]
         if informed
         else []
     )

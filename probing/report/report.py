@@ -53,7 +53,7 @@ FORMATS = ("html", *FIGURE_FORMATS)
 _WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
 """Of other instruments than attention, a section of a report has the tables that commands print."""
 
-TITLE = "What attention heads know about the syntax of code"
+REPORT_TITLE = "What attention heads know about the syntax of code"
 MASKING_TITLE = "What masked language models restore of the syntax of code"
 BOTH_TITLE = "What language models know about the syntax of code"
 
@@ -119,7 +119,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     return Report(
         command=COMMAND,
         source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
-        title=(BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE)
+        title=(BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else REPORT_TITLE)
         + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
@@ -155,14 +155,14 @@ def _entries(
 
 # ---------------------------------------------------------------------------------------------------------- sections
 
-TOGETHER = 5
+MODELS_ON_A_PAGE = 5
 """The most models whose details are on the page itself: with more, each has a page of its own."""
 
 
 def model_pages_of(all_findings: Sequence[Findings]) -> dict[str, str]:
     """Name of a model -> the path of its page; empty if the details of all models are on one
     page."""
-    if all(len(findings.models) <= TOGETHER for findings in all_findings):
+    if all(len(findings.models) <= MODELS_ON_A_PAGE for findings in all_findings):
         return {}
     return model_pages({model.name for findings in all_findings for model in findings.models})
 
@@ -178,7 +178,7 @@ def of_models(
         name: [
             Section(
                 "finding",
-                headline.TITLE,
+                headline.HEADLINE_TITLE,
                 [headline.of_model(all_findings, name, f"models-{Path(page).stem}")],
             ),
             *(
@@ -200,7 +200,7 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
         relations.layers(findings, subject),
     ]
     if hard := beyond.relations(findings, subject):
-        sections.insert(0, Section(f"{key}-beyond", beyond.TITLE, hard))
+        sections.insert(0, Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
     if pairs is not None:
         others = means.against(findings, subject, pairs)
         sections.append(Section(f"{key}-pairs", "Model against model", [others]))

@@ -39,8 +39,7 @@ from probing.report.scored import RULE, K, difference_on, dots, mean_difference
 from probing.report.syntaxeval import RANDOM, without_place
 from probing.report.words import DIRECTIONS, interval, starred
 from probing.runs.clusters import cluster_unit, clusters_in_words
-from probing.stats.hits import PERCENT as PERCENT_OF_HITS
-from probing.stats.hits import Hits
+from probing.stats.hits import PERCENT_UNIT, Hits
 from probing.stats.intervals import Estimate, corrected
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def plain(result: PlainResult) -> list[str | Table]:
 
 
 def _plain_table(name: str, title: str, hits: Hits) -> Table:
-    kind = SCORE if hits.unit == PERCENT_OF_HITS else COST
+    kind = SCORE if hits.unit == PERCENT_UNIT else COST
     cells = {system: hits.each(hits.by_group(system)) for system in hits.systems}
     means = [bounded(hits.mean(system).at(0)) for system in hits.systems]
     return Table(

@@ -21,7 +21,7 @@ from probing.report.words import file_names, left_out, listed, method
 from probing.runs.clusters import clusters_in_words
 from probing.stats.intervals import FEW_CLUSTERS
 
-TITLE = "Heads that look and heads that serve"
+SILENCING_TITLE = "Heads that look and heads that serve"
 
 PREDICTED = {
     ("masked", READING_END): "all its head tokens in a function are masked together",
@@ -96,7 +96,7 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
 
 def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
     """How many of the heads that look best also serve, of each result."""
-    return [Section("heads-finding", TITLE, [verdicts(silenced)])] if silenced else []
+    return [Section("heads-finding", SILENCING_TITLE, [verdicts(silenced)])] if silenced else []
 
 
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
@@ -130,7 +130,7 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
 def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
     """One section, with a part for each result; none without results."""
     return (
-        [Section("heads", TITLE, method("silencing"), [*map(_silenced, silenced)])]
+        [Section("heads", SILENCING_TITLE, method("silencing"), [*map(_silenced, silenced)])]
         if silenced
         else []
     )

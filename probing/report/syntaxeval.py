@@ -36,15 +36,15 @@ RANDOM = {
 }
 """Text masked in T0, by the control of a run."""
 
-SHOWN = "jaccard"
+SHOWN_SIMILARITY = "jaccard"
 """The similarity of the finding and the figures."""
 
 PERCENTILES = np.arange(0, 101, 5)
 """Of the similarities of functions, in the figures."""
 
 
-OUTCOMES = {
-    SHOWN: "similarity of trees",
+OUTCOME_TITLES = {
+    SHOWN_SIMILARITY: "similarity of trees",
     "restored": "restored sub-tokens",
     "log_probability": "log-probability",
 }
@@ -70,7 +70,7 @@ class MaskedModels(NamedTuple):
         """Those that a model lost most in first, by SHOWN."""
         effects: dict[str, float] = {}
         for model in self.models.values():
-            for name, effect in model.effects[SHOWN].items():
+            for name, effect in model.effects[SHOWN_SIMILARITY].items():
                 effects[name] = min(effects.get(name, np.inf), effect.value)
         return sorted(effects, key=lambda name: (effects[name], name))
 
@@ -151,7 +151,11 @@ def _verdicts(group: MaskedModels) -> Table:
         [
             Column("node type", NAME),
             Column("functions", COUNT),
-            *(Column(said, NAME, name) for name in group.models for said in OUTCOMES.values()),
+            *(
+                Column(said, NAME, name)
+                for name in group.models
+                for said in OUTCOME_TITLES.values()
+            ),
         ],
         [
             [
@@ -160,7 +164,7 @@ def _verdicts(group: MaskedModels) -> Table:
                 *(
                     _verdict(model, kind, outcome)
                     for model in group.models.values()
-                    for outcome in OUTCOMES
+                    for outcome in OUTCOME_TITLES
                 ),
             ]
             for kind in types
@@ -337,9 +341,9 @@ def _title(similarity: str) -> str:
 def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     series = []
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
-        effects = [model.effects[SHOWN].get(kind) for kind in types]
+        effects = [model.effects[SHOWN_SIMILARITY].get(kind) for kind in types]
         filled = [
-            effect is not None and effect.significant and model.tells(kind, SHOWN)
+            effect is not None and effect.significant and model.tells(kind, SHOWN_SIMILARITY)
             for kind, effect in zip(types, effects)
         ]
         series.append(figures.Dots(name, figures.stacked(effects), colour, filled))
@@ -382,7 +386,7 @@ def _panels(group: MaskedModels, types: Sequence[str]) -> dict[str, list[ArmPerc
 
 def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """The PERCENTILES of SHOWN over the functions with a node type, T1 and T0."""
-    t1, t0 = np.percentile(model.arms(kind, SHOWN), PERCENTILES, axis=1).T
+    t1, t0 = np.percentile(model.arms(kind, SHOWN_SIMILARITY), PERCENTILES, axis=1).T
     return t1, t0
 
 

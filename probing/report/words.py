@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
-from probing.evidence.beyond import LEAST_EDGES
+from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.instruments.likelihood.result import LEAST_PAIRS, SURFACE
 from probing.report.kinds import Kind
 from probing.runs.clusters import cluster_unit, clusters_in_words
@@ -16,7 +16,7 @@ from probing.stats.intervals import FEW_CLUSTERS, PERMUTATIONS
 _VALUES = {
     "FEW_CLUSTERS": FEW_CLUSTERS,
     "PERMUTATIONS": PERMUTATIONS,
-    "LEAST_EDGES": LEAST_EDGES,
+    "LEAST_EDGES": LEAST_HARD_EDGES,
     "LEAST_PAIRS": LEAST_PAIRS,
     "SURFACE": SURFACE,
     "PAPER": paper.source(),

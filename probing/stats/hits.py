@@ -34,7 +34,7 @@ from probing.stats.intervals import (
     wilson_difference,
 )
 
-PERCENT = "percent"
+PERCENT_UNIT = "percent"
 """The unit of hits, which are counted: a thing is hit or not, and a score is a percentage."""
 
 Measure = Hashable
@@ -114,7 +114,7 @@ class Hits:
     clusters: np.ndarray
     groups: Mapping[str, Group]
     measures: tuple[Measure, ...]
-    unit: str = PERCENT
+    unit: str = PERCENT_UNIT
     left_out: Collection[str] = field(default=frozenset())
     repositories: np.ndarray | None = None
 
@@ -162,7 +162,7 @@ class Hits:
     @property
     def scale(self) -> float:
         """What a share of 1 is in the unit."""
-        return 100.0 if self.unit == PERCENT else 1.0
+        return 100.0 if self.unit == PERCENT_UNIT else 1.0
 
     @property
     def n(self) -> np.ndarray:
@@ -290,7 +290,7 @@ class Hits:
             return Estimate(unknown, unknown, unknown, unknown, 0)
         value, added, influence, share = self.drawn._of_mean(system, against)
         estimate = mean_estimate(value, influence, share, None if against is None else added)
-        if against is not None or self.unit != PERCENT:
+        if against is not None or self.unit != PERCENT_UNIT:
             return estimate
         low, high = (np.clip(bound, 0, 100) for bound in (estimate.low, estimate.high))
         return estimate._replace(low=low, high=high)
@@ -380,7 +380,7 @@ class Hits:
 
     def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
         """The value with bounds (3, M) of one group."""
-        if self.unit != PERCENT:
+        if self.unit != PERCENT_UNIT:
             sums = self._gained(group, system, against)
             part = group.n / group.total
             contribution = sums / group.total

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.safe_files import is_name
 from probing.runs.records import parse, shown
-from probing.stats.hits import PERCENT, Columns, Group, Hits, Measure
+from probing.stats.hits import PERCENT_UNIT, Columns, Group, Hits, Measure
 
 SUFFIX = ".hits.parquet"
 
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
     systems: Sequence[str]
     measures: Sequence[Measure]
     number: type = np.int32
-    unit: str = PERCENT
+    unit: str = PERCENT_UNIT
     left_out: Collection[str] = frozenset()
 
     @property
@@ -229,7 +229,7 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
 def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
     _, group, cluster, n = columns[: len(_KEYS)].astype(np.int64)
     sums = columns[len(_KEYS) :].reshape(len(layout.systems), len(layout.measures), -1)
-    if layout.unit == PERCENT:
+    if layout.unit == PERCENT_UNIT:
         wrong = ((sums < 0) | (sums > n)).any(axis=(1, 2))
         if wrong.any():
             system = layout.systems[int(wrong.argmax())]

@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.simulations.coverage import AMOUNTS, GROUPS, covered
 
-from probing.stats.hits import PERCENT
+from probing.stats.hits import PERCENT_UNIT
 
 CLUSTERS = (6, 8, 12, 30, 100)
-UNITS = {"amounts": "nats", "percent": PERCENT}
+UNITS = {"amounts": "nats", "percent": PERCENT_UNIT}
 WHAT = ("score, interval holds", "difference, interval holds", "no difference, test rejects")
 
 

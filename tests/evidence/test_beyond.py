@@ -15,7 +15,7 @@ from probing.evidence.baselines import pick, read_edges
 from probing.evidence.beyond import beyond, guesses, rivals, strata
 from probing.evidence.protocols import MEASURES
 from probing.evidence.random_attention import random_attention
-from probing.instruments.attention.edges import COLUMNS, EdgeTable
+from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 
@@ -85,7 +85,7 @@ def test_strata_by_hand():
         "tokens": [50, 50, 50, 51, 51, 51, 9000, 9000],
     }
     columns["last"] = columns["first"]
-    table = EdgeTable(names, *(np.array(columns[name], np.int32) for name in COLUMNS))
+    table = EdgeTable(names, *(np.array(columns[name], np.int32) for name in EDGE_COLUMNS))
     ranks = np.full((len(RULES), 8, 2, 2), 9, np.uint8)
     ranks[0, [0, 3, 7], 1, 0] = 0  # of the head that the first relation chose
     ranks[0, [2, 4], 0, 1] = 0, 1
@@ -138,7 +138,7 @@ def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edg
 
 def only_hard(some, offsets):
     kept = is_hard(some, offsets)
-    return EdgeTable(some.relations, *(getattr(some, name)[kept] for name in COLUMNS))
+    return EdgeTable(some.relations, *(getattr(some, name)[kept] for name in EDGE_COLUMNS))
 
 
 def rows(table, name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probing.instruments.information.surface import (
-    _SIZES,
+    _SET_SIZES,
     INDICATORS,
     SETS,
     Surface,
@@ -33,7 +33,7 @@ def row():
 def cells(surface, head):
     """The codes of each row, from 0 in each."""
     codes, _ = surface.pairs(head)
-    return codes - np.cumsum([0, *_SIZES[:-1]])[:, None]
+    return codes - np.cumsum([0, *_SET_SIZES[:-1]])[:, None]
 
 
 def test_every_feature_by_hand():

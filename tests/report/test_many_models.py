@@ -17,7 +17,7 @@ from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
-from probing.report.report import TOGETHER, model_pages_of
+from probing.report.report import MODELS_ON_A_PAGE, model_pages_of
 from probing.report.results import summary
 from probing.runs.ledger_file import ATTENTION
 from probing.stats.intervals import Estimate
@@ -129,7 +129,7 @@ def names_in(opened, table):
 
 def test_few_models_have_no_pages(all_findings):
     (findings,) = all_findings
-    few = replace(findings, subjects=findings.subjects[:TOGETHER])
+    few = replace(findings, subjects=findings.subjects[:MODELS_ON_A_PAGE])
     assert model_pages_of([few]) == {} and len(model_pages_of([few, findings])) == len(NAMES)
     assert few.drawn_in_words == "" and len(few.drawn) == len(few.models)
 

@@ -15,7 +15,7 @@ from probing.cli.group import main
 from probing.evidence.gather import find, gather
 from probing.instruments.masking import hits as masking
 from probing.runs.repositories import repositories_of
-from probing.stats.hits import PERCENT, Hits
+from probing.stats.hits import PERCENT_UNIT, Hits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -31,7 +31,7 @@ def table(
     for function in range(functions):
         for group in "ab":
             n = int(rng.integers(1, 5))
-            draw = rng.binomial if unit == PERCENT else rng.normal
+            draw = rng.binomial if unit == PERCENT_UNIT else rng.normal
             right = {
                 name: [float(draw(n, share)) for _ in range(2)]
                 for name, share in zip(SYSTEMS, (0.7, 0.5))
@@ -43,7 +43,7 @@ def table(
 def hits_of(rows, repositories=None, **fields) -> Hits:
     function, group, n, right = zip(*rows)
     sums = {name: np.array([cells[name] for cells in right]).T for name in SYSTEMS}
-    if fields["unit"] == PERCENT:
+    if fields["unit"] == PERCENT_UNIT:
         sums = {name: cells.astype(np.int64) for name, cells in sums.items()}
     return Hits.of_rows(
         np.array(function), group, sums, ["first", "last"], n, repositories=repositories, **fields
@@ -72,7 +72,7 @@ def equal(one, other):
     )
 
 
-@pytest.mark.parametrize("unit", [PERCENT, "bits"])
+@pytest.mark.parametrize("unit", [PERCENT_UNIT, "bits"])
 def test_they_are_those_of_rows_summed_over_repositories(unit):
     rows, fields = table(unit)
     repositories = np.random.default_rng(1).integers(0, 8, 24)
@@ -94,7 +94,7 @@ def test_they_are_those_of_rows_summed_over_repositories(unit):
     assert drawn.mean("model").low != pytest.approx(plain.mean("model").low)
 
 
-@pytest.mark.parametrize("unit", [PERCENT, "bits"])
+@pytest.mark.parametrize("unit", [PERCENT_UNIT, "bits"])
 def test_with_one_function_a_repository_they_are_the_same(unit):
     rows, fields = table(unit)
     drawn, plain = hits_of(rows, np.arange(24)[::-1], **fields), hits_of(rows, **fields)
@@ -104,7 +104,7 @@ def test_with_one_function_a_repository_they_are_the_same(unit):
 
 
 def test_parts_keep_their_repositories():
-    rows, fields = table(PERCENT)
+    rows, fields = table(PERCENT_UNIT)
     repositories = np.arange(24) // 3
     part = hits_of(rows, repositories, **fields).where(clusters=np.arange(3, 15), groups=["a"])
     by_hand = summed([row for row in rows if 3 <= row[0] < 15 and row[1] == "a"], repositories)

@@ -9,13 +9,13 @@ import pytest
 from support.references import plain_intervals
 
 from codesyntax_dataset.errors import LedgerError
-from probing.stats.hits import PERCENT, Columns, Hits
+from probing.stats.hits import PERCENT_UNIT, Columns, Hits
 from probing.stats.intervals import FEW_CLUSTERS
 
 MEASURES = ("first", "last")
 
 
-def drawn(seed=0, clusters=12, unit=PERCENT, factor=1, numbers=None, left_out=()):
+def drawn(seed=0, clusters=12, unit=PERCENT_UNIT, factor=1, numbers=None, left_out=()):
     """Two systems on three groups, each in some clusters, of which `c` is in few."""
     rng = np.random.default_rng(seed)
     rows = [
@@ -27,7 +27,7 @@ def drawn(seed=0, clusters=12, unit=PERCENT, factor=1, numbers=None, left_out=()
     rows = [(cluster, name) for cluster, name in rows if name != "c" or cluster < FEW_CLUSTERS - 1]
     cluster, names = zip(*rows)
     n = 1 + rng.poisson(2, len(rows))
-    if unit == PERCENT:
+    if unit == PERCENT_UNIT:
         sums = {
             system: rng.binomial(n, share, (2, len(rows)))
             for system, share in (("model", 0.7), ("rival", 0.4))
@@ -48,7 +48,7 @@ def same(one, other):
     )
 
 
-@pytest.fixture(params=[PERCENT, "bits"])
+@pytest.fixture(params=[PERCENT_UNIT, "bits"])
 def hits(request):
     return drawn(unit=request.param)
 

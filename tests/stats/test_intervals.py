@@ -8,7 +8,7 @@ from scipy import stats
 from support.references import plain_intervals
 from support.simulations.coverage import AMOUNTS, SHARES, covered
 
-from probing.stats.hits import PERCENT
+from probing.stats.hits import PERCENT_UNIT
 from probing.stats.intervals import (
     ALPHA,
     Estimate,
@@ -314,7 +314,7 @@ def test_equal_models_share_all_ranks_and_a_better_one_is_first():
 # By simulation
 
 
-@pytest.mark.parametrize("unit", ["nats", PERCENT])
+@pytest.mark.parametrize("unit", ["nats", PERCENT_UNIT])
 @pytest.mark.parametrize("shape", AMOUNTS)
 @pytest.mark.parametrize("groups", [1, 4])
 def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, shape, groups):

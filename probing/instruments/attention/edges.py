@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
+EDGE_COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class EdgeTable:
             for edge in row["relations"]
         ]
         relations += list(numbers)[len(relations) :]
-        columns = np.ascontiguousarray(np.array(cells, np.int32).reshape(-1, len(COLUMNS)).T)
+        columns = np.ascontiguousarray(np.array(cells, np.int32).reshape(-1, len(EDGE_COLUMNS)).T)
         return EdgeTable(relations, *columns)
 
     def __len__(self) -> int:
@@ -59,10 +59,10 @@ class EdgeTable:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self, name) for name in COLUMNS}
+        return {name: getattr(self, name) for name in EDGE_COLUMNS}
 
 
 def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
     """The concatenated edges of tables with the same relations."""
-    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in COLUMNS]
+    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in EDGE_COLUMNS]
     return EdgeTable(tables[0].relations, *columns)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import is_name
 from codesyntax_metric.topk_uas import RULES, RankCounts
-from probing.instruments.attention.edges import COLUMNS, EdgeTable, stacked
+from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
 
 EDGES_AT_ONCE = 1 << 14
@@ -33,7 +33,9 @@ EDGES_AT_ONCE = 1 << 14
 
 _KIND = "rank ledger", "probe"
 
-_NUMBERS = [name for name in COLUMNS if name != "relation"]  # the columns of a file, in their order
+_NUMBERS = [
+    name for name in EDGE_COLUMNS if name != "relation"
+]  # the columns of a file, in their order
 
 
 @dataclass(eq=False)
@@ -55,7 +57,7 @@ class RankLedger(EdgeTable):
             return NotImplemented
         same = (self.relations, self.settings) == (other.relations, other.settings)
         same = same and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in EDGE_COLUMNS
         )
         return same and self.same_ranks(other)
 

@@ -34,8 +34,8 @@ from probing.instruments.information.pairs import (
     listen,
 )
 from probing.instruments.information.result import (
-    DECIMALS,
-    LEFT_OUT,
+    BITS_DECIMALS,
+    NOT_ASKED,
     InformationLedger,
     InformationResult,
 )
@@ -220,7 +220,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 "pool": self.session.pool,
             },
             run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},
-            left_out=dict(zip(LEFT_OUT, (same, not_drawn, not_learned))),
+            left_out=dict(zip(NOT_ASKED, (same, not_drawn, not_learned))),
             learned={name: fitted.outcome for name, fitted in sorted(self.learned.items())},
         )
 
@@ -359,4 +359,4 @@ def _ranked(
     before = (every[:, None] > target) | (
         (every[:, None] == target) & (row_numbers < chosen[:, None])
     )
-    return before.sum(axis=-1), np.maximum(nats / np.log(2), 0).round(DECIMALS)
+    return before.sum(axis=-1), np.maximum(nats / np.log(2), 0).round(BITS_DECIMALS)

@@ -38,7 +38,7 @@ both."""
 
 STATES = "states"
 
-DECIMALS = 4
+BITS_DECIMALS = 4
 """Those of bits."""
 
 
@@ -87,14 +87,14 @@ class InformationLedger(RowLedger):
 VERSION = 4
 """Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
 
-LEFT_OUT = (
+NOT_ASKED = (
     "dependent begins at its head token",
     "not drawn",
     f"relation with fewer than {LEAST_EDGES} drawn edges of validation, or in one function of it",
 )
 """Why an edge of test is not scored."""
 
-AttentionHead = Annotated[tuple[Number, Number, Number], listed]
+DirectedHead = Annotated[tuple[Number, Number, Number], listed]
 """Layer; direction, 0 from the head token and 1 to it; and number in its layer."""
 
 
@@ -111,8 +111,8 @@ class LearnedRelation(Record):
     edges: Count
     missed: Number
     features: str
-    best: AttentionHead
-    beyond: AttentionHead
+    best: DirectedHead
+    beyond: DirectedHead
     penalties: Annotated[tuple[float, float, float | None], listed]
 
 
@@ -175,7 +175,7 @@ class InformationProvenance(Provenance):
 
     settings: InformationSettings
     version: int
-    left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
+    left_out: Annotated[dict[str, Number], exactly(NOT_ASKED)]
     """Reason -> number of edges that are not scored."""
     learned: dict[str, LearnedRelation]
     run: InformationRun

@@ -53,9 +53,9 @@ _POSITIONS = (
 )
 _STRUCTURE = (*[_CLASSES] * 5, 6, (2 * _NEAR + 1) ** 2, 8 * _CLASSES, 8 * _CLASSES, 16, 6, 8)
 _GRAMS = (4096, 4096, 4096, 2048, 1024, 1024, 4096, 2048, 4096, 2048, 2048)
-_SIZES = _POSITIONS + _STRUCTURE + _GRAMS
+_SET_SIZES = _POSITIONS + _STRUCTURE + _GRAMS
 
-INDICATORS = sum(_SIZES)
+INDICATORS = sum(_SET_SIZES)
 """The number of indicators of all sets."""
 
 SETS = {
@@ -63,7 +63,7 @@ SETS = {
     for name, sizes in (
         ("positions", _POSITIONS),
         ("structure", _POSITIONS + _STRUCTURE),
-        ("grams", _SIZES),
+        ("grams", _SET_SIZES),
     )
 }
 """The nested sets, smallest first: the rows of codes and the indicators of each."""
@@ -227,7 +227,7 @@ class Surface:
         codes = np.concatenate(
             [part for fixed, rows in zip(self.fixed, moving) for part in (fixed, np.stack(rows))]
         )
-        codes += np.cumsum([0, *_SIZES[:-1]])[:, None]
+        codes += np.cumsum([0, *_SET_SIZES[:-1]])[:, None]
         characters = np.stack(_smooth(self.start - self.start[head]), 1)
         return codes, np.concatenate([of_distance[distances], characters, self.ends], axis=1)
 

@@ -20,7 +20,7 @@ from probing.models.masked import KS, NEAR_LOGITS, RestoringModel, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches
 
-DECIMALS = 3
+RESTORED_DECIMALS = 3
 """Those of the mean log-probability of a copy."""
 
 _NEAR_HALF = 0.01  # of a copy's last decimal: nearer to where it is rounded up or down, another batch could decide
@@ -59,10 +59,10 @@ class Positioned(Protocol):
     def positions(self) -> np.ndarray: ...
 
 
-P = TypeVar("P", bound=Positioned)
+Placed = TypeVar("Placed", bound=Positioned)
 
 
-class Passes(Batches, ABC, Generic[P]):
+class Passes(Batches, ABC, Generic[Placed]):
     """Runs forward passes in batches, equal ones once: as they come, or if LONGEST_FIRST says so
     the longest first."""
 
@@ -73,18 +73,18 @@ class Passes(Batches, ABC, Generic[P]):
         self.model = model
 
     @abstractmethod
-    def work(self, batch: Sequence[P], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def work(self, batch: Sequence[Placed], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """What is found at all positions of a batch: (M,) or (M, numbers)."""
 
-    def passes(self, text: P) -> Iterable[P]:
+    def passes(self, text: Placed) -> Iterable[Placed]:
         """The passes that a text takes: by default itself. What they find, one after the other, is
         of its positions."""
         return [text]
 
-    def find(self, groups: Sequence[Sequence[P]], bar: tqdm) -> list[list[np.ndarray]]:
+    def find(self, groups: Sequence[Sequence[Placed]], bar: tqdm) -> list[list[np.ndarray]]:
         """What is found at the positions of each text of each group, such as a function; the bar
         counts groups."""
-        distinct: dict[Hashable, P] = {}
+        distinct: dict[Hashable, Placed] = {}
         asked, new = [], []
         for group in groups:
             before = len(distinct)
@@ -105,12 +105,12 @@ class Passes(Batches, ABC, Generic[P]):
             [np.concatenate([of_pass[key] for key, _ in text]) for text in group] for group in asked
         ]
 
-    def alone(self, text: P) -> np.ndarray:
+    def alone(self, text: Placed) -> np.ndarray:
         """What is found at the positions of a text, one pass after the other."""
         each = [self.work([item], self.model.inputs([item.ids])) for item in self.passes(text)]
         return torch.cat(each).cpu().numpy()
 
-    def places(self, batch: Sequence[P]) -> tuple[torch.Tensor, torch.Tensor]:
+    def places(self, batch: Sequence[Placed]) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's
         device."""
         rows = np.repeat(np.arange(len(batch)), [len(item.positions) for item in batch])
@@ -211,12 +211,12 @@ def fill_masks(
 def _unsure(scores: np.ndarray) -> bool:
     """True if rounding could change a prediction, a hit, or the last decimal of the mean
     log-probability."""
-    parts = scores[:, 2].mean() * 10**DECIMALS % 1
+    parts = scores[:, 2].mean() * 10**RESTORED_DECIMALS % 1
     return bool(scores[:, 3].any() or abs(parts - 0.5) < _NEAR_HALF)
 
 
 def _filled(scores: np.ndarray) -> Filled:
     # within 3, 2, 1 or 0 of KS: within the largest k first
     hits = tuple(int((scores[:, 1] >= len(KS) - number).sum()) for number in range(len(KS)))
-    mean = round(float(scores[:, 2].mean()), DECIMALS)
+    mean = round(float(scores[:, 2].mean()), RESTORED_DECIMALS)
     return Filled(scores[:, 0].astype(np.int64), hits, mean, int(scores[:, 3].sum()))

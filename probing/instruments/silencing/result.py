@@ -31,7 +31,7 @@ RESTORED = READING_END, DEPENDENTS = "reading-end", "dependents"
 that silencing a head takes from it what it read at the other end; or the dependents. Decoders
 predict dependents."""
 
-DECIMALS = 6
+LOSS_DECIMALS = 6
 """Those of log-probabilities, as many as float32 gives."""
 
 

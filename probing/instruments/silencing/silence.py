@@ -184,7 +184,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
                 mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
                 key = function.index, names.index(targets.relation), number, len(item.silenced)
                 counts = targets.edges, len(targets.positions), len(function.ids)
-                cells.append((*key, *counts, round(float(mean), results.DECIMALS)))
+                cells.append((*key, *counts, round(float(mean), results.LOSS_DECIMALS)))
         return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
 
 

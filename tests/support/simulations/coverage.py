@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probing.stats.hits import PERCENT, Hits
+from probing.stats.hits import PERCENT_UNIT, Hits
 from probing.stats.intervals import Estimate
 
 GROUPS = 4
@@ -57,7 +57,7 @@ def simulated(
     group, cluster = np.nonzero(present)
     size = draws, len(group)
     names = [f"group {number}" for number in group]
-    if unit == PERCENT:
+    if unit == PERCENT_UNIT:
         draw, mean = SHARES[shape]
         n = 1 + rng.poisson(2, len(group))
         alike = rng.random(size) < 0.5
@@ -96,8 +96,8 @@ def covered(
             else hits.by_group(system, against).at(slice(None), 0)
         )
 
-    pair = ("first", "second") if unit == PERCENT else ("same", "second")
-    same = estimate("same", "first") if unit == PERCENT else estimate(*pair)
+    pair = ("first", "second") if unit == PERCENT_UNIT else ("same", "second")
+    same = estimate("same", "first") if unit == PERCENT_UNIT else estimate(*pair)
     held = [_holds(estimate("first"), score), _holds(estimate(*pair), difference), same.p <= 0.05]
     scores, differences, falsely = (100 * float(np.mean(of)) for of in held)
     return scores, differences, falsely
