@@ -373,7 +373,8 @@ def _check_settings(file: Path, settings: AnySettings) -> None:
         claimed = getattr(settings, name, value)
         if claimed != value:
             option = f"--{name.replace('_', '-')}"
-            needed = f"{option} {_as_argument(value)}" if value else f"no {option}"
+            asked = _as_argument(value)
+            needed = f"{option} {asked}" if asked else f"no {option}"
             used = f"{option} {_as_argument(claimed)}"
             raise LedgerError(
                 f"{file} was made with {used}, but a task needs {needed}: run it again so"

@@ -145,7 +145,7 @@ def hostile(hub: LoopbackHub, act) -> None:
 @pytest.mark.parametrize(("act", "reason"), SERVERS.values(), ids=SERVERS)
 def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     monkeypatch.setattr(network, "LONGEST_WAIT", 0.3)
-    monkeypatch.setattr(board, "_LONGEST", 1.5)
+    monkeypatch.setattr(board, "_LONGEST_READ", 1.5)
     monkeypatch.setattr(board, "_MOST_ITEMS", 5000)
     hostile(hub, act)
     before = time.monotonic()

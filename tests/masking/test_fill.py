@@ -526,7 +526,7 @@ def test_the_largest_logits_are_enough(vocabulary, near):
     logits[0] = 0
     truth = torch.randint(vocabulary, (300,), generator=random)
     truth[::2] = logits[::2].topk(min(13, vocabulary)).indices[:, -1]
-    found = masked_module._compared(logits, truth, near)
+    found = masked_module._compared_logits(logits, truth, near)
     expected = [
         plainly(row, number, near) for row, number in zip(logits.double().tolist(), truth.tolist())
     ]

@@ -231,7 +231,14 @@ def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(
         for path in built.rglob("*")
         if path.is_file()
     }
-    assert {**user.hub.files(DATASET), ".gitattributes": b""} == {**files, ".gitattributes": b""}
+    sent = user.hub.files(DATASET)
+    loads = (
+        sent["README.md"].decode().replace(f'load_dataset("{DATASET}"', 'load_dataset("codesyntax"')
+    )
+    for name in ("README.md", "SHA256SUMS"):  # the card loads its repository
+        assert sent.pop(name) != files.pop(name)
+    assert 'load_dataset("codesyntax", "python", split="test")' in loads
+    assert {**sent, ".gitattributes": b""} == {**files, ".gitattributes": b""}
     assert set(user.hub.files(METRIC, "space")) == METRICS["codesyntax_metric"] | {".gitattributes"}
     large = {"python/test.parquet", "python/validation.parquet"}
     assert user.hub.repositories["dataset", DATASET].large == (large if user.hub.lfs else set())

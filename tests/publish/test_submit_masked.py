@@ -118,8 +118,8 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
         for one in parse_eval_result_entries(yaml.safe_load(merged[submit.RESULTS_FILE]))
     }
     assert list(read) == [
-        "python-held-out-dependent-to-head",
         "python-beyond-offset-dependent-to-head",
+        "python-held-out-dependent-to-head",
         "python-mask-restored",
     ]
     result = json.loads(result_file(made / "masked").read_text())

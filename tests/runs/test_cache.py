@@ -177,10 +177,10 @@ def test_code_in_every_room_counts(tmp_path, monkeypatch):
     for module in modules:
         module.parent.mkdir(parents=True)
         module.write_text("1\n")
-    assert [(folder / "__init__.py").exists() and folder.name for folder in cache_dir._FOLDERS] == [
-        package.name for package in packages
-    ]
-    monkeypatch.setattr(cache_dir, "_FOLDERS", packages)
+    assert [
+        (folder / "__init__.py").exists() and folder.name for folder in cache_dir._CODE_FOLDERS
+    ] == [package.name for package in packages]
+    monkeypatch.setattr(cache_dir, "_CODE_FOLDERS", packages)
     digests = [cache_dir._code_digest.__wrapped__()]
     for module in modules:
         module.write_text("2\n")

@@ -523,7 +523,7 @@ BITS = Attack(
     3,
     "0.0022 to 0.0047 bits",
     one_side("both_bits", -0.00145, 6),
-    "favour lower both_bits by",
+    "differences favour adds by",
 )
 SURPRISING = Attack(
     "bits of nodes, all on one side",

@@ -134,7 +134,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "no ledger": (SCORE, lambda folder: ledger_path(result_file(folder)).unlink(), "results of the split validation only"),
     "no validation": (SCORE, lambda folder: result_file(folder, "validation").unlink(), "no counterpart on the split"),
     "a ledger that is none": (SCORE, lambda folder: ledger_path(result_file(folder)).write_bytes(b"PAR1"), "no rank ledger"),
-    "a ledger without settings": (HARM, without_settings, "scoring version 1"),
+    "a ledger without settings": (HARM, without_settings, "scoring 1; this is scoring 2"),
     "an altered ledger": (SCORE, altered_alone, EDITED),
     "an altered ledger, scored again": (SCORE, altered_again, "ranks"),
     "hard functions left out": (SCORE, lambda folder: recomputed(folder, half_the_functions, ["test"]), "has 4: its ledger"),
