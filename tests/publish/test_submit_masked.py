@@ -142,7 +142,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
         for one in [submission.load(text)]
     ]
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
-    assert on_board.verified.functions == on_board.verified.of > 0
+    assert on_board.verified.functions == on_board.verified.total > 0
     found = board.read([BOARD])
     assert ([table.instrument for table in found.tables], found.left_out) == (
         ["attention", "masking"],
