@@ -5,13 +5,11 @@ Each is a number in percent, of a model on the split `test` of Python or Java, f
 most 511 sub-tokens:
 
 - `beyond-offset`: the top-1 UAS of attention heads that are chosen on validation, rule `first`,
-mean over relations, on
-  the edges that the best offset of their relation misses;
+  mean over relations, on the edges that the best offset of their relation misses;
 - `held-out`: the same on all edges;
 - `mask-restored`: the share of masked sub-tokens that a masked language model predicts exactly
-where the nodes of a
-  type are masked (T1 in section 3 of Velasco et al. 2024), mean over functions, then over the
-  language's node types.
+  where the nodes of a type are masked (T1 in section 3 of Velasco et al. 2024), mean over
+  functions, then over the language's node types.
 
 Heads are read from dependent to head, the direction that decoders allow, so that all models
 compare. All other numbers, of other protocols, directions and languages, are in entries and on

@@ -7,16 +7,15 @@ head token's row of word-level attention. Edge cases are defined here:
 
 - A token's attention to itself counts as 0. Equal weights go by lower token index.
 - A token without sub-tokens never predicts and is never predicted: an edge that needs one is a
-miss, and is counted.
+  miss, and is counted.
 - `first`: the dependent's first token must be hit; `last`: its last; `any`: any token from first to
-last.
+  last.
 - In the direction `dependent-to-head`, for models that cannot see later tokens, the rows of these
-tokens of the dependent
-  are read instead, and the head token must be hit.
+  tokens of the dependent are read instead, and the head token must be hit.
 - Each relation, rule and k chooses its own best head; ties go to the lower layer, then to the lower
-head.
+  head.
 - The mean is over the relations that have edges, except those in NOT_IN_MEAN; it is None if none
-are left.
+  are left.
 
 This file imports only numpy and none of its siblings, because the Hub loads the metric alone.
 """

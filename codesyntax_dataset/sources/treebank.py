@@ -2,12 +2,11 @@
 forms.
 
 - CoNLL-U, the form of Universal Dependencies (https://universaldependencies.org/format.html), in
-files `*.conllu`.
-  Words are the rows with a whole number as id; multi-word ranges and empty nodes are left out.
+  files `*.conllu`. Words are the rows with a whole number as id; multi-word ranges and empty nodes
+  are left out.
 - Plain text, `*.txt`, which Clark et al. (2019) used for the Penn Treebank in Stanford
-Dependencies: a word a line with
-  the number of its head and the relation, such as `dogs 2-nsubj`, and an empty line behind each
-  sentence.
+  Dependencies: a word a line with the number of its head and the relation, such as `dogs 2-nsubj`,
+  and an empty line behind each sentence.
 
 Words are numbered from 1, and the head of the root is 0. The text of a sentence is its words joined
 by single spaces (Shen et al. 2022); in the variant `space_after`, two words that the treebank joins

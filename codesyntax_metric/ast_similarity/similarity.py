@@ -5,14 +5,13 @@ The comparison of Velasco et al. (ICSE-NIER 2024), with what the publication lea
 here:
 
 - A tree is the sequence of the types of its nodes in pre-order, the root, punctuation and error
-nodes included.
+  nodes included.
 - Jaccard and Sorensen-Dice are over the multisets of node types; Levenshtein is over the sequences.
 - Code that does not parse has a tree with `ERROR` nodes, and is compared like any other. Three
-things alone cannot be
-  compared, and raise an error rather than count as unlike: text that has no UTF-8 form (a lone
-  surrogate), a tree of more than MOST_NODES nodes, for which the edit distance would take seconds,
-  and code with which tree-sitter's error repair does not end. The limits are on nodes and steps,
-  not on time, so that the same input has the same answer on any machine.
+  things alone cannot be compared, and raise an error rather than count as unlike: text that has no
+  UTF-8 form (a lone surrogate), a tree of more than MOST_NODES nodes, for which the edit distance
+  would take seconds, and code with which tree-sitter's error repair does not end. The limits are on
+  nodes and steps, not on time, so that the same input has the same answer on any machine.
 
 The numbers depend on tree-sitter and on the grammar, error repair most of all: `parser_version`
 names both.

@@ -2,12 +2,11 @@
 section 4).
 
 - Offset i predicts the token at distance i from the reading token: in code, 1 to 512 tokens after a
-head token or, in
-  the direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent; in natural
-  language, up to 512 tokens before or after. Both directions hit the same edges, so offset
-  baselines have the same scores in both.
+  head token or, in the direction `dependent-to-head`, 1 to 512 tokens before a token of the
+  dependent; in natural language, up to 512 tokens before or after. Both directions hit the same
+  edges, so offset baselines have the same scores in both.
 - Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's
-token.
+  token.
 
 A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor
 is the one that hits most of the edges missed so far. Of equal gains, the nearer offset is chosen,

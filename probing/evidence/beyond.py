@@ -10,7 +10,7 @@ Heads are chosen on the hard edges of `validation` and scored on those of `test`
 protocol, with the same intervals and tests over functions. Beside them stand, on the same edges,
 chance, which is a guess that ignores the code and draws distances of the relation's hard edges on
 `validation`, and the best further offsets and keywords, chosen on the same hard edges (`Rivals`). A
-relation with fewer than LEAST_EDGES hard edges on `test`, in fewer than FEW_CLUSTERS functions of
+relation with fewer than LEAST_HARD_EDGES hard edges on `test`, in fewer than FEW_CLUSTERS functions of
 it, or without any on `validation`, is in no mean.
 """
 

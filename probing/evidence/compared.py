@@ -3,15 +3,13 @@ relation.
 
 - `compare`: two models.
 - `changes`: a model, and baselines, before and after an edit (`codesyntax_dataset.edits`). Only
-functions that both
-  sides have, on test and on validation, and relations of both are compared, edge by edge. Heads,
-  offsets and keywords are chosen on validation, before the edit and anew after it, so whoever loses
-  has no other choice that makes up for it.
+  functions that both sides have, on test and on validation, and relations of both are compared,
+  edge by edge. Heads, offsets and keywords are chosen on validation, before the edit and anew after
+  it, so whoever loses has no other choice that makes up for it.
 - `emergence`: the checkpoints of a training, beside fixed offsets. The scores are the held-out ones
-and those of hard
-  edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All checkpoints are
-  scored on the same functions, and so are the offsets, which do not depend on the model: they are a
-  line that training may or may not cross.
+  and those of hard edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All
+  checkpoints are scored on the same functions, and so are the offsets, which do not depend on the
+  model: they are a line that training may or may not cross.
 """
 
 from __future__ import annotations

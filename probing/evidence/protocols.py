@@ -4,12 +4,11 @@ alike.
 They are always reported side by side:
 
 - *published* (Shen et al. 2022, section 4): each relation, rule and k uses the head that is best on
-the scored data.
+  the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
-never sees the data that
-  `apply` scores; `choose_least` does, to the harm of a model that could not read all functions. A
-  relation without edges to choose on is excluded from the mean, and listed; the mean of *published*
-  that compares with it is over the same relations, SAME_RELATIONS.
+  never sees the data that `apply` scores; `choose_least` does, to the harm of a model that could
+  not read all functions. A relation without edges to choose on is excluded from the mean, and
+  listed; the mean of *published* that compares with it is over the same relations, SAME_RELATIONS.
 
 What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
 there is to hit, and the measures are MEASURES, a rule and k each.

@@ -62,6 +62,7 @@ second."""
 _BYTES_EACH = 425  # of each function in one on more
 
 Tables = Mapping[str, Hits]
+
 # -------------------------------------------------------------------------------------------------------------- fields
 
 

@@ -12,11 +12,11 @@ what is an instrument's own: how its rows are run again, its tolerances, and its
 
 - Each row is the same, but for what rounding explains. A single one that is not rejects the result.
 - Rounding takes no side. Neither the differences in a column nor those in a published number favour
-the claim by more
-  than random signs give: a test of the size BIAS, over all numbers together (`biased`).
+  the claim by more than random signs give: a test of the size BIAS, over all numbers together
+  (`biased`).
 - What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard
-deviations of those
-  against it (`gained_by_rounding`). So much is added to the bound that is printed.
+  deviations of those against it (`gained_by_rounding`). So much is added to the bound that is
+  printed.
 
 *What remains.* The draw follows from the digest of the ledger, so that verifying the same ledger
 again changes nothing. Who alters a ledger gets another draw, and may alter it until one misses what

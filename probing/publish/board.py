@@ -3,22 +3,20 @@
 The rules, which the page explains:
 
 - *Tables.* Entries share a table only if their settings agree in everything but the model
-(`Submission.shared`), and
-  they have the same functions, edges or nodes (`Submission.table`). Nothing is ranked across
-  tables.
+  (`Submission.shared`), and they have the same functions, edges or nodes (`Submission.table`).
+  Nothing is ranked across tables.
 - *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model
-ranks below
-  those that are significantly better and above those that are significantly worse; it is tied with
-  the others. Baselines and the paper's models have no rank.
+  ranks below those that are significantly better and above those that are significantly worse; it
+  is tied with the others. Baselines and the paper's models have no rank.
 - *Claimed and verified.* What entries say is claimed, until this board has run a part of it again
-(`verified.Checker`).
+  (`verified.Checker`).
 - *Conflicts.* Of several entries for one model and revision in a table, verified ones count,
-otherwise all; where their
-  numbers differ, all are shown, with a remark. So nobody replaces the entry of another.
+  otherwise all; where their numbers differ, all are shown, with a remark. So nobody replaces the
+  entry of another.
 - *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks
-like another.
+  like another.
 - *Baselines* follow from the data: given it, entries with others are left out; otherwise those of
-most entries count.
+  most entries count.
 
 The same entries give the same bytes, regardless of their order.
 """

@@ -446,7 +446,7 @@ def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[
 
 
 def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
-    """`whole`: the probes of all functions, of which `one` has those that all subjects could
+    """`whole`: the probes of all functions, of which `model` has those that all subjects could
     read."""
     file, test = model.probed.files["test"], model.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None

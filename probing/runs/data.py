@@ -5,26 +5,21 @@ Controls give the scores if there is nothing to find in the attention, in the we
 labels:
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in
-random order. This is
-  the score by chance.
+  random order. This is the score by chance.
 - *random weights* (`probing.models.load`): an untrained twin, the same architecture, tokenizer and
-pooling
-  with weights drawn as its family initialises them. Position schemes and sub-tokens alone give it a
-  score, above random attention or below: what a model learned shows against such twins only, of
-  several seeds, such as three.
+  pooling with weights drawn as its family initialises them. Position schemes and sub-tokens alone
+  give it a score, above random attention or below: what a model learned shows against such twins
+  only, of several seeds, such as three.
 - *shuffled attention*: the unchanged model, but the weights of each attention head are permuted
-over the tokens of a
-  function, in the same way in all rows. The distribution of weights is kept; which tokens get them
-  is random. A score above it may come from the architecture: an untrained model with local
-  positions has one, too.
+  over the tokens of a function, in the same way in all rows. The distribution of weights is kept;
+  which tokens get them is random. A score above it may come from the architecture: an untrained
+  model with local positions has one, too.
 - *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head,
-in code after it:
-  what heads gain merely by looking there.
+  in code after it: what heads gain merely by looking there.
 - *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed
-assigns to words: each
-  word, as the head of a relation, always has the token before it, the one after it, or the first or
-  last of the function. A probe that finds these has learned words, not syntax; what it finds more
-  of the real edges is its selectivity.
+  assigns to words: each word, as the head of a relation, always has the token before it, the one
+  after it, or the first or last of the function. A probe that finds these has learned words, not
+  syntax; what it finds more of the real edges is its selectivity.
 """
 
 from __future__ import annotations
@@ -388,7 +383,7 @@ def _check_language(dataset: datasets.Dataset, name: str, config: str, language:
 def find_data(result: str | os.PathLike, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
-    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at
+    `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at
     the path in the result, relative to its file, and by its name in the working directory, never on
     the Hub. Raises DataNotFound if none has the version and the labels that were probed.
     """

@@ -93,7 +93,7 @@ class Experiment(ABC, Generic[F, R]):
 
     @classmethod
     def again(cls, provenance: Any, session: Session, data: Any) -> Self:
-        """The experiment of a ledger that was `made` so, on data at this location."""
+        """The experiment of a ledger that was `provenance` so, on data at this location."""
         settings = provenance.settings
         controlled = isinstance(settings, ControlledSettings)
         control, seed = (settings.control, settings.seed or 0) if controlled else (None, 0)
@@ -114,7 +114,7 @@ class Experiment(ABC, Generic[F, R]):
         **more: Any,
     ) -> Prepared[F]:
         """What `prepare` returns, with a loaded model; raises LedgerError if no function is
-        `found`: none that `lacks`.
+        `readable`: none that `lacks`.
 
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
         provenance that other instruments do not have, except ASKED.

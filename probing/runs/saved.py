@@ -361,7 +361,7 @@ class Result(Record, Generic[L]):
     def finished(
         cls, file: Path, settings: dict[str, Any], data_folder: Path | None
     ) -> Self | None:
-        """The result of an earlier run with the settings `made`, if it is complete; its data is in
+        """The result of an earlier run with the settings `settings`, if it is complete; its data is in
         `data_folder`."""
         try:
             result = cls.load(file)
@@ -433,7 +433,7 @@ def field_of(text: str, name: str) -> Any:
 
 
 def relative_path(folder: Path, path: Path) -> str:
-    """The path of `place`, relative to `folder` where there is one."""
+    """The path of `path`, relative to `folder` where there is one."""
     try:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
@@ -447,7 +447,7 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 
 
 def path_from(folder: Path, path: Path) -> str:
-    """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder
+    """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
     home, path, above = (
         Path(os.path.expanduser("~")).resolve(),

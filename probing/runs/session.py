@@ -64,7 +64,7 @@ class Session:
 
     @classmethod
     def of(cls, model: str | os.PathLike | tuple | Session, **options: Any) -> Session:
-        """`model`, if it is a session, which says everything `given` itself, or a new one."""
+        """`model`, if it is a session, which says everything `options` itself, or a new one."""
         return model if isinstance(model, Session) else cls(model, **options)
 
     @classmethod

@@ -104,7 +104,7 @@ class Hits:
     """F clusters, groups sorted by name, systems, and M measures.
 
     `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`:
-    PERCENT of things that are hit, or that of an amount that is summed over things, such as bits;
+    PERCENT_UNIT of things that are hit, or that of an amount that is summed over things, such as bits;
     `left_out`: groups that are in no mean.
 
     `repositories`: the number of the repository of each function of the split, of which `clusters`
@@ -334,7 +334,7 @@ class Hits:
         return cells.sums[system].sums / cells.n
 
     def portion(self, system: str, against: str, whole_system: str) -> Estimate:
-        """By how many percent of the mean of a system `of` the mean of one is above that of
+        """By how many percent of the mean of a system `whole_system` the mean of one is above that of
         another: (M,)."""
         _, gained, gained_influence, share = self.drawn._of_mean(system, against)
         _, whole, whole_influence, _ = self.drawn._of_mean(whole_system, None)

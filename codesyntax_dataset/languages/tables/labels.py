@@ -1,16 +1,14 @@
 """Tokens and edges of code by the table of its language.
 
 - Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and
-comments are none, nor is
-  white space at the ends of plain text. Where interpolated strings are asked for, the tokens of one
-  are those of its expressions, and the text before, between and behind these, brackets included, as
-  in ECMAScript's templates.
+  comments are none, nor is white space at the ends of plain text. Where interpolated strings are
+  asked for, the tokens of one are those of its expressions, and the text before, between and behind
+  these, brackets included, as in ECMAScript's templates.
 - A dependent is what the grammar says: all tokens of its nodes, from the first to the last.
-Brackets that only group
-  are not part of what is inside them.
+  Brackets that only group are not part of what is inside them.
 - A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`;
-brackets that only group
-  are passed over. Edges point forward: the dependent begins after the head.
+  brackets that only group are passed over. Edges point forward: the dependent begins after the
+  head.
 """
 
 from __future__ import annotations

@@ -9,20 +9,18 @@ Every wrong choice is in exactly one class, the first of CLASSES that applies:
 
 - *no prediction*: the reading token has no sub-tokens, or attends to no token but itself.
 - *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break*
-(or indentation): by
-  the token's own text.
+  (or indentation): by the token's own text.
 - *same text as the head*: another token that is spelled as the edge's head token, such as a second
-`if` for an `if`.
+  `if` for an `if`.
 - *keyword* (of the language, as in the published lists, which include `True` and `null`): by the
-token's own text.
+  token's own text.
 - *literal*: a string, character, number, symbol or regular expression.
 - *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the
-rule.
+  rule.
 - *inside its block*, *outside its block*: any other name. The block is that of the dependent's
-first token, by the
-  rule of the language (`codesyntax_dataset.languages.blocks`).
+  first token, by the rule of the language (`codesyntax_dataset.languages.blocks`).
 - *other*: anything else: a comment (a token in Python), text between tags, a character that the
-language does not know.
+  language does not know.
 
 In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head
 token, between it and the dependent, inside the dependent, or behind it.

@@ -574,7 +574,7 @@ class Plan:
     ) -> torch.Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
-        Of equal weights, those before `place` (X, 1, 1) go first, as in `rank_rows`: `place` is the
+        Of equal weights, those before `token` (X, 1, 1) go first, as in `rank_rows`: `token` is the
         ranked token, or, for the best token of a dependent, its first token.
         """
         if slack is None:

@@ -66,7 +66,7 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
 
 
 def with_edges(functions: Sequence[EncodedFunction], chosen: np.ndarray) -> list[ReadFunction]:
-    """The functions that keep any of their edges, with these alone. `kept`: which edges of all
+    """The functions that keep any of their edges, with these alone. `chosen`: which edges of all
     functions, bool (E,)."""
     read = []
     for function, of_function in zip(

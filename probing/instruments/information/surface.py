@@ -4,16 +4,14 @@ baseline's features.
 They are the rival of attention, the same for all models, in three nested sets:
 
 - *positions*: the distance in tokens (each up to FAR, and in powers of two), in characters, lines,
-indentation and
-  bracket depth; how far the candidate is from either end of the function; its word class and those
-  of its neighbours; its length, its place in its line, and equality of the two words.
+  indentation and bracket depth; how far the candidate is from either end of the function; its word
+  class and those of its neighbours; its length, its place in its line, and equality of the two
+  words.
 - *structure*: what encloses the candidate and what stands between the two: the opening bracket and
-the word before it,
-  the first word of the line, the least depth, commas, equal words and line starts between, the next
-  pair of brackets.
+  the word before it, the first word of the line, the least depth, commas, equal words and line
+  starts between, the next pair of brackets.
 - *grams*: pairs of these, hashed: n-grams of word classes, the head token's class with the
-candidate's, distance with
-  class.
+  candidate's, distance with class.
 """
 
 from __future__ import annotations
