@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.languages import unedited
+from codesyntax_dataset.errors import DatasetError, LedgerError, SourceError, UnknownName
+from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
     ATTENTION,
     DIRECTIONS,
@@ -157,7 +157,6 @@ def check(
 ) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of
     their kind."""
-    from codesyntax_dataset.languages import language_of
     from probing.models.location import check_head, check_name
 
     for config in configs:
@@ -202,24 +201,36 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
 def of_code(data: str, configs: Sequence[str]) -> str:
     """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a
     folder of code; else `data`. Of several processes, each would build it.
+
+    Raises DatasetError if that folder is of other code, such as the same before it was edited.
     """
     from codesyntax_dataset import sources
-    from codesyntax_dataset.errors import SourceError
     from codesyntax_dataset.metadata import SUMS
 
     folder = Path(data)
     if not folder.is_dir() or (folder / SUMS).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
         return data
+    suffixes = tuple(suffix for config in configs for suffix in language_of(config).suffixes)
+    if not any(path.name.endswith(suffixes) for path in folder.rglob("*")):
+        return data  # and whoever reads it says what is wrong with it
     try:
         for config in configs:
             sources.reader(data, config)
     except SourceError:
-        return data  # and whoever reads it says what is wrong with it
+        return data
     from codesyntax_dataset.build import build
 
     output = f"codesyntax-{folder.resolve().name}"
     note(f"{data} has code, and is no dataset: building one of it in the folder {output}")
-    build(data, list(dict.fromkeys(configs)), output)
+    try:
+        build(data, list(dict.fromkeys(configs)), output)
+    except DatasetError as error:
+        if not Path(output).is_dir():
+            raise
+        raise DatasetError(
+            f"{error}. Remove the folder {output}, or keep it and run `codesyntax build --source {data} "
+            "--output OTHER`, then this command with --data OTHER"
+        ) from error
     return output
 
 

@@ -33,6 +33,18 @@ with a silenced head, what its attention adds to words and positions, which text
 is likelier, or how well it foresees the tokens of nodes."""
 
 _METADATA = b"codesyntax"
+
+NOT_PARQUET = (
+    OSError,
+    pa.ArrowException,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+)
+"""What reading a file that is no Parquet file of ours, or a damaged one, raises."""
+
 _MOST_SHARDS = 10_000
 
 
@@ -135,15 +147,7 @@ def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None
         yield
     except LedgerError:
         raise
-    except (
-        OSError,
-        pa.ArrowException,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except NOT_PARQUET as error:
         raise LedgerError(
             f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "
             "wrote"
@@ -174,15 +178,7 @@ def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
         with safe_files.opened(path) as file:
             header = json.loads(pq.read_schema(file).metadata[_METADATA])
             return header.get("instrument", ATTENTION), header["settings"]
-    except (
-        OSError,
-        pa.ArrowException,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-    ):
+    except NOT_PARQUET:
         return None, None
 
 

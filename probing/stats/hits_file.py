@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.safe_files import is_name
+from probing.runs.ledger_file import NOT_PARQUET
 from probing.runs.records import parse, shown
 from probing.stats.hits import PERCENT_UNIT, Columns, Group, Hits, Measure
 
@@ -47,15 +48,6 @@ _WRITTEN: Any = {
     "store_schema": False,
 }
 _LARGEST_METADATA = 2**20
-_NOT_PARQUET = (
-    OSError,
-    pa.ArrowException,
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-)
 
 
 class Layout(NamedTuple):
@@ -148,7 +140,7 @@ class HitsFile:
         try:
             metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
             header = metadata[_METADATA_KEY]
-        except _NOT_PARQUET as error:
+        except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         about = parse(header, _LARGEST_METADATA)
         if not isinstance(about, dict):
@@ -169,7 +161,7 @@ class HitsFile:
             if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
                 raise ValueError("names of groups that are not in order")
             columns = _read(self.data, layout.columns)
-        except _NOT_PARQUET as error:
+        except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
         steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)

@@ -162,6 +162,11 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
         lacking.exit_code == 1
         and "known are test; its source had too few files for it" in lacking.stderr
     )
+    sums = (tmp_path / "codesyntax-code/SHA256SUMS").read_bytes()
+    edited = run(*asked)
+    assert edited.exit_code == 1
+    assert "Remove the folder codesyntax-code, or keep it and run" in edited.stderr
+    assert (tmp_path / "codesyntax-code/SHA256SUMS").read_bytes() == sums
 
 
 def test_probe_prints_json_alone(tiny_model, dataset_folder):
@@ -330,7 +335,8 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
     )
     refused(
         run("probe", tiny_model, "--data", tmp_path, "--output", output),
-        f"{tmp_path} has no python functions",
+        "is not a dataset",
+        "codesyntax build",
     )
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()
