@@ -186,9 +186,9 @@ class Accuracy(Record):
 
     As a `whole` and by the `place` in which the two differ, strata of length weighted alike
     (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be
-    read, which count as wrong; `ties`: of whole texts. Rivals without a model: `brackets` prefers
-    the text with fewer unmatched brackets, `surface` learns from validation pairs what stands near
-    a change, None where there are none.
+    read, which count as wrong; `ties`: of whole texts. Rivals without a model, on strata weighted as
+    for the model: `brackets` prefers the text with fewer unmatched brackets, `surface` learns from
+    validation pairs what stands near a change, None where there are none.
     """
 
     pairs: Count
@@ -283,8 +283,8 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
         repositories=len(np.unique(rows["repository"])),
         missed=int((rows["read"] == 0).sum()),
         ties=int((preferred[:, 0] == 0.5).sum()),
-        brackets=50 * float(rows["counted"].mean()),
-        surface=50 * float(rows["surface"].mean()) if known else None,
+        brackets=50 * float(np.average(rows["counted"], weights=weights)),
+        surface=50 * float(np.average(rows["surface"], weights=weights)) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
         **{
             score: 100 * float(np.average(preferred[:, column], weights=weights))
