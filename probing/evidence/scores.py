@@ -352,7 +352,7 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
         of_mean = rivals.of(kind, model)
         yield from _chosen(of_mean, without).means(of_mean.hits.mean(kind), kind)
     guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
-    n = len(model.chosen.functions)
+    n = len(model.chosen.hits.drawn.clusters)
     guesses = _chosen(
         model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name]))
     )
@@ -368,7 +368,7 @@ def _easy(model: Beyond, about: Row) -> Iterator[Row]:
     hits = model.shown.hits.where(groups=names, measures=MEASURES[: len(KS)])
     scores = np.array([model.easy[name] for name in names]).reshape(len(names), len(KS)).T
     for row in _Slice(hits, about, _rule_and_k).groups(
-        _without_interval(scores, len(hits.clusters)), MODEL
+        _without_interval(scores, len(hits.drawn.clusters)), MODEL
     ):
         hard, edges = model.edges[row["group"]]
         yield {**row, "items": edges - hard}
@@ -413,7 +413,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
         shown = _chosen(chosen, {**about, "protocol": mean, "chosen": f"best of {heads} heads"})
         yield from shown.means(drawn[mean], RANDOM_BEST)
         expected = expected_scores(by_chance, chosen.relations)
-        yield from shown.means(_without_interval(expected, len(chosen.functions)), RANDOM_HEAD)
+        clusters = len(chosen.hits.drawn.clusters)
+        yield from shown.means(_without_interval(expected, clusters), RANDOM_HEAD)
 
 
 def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:

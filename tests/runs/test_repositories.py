@@ -139,6 +139,7 @@ def test_scores_of_attention(results, few_functions):
     assert by_repository["value"].to_numpy() == pytest.approx(by_function["value"].to_numpy())
     names = datasets.load_dataset(str(few_functions), "python", split="test")["repo"][:]
     numbers = np.array([sorted(set(names)).index(name) for name in names])
+    assert by_repository["n"].max() <= len(np.unique(numbers)) < by_function["n"].max()
     chosen = gather(find(results), few_functions)[0].hits["held-out"]
     expected = chosen.hits.clustered(lambda functions: numbers[functions]).mean("model").at(0)
     cells = by_repository.query(
