@@ -34,7 +34,6 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
 from probing.evidence.impossible import NO_RELATIONS
 from probing.evidence.protocols import (
-    MEASURES,
     SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
@@ -54,14 +53,12 @@ from probing.evidence.submission_attention import (
     table_of,
 )
 from probing.evidence.submission_masked import MaskedSubmission
-from probing.evidence.summary import Means, Summary, bounded, means, summary
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets
 from probing.instruments.attention.result import ProbeResult, load
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
-from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
@@ -69,36 +66,6 @@ from probing.stats.intervals import Estimate
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
-
-
-class TestedDifference(FieldsByName):
-    """[difference, low, high] of the means of a model and the combined baseline, in points, and its
-    p-value."""
-
-    difference: list[float | None]
-    p: float
-
-
-Differences = dict[str, dict[str, TestedDifference]]
-"""Rule -> k -> difference, without the k that have none."""
-
-
-class SameRelations(FieldsByName):
-    """The scores of *published* over the relations of *held-out*."""
-
-    scores: Means
-    baselines: dict[str, Means]
-    differences: Differences
-
-
-class EvidenceScores(FieldsByName):
-    """The numbers of tables by protocol; scores are percentages, intervals 95 % intervals."""
-
-    protocols: dict[str, Summary]
-    baselines: dict[str, dict[str, Summary]]
-    """Protocol -> one of BASELINES -> scores."""
-    differences: dict[str, Differences]
-    same_relations: SameRelations
 
 
 @dataclass(frozen=True)
@@ -379,26 +346,9 @@ class Evidence:
             for avoided, rival in self.splits.rivals.items()
         }
 
-    @cached_property
-    def scores(self) -> EvidenceScores:
-        same, compared = self.same_relations
-        return EvidenceScores(
-            protocols={protocol: summary(self.hits[protocol]) for protocol in PUBLISHED_FIRST},
-            baselines=self.splits.baselines.summaries,
-            differences={
-                protocol: _differences(comparison.mean)
-                for protocol, comparison in self.comparisons.items()
-            },
-            same_relations=SameRelations(
-                scores=means(same),
-                baselines=self.splits.baselines.same_relations,
-                differences={} if compared is None else _differences(compared),
-            ),
-        )
-
     def submission(self) -> AttentionSubmission:
         """What is published of it, over all functions: heads find nothing in those that the model
-        could not read, and are chosen on SHORT functions of validation.
+        could not read, and are chosen on SHORT_CODE functions of validation.
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
@@ -636,15 +586,6 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     if not len(common):
         raise LedgerError("these results cannot be compared: they share no function")
     return common
-
-
-def _differences(difference: Estimate) -> Differences:
-    differences: Differences = {rule: {} for rule in RULES}
-    for number, (rule, k) in enumerate(MEASURES):
-        cell = difference.at(number)
-        if not np.isnan(cell.value):
-            differences[rule][str(k)] = TestedDifference(difference=bounded(cell), p=cell.p)
-    return differences
 
 
 def _results(folder: Path) -> list[Path]:

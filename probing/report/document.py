@@ -319,12 +319,6 @@ class Table:
             rows.insert(-len(self.totals), r"\midrule")
         return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
 
-    def to_terminal(self, width: int = WIDE) -> str:
-        """The initial rows as text of at most `width` characters a line, as commands print them."""
-        text = io.StringIO()
-        Terminal(file=text, width=width).print(self)
-        return text.getvalue()
-
     def __rich_console__(
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:

@@ -12,6 +12,7 @@ from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import probe
 from probing.evidence.baselines import baseline
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
+from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.runs.saved import ledger_path
@@ -52,24 +53,25 @@ def test_every_result_finds_its_counterpart(results):
 def test_scores_agree_with_what_they_are_made_of(evidence, dataset_folder):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
     model = evidence[0]
-    entry = json.loads(json.dumps(model.scores.model_dump(), allow_nan=False))
     result = model.probed.test
+    published = model.hits["published"].hits.mean("model")
     for rule, of_k in result.scores.items():
         for k, score in of_k.items():
-            assert entry["protocols"]["published"]["scores"][rule][k][0] == pytest.approx(score)
+            assert published.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
     expected = baseline(dataset_folder, "python").summaries
     for protocol in PUBLISHED_FIRST:
         for kind in ("offset", "keyword", "combined"):
-            assert (
-                entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
-            )
-        mean = entry["protocols"][protocol]["scores"]["any"]["3"][0]
-        best = entry["baselines"][protocol]["combined"]["scores"]["any"]["3"][0]
-        difference, low, high = entry["differences"][protocol]["any"]["3"]["difference"]
-        assert difference == pytest.approx(mean - best)
-        assert low <= difference <= high
+            hits = model.splits.baselines.hits[protocol][kind].hits.mean(kind)
+            for rule, of_k in expected[protocol][kind]["scores"].items():
+                for k, (score, *_) in of_k.items():
+                    assert hits.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
+        mean = model.hits[protocol].hits.mean("model").at(MEASURES.index(("any", 3))).value
+        best = expected[protocol]["combined"]["scores"]["any"]["3"][0]
+        tested = model.comparisons[protocol].mean.at(MEASURES.index(("any", 3)))
+        assert tested.value == pytest.approx(mean - best)
+        assert tested.low <= tested.value <= tested.high
     made = model.submission()
     assert (made.functions, made.tables["published"].n.sum()) == (
         result.functions,
@@ -82,7 +84,7 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings.control]
     assert control.comparisons == {}
-    assert control.scores["differences"] == {}
+    assert control.differences == {}
     with pytest.raises(EntryError, match="a control is not a model"):
         control.submission()
 
