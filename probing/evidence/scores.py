@@ -16,6 +16,7 @@ import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.protocol import (
+    BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
     HELD_OUT,
@@ -253,6 +254,9 @@ def _about(result: Any, instrument: str, **cells: Any) -> Row:
 RANDOM_BEST, RANDOM_HEAD, CHANCE = "random attention", "random head", "chance"
 """Systems without a model: the best of as many heads that attend at random, one of these on
 average, and a guess by distances of hard edges alone."""
+
+WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD, CHANCE)
+"""All systems without a model."""
 
 
 def beyond_protocol(avoided: int) -> str:

@@ -503,13 +503,17 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
 
 
 def _names(probed: Sequence[ProbeResult]) -> list[str]:
-    """Distinct names of models and controls."""
+    """Distinct names of models and controls, none of which is that of a system without a model: a
+    model may be in a folder with such a name."""
     settings = [model.settings for model in probed]
     names = [
         ", ".join([at_step(model.settings.model, model.run.step), *model.settings.instead])
         for model in probed
     ]
-    return distinct(names, settings, DISTINGUISHING)
+    return [
+        f"{name} (model)" if name in scores.WITHOUT_MODEL or name.endswith(PAPER) else name
+        for name in distinct(names, settings, DISTINGUISHING)
+    ]
 
 
 def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
