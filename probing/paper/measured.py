@@ -3,7 +3,7 @@ the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
@@ -84,9 +84,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     models: dict[str, ProbedModel] = {}
     for name, file in ledgers.items():
         result = ProbeResult.from_file(file)
-        system = paper.name_of(name, language)
-        if system is None or system in models:
-            system = name
+        system = system_name(name, language, models)
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
         rows += _rows(
             config,
@@ -99,6 +97,15 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
             offsets = picks.picked["offset"][row.rule].get(row.group, [])
             rows[number] = row._replace(chosen=str(offsets[0]) if offsets else "")
     return Measured(edges.settings.functions, models, rows)
+
+
+def system_name(model: str, language: str, taken: Container[str]) -> str:
+    """The paper's name of a model if it probed it, and none of `taken` has that name; else its own,
+    which is never that of a baseline: a model may be in a folder with such a name."""
+    known = paper.name_of(model, language)
+    if known is not None and known not in taken:
+        return known
+    return f"{model} (model)" if model in (*BASELINE_SYSTEMS, DATASET) else model
 
 
 def _common_functions(
