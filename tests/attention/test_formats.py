@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from support.evidence.numbers import numbers_of
 
 import probing
 from codesyntax_dataset.errors import LedgerError
@@ -90,7 +91,7 @@ def test_results_are_probed_again_where_they_lie(file):
 def test_evidence_of_results_is_the_entry_that_was_made_of_them():
     """By all numbers of an entry of that time, which had them."""
     (evidence,) = gather(find([SMALL / "results"]))
-    scores = evidence.scores.model_dump()
+    scores = numbers_of(evidence)
     for of_kinds in scores["baselines"].values():
         for of in of_kinds.values():  # entries of that time had the scores of baselines alone
             assert set(of.pop("unchosen")) == set()

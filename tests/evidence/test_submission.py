@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from support.attacks import entries
 from support.evidence.entries import of_model, other_model
 from support.evidence.hits_files import arrow_table, in_parquet, written
+from support.evidence.numbers import numbers_of
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS
@@ -68,7 +69,7 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
 def test_numbers_are_those_of_the_report(evidence):
     """Every score, bound, difference and p, though the submission has nothing but hits."""
     other = other_model(evidence, "user/base", 0.5)
-    made, expected_of = other.submission(), other.scores
+    made, expected_of = other.submission(), numbers_of(other)
     found = [made.scores("model"), made.scores("model", "combined")]
     means = {
         name: (expected_of["protocols"][name]["scores"], expected_of["differences"][name])
@@ -88,8 +89,8 @@ def test_numbers_are_those_of_the_report(evidence):
             of_mean, tested = means[mean]
             expected, difference, p = (
                 of_mean[rule][k],
-                tested[rule][k].difference,
-                tested[rule][k].p,
+                tested[rule][k]["difference"],
+                tested[rule][k]["p"],
             )
         score, gained = (of[mean, rule, k] for of in found)
         assert (*score[:3], *gained[:4]) == pytest.approx((*expected, *difference, p), abs=1e-9)

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from support.attacks import entries as forgeries
 from support.evidence.entries import MODELS, of_model, other_model, settled
 from support.evidence.hits_files import written
+from support.evidence.numbers import numbers_of
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError, LedgerError
@@ -58,7 +59,7 @@ MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 @pytest.fixture(scope="module")
 def told(evidence):
     """What a report says of a model much like the tiny one on Python, under another name."""
-    return other_model(evidence, "user/base", 0.5).scores
+    return numbers_of(other_model(evidence, "user/base", 0.5))
 
 
 @pytest.fixture(scope="module")
@@ -726,7 +727,7 @@ def test_the_page_of_a_model_by_keyboard(large, page):
     page.keyboard.press("Enter")
     page.wait_for_url("**/models/*.html")
     assert page.locator("h1").text_content().startswith(f"{name}@")
-    entry = made_of(name).scores
+    entry = numbers_of(made_of(name))
     rows = {
         row[0].split("|")[0]: row
         for row in page.locator("table").first.evaluate(

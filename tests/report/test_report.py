@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from support.evidence.numbers import numbers_of
 from support.pages import OUTSIDE
 
 from codesyntax_dataset import paper
@@ -165,7 +166,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
     means = scores_of(written, "java")
     compared = 0
     for one in evidence:
-        made, entry = one.probed.test.settings, one.scores
+        made, entry = one.probed.test.settings, numbers_of(one)
         name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
         for rule in ("first", "any", "last"):
             for protocol in PUBLISHED_FIRST:
@@ -184,7 +185,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
         (row["rule"], row["k"], row["relation"]): row
         for row in rows_of(written, "java-relations-tiny-max-length-511")
     }
-    entry = model.scores
+    entry = numbers_of(model)
     for protocol, comparison in model.comparisons.items():
         for name in comparison.relations:
             row, difference = relations["any", "3", name], comparison.on(name, "any", 3)
