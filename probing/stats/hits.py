@@ -74,12 +74,14 @@ class Group:
     """A group in the f clusters that have it.
 
     `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what
-    it gets right.
+    it gets right. `worth`: where things are weighted, `n` are sums of weights, and this is Kish's
+    effective number of things (1965, Survey Sampling): the square of the sum over the sum of squares.
     """
 
     places: np.ndarray
     n: np.ndarray
     sums: Mapping[str, Columns]
+    worth: float | None = None
 
     @property
     def total(self) -> int:
@@ -96,7 +98,10 @@ class Group:
             system: Columns.of(columns.distinct[columns.which[measures]][:, clusters])
             for system, columns in self.sums.items()
         }
-        return Group(self.places[clusters], self.n[clusters], sums)
+        n, worth = self.n[clusters], self.worth
+        if worth is not None:
+            worth *= float(n.sum() / self.total)
+        return Group(self.places[clusters], n, sums, worth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +131,14 @@ class Hits:
         sums: Mapping[str, np.ndarray],
         measures: Sequence[Measure],
         n: np.ndarray | None = None,
+        weighted: bool = False,
         **fields: Any,
     ) -> Hits:
         """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system ->
-        (M, N), and `n` (N,), by default 1. Rows of the same cluster and group are added up."""
+        (M, N), and `n` (N,), by default 1. Rows of the same cluster and group are added up.
+
+        `weighted`: each row is one thing, and `n` is its weight.
+        """
         numbers = np.ones(len(clusters), np.int64) if n is None else np.asarray(n, np.int64)
         all_clusters, positions = np.unique(clusters, return_inverse=True)
         names = np.asarray(groups, object)
@@ -140,7 +149,9 @@ class Hits:
             of_systems = {
                 system: Columns.of(_added(cells[:, rows], which)) for system, cells in sums.items()
             }
-            parts[name] = Group(places, _added(numbers[rows], which), of_systems)
+            weights = numbers[rows].astype(float)
+            worth = float(weights.sum() ** 2 / (weights**2).sum()) if weighted else None
+            parts[name] = Group(places, _added(numbers[rows], which), of_systems, worth)
         return cls(all_clusters, parts, tuple(measures), **fields)
 
     # ----------------------------------------------------------------------------------------------------------- parts
@@ -267,7 +278,7 @@ class Hits:
                 system: Columns(_added(columns.distinct, which), columns.which)
                 for system, columns in group.sums.items()
             }
-            groups[name] = Group(places, _added(group.n, which), sums)
+            groups[name] = Group(places, _added(group.n, which), sums, group.worth)
         return replace(self, clusters=clusters, groups=groups, repositories=None)
 
     @cached_property
@@ -390,11 +401,12 @@ class Hits:
             return np.stack([estimate.value, estimate.low, estimate.high])
         columns = group.sums[system]
         if against is None:
-            return 100 * wilson(columns.distinct, group.n)[0][:, columns.which]
+            shares, _ = wilson(columns.distinct, group.n, group.worth)
+            return 100 * shares[:, columns.which]
         other = group.sums[against]
         pairs, which = np.unique([columns.which, other.which], axis=1, return_inverse=True)
         differences = wilson_difference(
-            columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n
+            columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n, group.worth
         )
         return 100 * differences[:, which.reshape(-1)]
 

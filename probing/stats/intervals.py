@@ -259,13 +259,18 @@ def paired_p(differences: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ hits of single groups
 
 
-def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def wilson(
+    hits: np.ndarray, n: np.ndarray, worth: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Shares with bounds (3, columns) of the things that are hit, from `hits` (columns, f) of `n`
     (f,) in f clusters; and the residuals (columns, f), hits minus expected hits.
 
+    `worth`: of things that are weighted, the number of things of equal weight that tell as much; by
+    default they are not, and it is their number.
+
     The bounds are Wilson's for the effective sample size: the number of independent things whose
     share would vary as much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7).
-    It is at most the number of things and, if the clusters do not differ, the number of these.
+    It is at most what the things are worth and, if the clusters do not differ, the clusters' number.
     Where it rests on how much the f clusters vary, the quantile is Student's with f - 1 degrees of
     freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
@@ -277,8 +282,9 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     effective = np.divide(
         share * (1 - share), variance, out=np.full(len(share), float(clusters)), where=varies
     )
-    size = np.minimum(effective, total)
-    z = np.where(effective < total, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
+    most = total if worth is None else worth
+    size = np.minimum(effective, most)
+    z = np.where(effective < most, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
@@ -286,15 +292,17 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([share, low, high]), residuals
 
 
-def wilson_difference(first: np.ndarray, second: np.ndarray, n: np.ndarray) -> np.ndarray:
+def wilson_difference(
+    first: np.ndarray, second: np.ndarray, n: np.ndarray, worth: float | None = None
+) -> np.ndarray:
     """Differences with bounds (3, columns) of the shares that two hit, (columns, f) each, of the
-    same things.
+    same things, as of `wilson`.
 
     Computed from the bounds of both and their correlation over clusters (Newcombe 1998, Statistics
     in Medicine 17, method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
     """
-    (share, low, high), residuals = wilson(first, n)
-    (other_share, other_low, other_high), other_residuals = wilson(second, n)
+    (share, low, high), residuals = wilson(first, n, worth)
+    (other_share, other_low, other_high), other_residuals = wilson(second, n, worth)
     spread = np.sqrt((residuals**2).sum(axis=1) * (other_residuals**2).sum(axis=1))
     product = (residuals * other_residuals).sum(axis=1)
     correlation = np.divide(product, spread, out=np.zeros(len(spread)), where=spread > 1e-12)

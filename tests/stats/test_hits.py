@@ -129,6 +129,51 @@ def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():
         assert group.few or (found.low, found.high) == pytest.approx((100 * low, 100 * high))
 
 
+def weighted(rng, rate, pairs=30, clusters=10):
+    """Pairs of three strata, of which two have few and all the same weight, and who gets them right."""
+    stratum = np.concatenate([np.arange(3), rng.choice(3, pairs - 3, p=[0.05, 0.9, 0.05])])
+    weights = (10**6 / np.bincount(stratum)[stratum]).astype(np.int64)
+    right = rng.random((2, pairs)) < rate
+    return rng.integers(0, clusters, pairs), weights, right
+
+
+def test_weighted_things_are_worth_fewer_of_equal_weight():
+    clusters, weights, right = weighted(np.random.default_rng(0), 0.8)
+    sums = {"model": right[:1] * weights, "rival": right[1:] * weights}
+    group = ["a"] * len(weights)
+    hits = Hits.of_rows(clusters, group, sums, ["k"], weights, weighted=True)
+    worth = sum(weights.tolist()) ** 2 / sum(weight**2 for weight in weights.tolist())
+    assert worth < len(weights) / 2
+    inside = hits.groups["a"]
+    assert inside.worth == pytest.approx(worth)
+    share, low, high = plain_intervals.wilson(inside.sums["model"].sums[0], inside.n, worth)
+    assert hits.by_group("model").at(0, 0)[:3] == pytest.approx(
+        (100 * share, 100 * low, 100 * high)
+    )
+    plain = Hits.of_rows(clusters, group, sums, ["k"], weights)
+    for against in (None, "rival"):
+        wide, narrow = (of.by_group("model", against).at(0, 0) for of in (hits, plain))
+        assert wide.high - wide.low > narrow.high - narrow.low
+    in_pairs = hits.clustered(lambda numbers: numbers // 2).groups["a"]
+    some = hits.where(clusters=hits.clusters[:4]).groups["a"]
+    assert in_pairs.worth == inside.worth
+    assert some.worth == pytest.approx(worth * some.total / inside.total)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_intervals_of_weighted_things_hold(rate):
+    """95 % of them, of which 73 to 90 held when their weights were taken for their number."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        clusters, weights, right = weighted(rng, rate)
+        sums = {"model": right[:1] * weights}
+        hits = Hits.of_rows(clusters, ["a"] * 30, sums, ["k"], weights, weighted=True)
+        estimate = hits.by_group("model").at(0, 0)
+        held += estimate.low - 1e-3 <= 100 * rate <= estimate.high + 1e-3
+    assert held >= 184
+
+
 def test_a_group_of_the_fewest_clusters_has_an_interval():
     for clusters in (FEW_CLUSTERS - 1, FEW_CLUSTERS):
         hits = Hits.of_rows(

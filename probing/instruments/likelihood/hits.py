@@ -108,4 +108,12 @@ def _grouped(
     parts = {system: (counts * weights)[:, known] for system, counts in sums.items()}
     clusters = ledger.rows["repository" if isinstance(ledger, PreferenceLedger) else "function"]
     fields["repositories"] = ledger.repositories
-    return Hits.of_rows(clusters[known], names[known], parts, measures, weights[known], **fields)
+    return Hits.of_rows(
+        clusters[known],
+        names[known],
+        parts,
+        measures,
+        weights[known],
+        weighted=weighted is not None,
+        **fields,
+    )

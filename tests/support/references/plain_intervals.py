@@ -73,7 +73,9 @@ def signs_p(differences: Sequence[float]) -> float:
     return farther / 2 ** len(differences)
 
 
-def wilson(hits: Sequence[float], n: Sequence[int]) -> tuple[float, float, float]:
+def wilson(
+    hits: Sequence[float], n: Sequence[int], worth: float | None = None
+) -> tuple[float, float, float]:
     """A share with Wilson's interval for the number of independent things that the clusters are worth; with Student's
     quantile where these are fewer than the things."""
     total, clusters = sum(n), len(n)
@@ -84,8 +86,9 @@ def wilson(hits: Sequence[float], n: Sequence[int]) -> tuple[float, float, float
         * clusters
         / (clusters - 1)
     )
-    size = min(share * (1 - share) / variance if variance > 1e-15 else clusters, total)
-    z = float(t.ppf(0.975, clusters - 1)) if size < total else float(norm.ppf(0.975))
+    most = total if worth is None else worth
+    size = min(share * (1 - share) / variance if variance > 1e-15 else clusters, most)
+    z = float(t.ppf(0.975, clusters - 1)) if size < most else float(norm.ppf(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z / (1 + z**2 / size) * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
     return share, max(0.0, min(middle - away, share)), min(1.0, max(middle + away, share))
