@@ -45,11 +45,11 @@ def merge(
         )
     target = Path(places[0] if output is None else output)
     problems: list[str] = []
-    runs = _runs(places, problems)
+    runs = _shards_of_runs(places, problems)
     for run in runs:
         try:
             _check(run, runs)
-            result = _merged(run)
+            result = _merged_run(run)
         except LedgerError as error:
             problems.append(str(error))
             continue
@@ -59,7 +59,7 @@ def merge(
         raise LedgerError("; ".join(problems))
 
 
-def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
+def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
     """The shards in folders, those with the same settings together; what is not a shard is told
     among `problems`."""
     shards = []
@@ -97,7 +97,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
     """Raise LedgerError unless these are all shards of one run; `runs`: all that were found."""
     first = run[0]
     for shard in run[1:]:
-        if difference := _difference(_of_run(first), _of_run(shard)):
+        if difference := _first_difference(_of_run(first), _of_run(shard)):
             raise LedgerError(
                 f"{first.file} and {shard.file} are of different runs, {difference}: remove the one that you do not "
                 "want, and run the missing shards again"
@@ -114,7 +114,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
             None,
         )
         hint = (
-            f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})"
+            f" ({like.file} is of another run, {_first_difference(_of_run(first), _of_run(like))})"
             if like
             else ""
         )
@@ -130,12 +130,12 @@ def _of_run(shard: _Shard) -> dict[str, object]:
     return {**shard.settings, "shards": shard.record.total, "parts": shard.record.parts}
 
 
-def _difference(first: Any, second: Any, path: str = "") -> str | None:
+def _first_difference(first: Any, second: Any, path: str = "") -> str | None:
     """The first thing in which two values of JSON differ, and both."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         names = sorted(first.keys() | second.keys())
         differences = (
-            _difference(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
+            _first_difference(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
             for name in names
         )
         return next((difference for difference in differences if difference), None)
@@ -153,7 +153,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
 
 
-def _merged(run: Sequence[_Shard]) -> Any:
+def _merged_run(run: Sequence[_Shard]) -> Any:
     """The result of the shards of a run."""
     result = INSTRUMENTS[run[0].instrument].result
     once = {shard.record.number: shard.file for shard in run}

@@ -92,7 +92,7 @@ class PlainResult(Result[PlainLedger]):
             for name, hits in ledger.hits().items()
         }
         functions = len(np.unique(ledger.function))
-        return cls._of(
+        return cls._from_provenance(
             ledger, data_folder, provenance, signature, functions=functions, scores=scores
         )
 

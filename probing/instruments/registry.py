@@ -36,11 +36,11 @@ class Instrument:
 
     @property
     def experiment(self) -> Any:
-        return _part(self.runs)
+        return _referenced(self.runs)
 
     @property
     def result(self) -> Any:
-        return _part(self.results)
+        return _referenced(self.results)
 
     @property
     def ledger(self) -> Any:
@@ -52,14 +52,14 @@ class Instrument:
 
     @property
     def verifier(self) -> Any:
-        return _part(self.verifies)
+        return _referenced(self.verifies)
 
     @property
     def submission(self) -> Any:
-        return _part(self.submits)
+        return _referenced(self.submits)
 
 
-def _part(reference: str) -> Any:
+def _referenced(reference: str) -> Any:
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 

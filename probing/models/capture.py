@@ -257,18 +257,18 @@ def probabilities(
         scores += at_rows(bias)
     if mask is not None:
         allowed = at_rows(mask)
-        scores += _added(allowed) if allowed.dtype == torch.bool else allowed
+        scores += _additive_mask(allowed) if allowed.dtype == torch.bool else allowed
     elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
-        scores += _added(columns <= row[..., None])[:, None]
+        scores += _additive_mask(columns <= row[..., None])[:, None]
     if sinks is None:
         return scores.softmax(dim=-1)
     sink = sinks.float().reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
     return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
 
 
-def _added(allowed: torch.Tensor) -> torch.Tensor:
+def _additive_mask(allowed: torch.Tensor) -> torch.Tensor:
     """What is added to scores: broadcast over heads, that is several times as fast as
     masked_fill."""
     return torch.where(allowed, 0.0, torch.finfo(torch.float32).min)

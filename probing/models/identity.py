@@ -95,12 +95,14 @@ def _digest(described: str, weights: Mapping[str, torch.Tensor]) -> str:
     digest = hashlib.sha256(described.encode())
     ordered = dict(sorted(weights.items()))
     with ThreadPoolExecutor() as pool:  # on one core SHA-256 takes as long as the self-check
-        for (name, weight), content in zip(ordered.items(), pool.map(_content, ordered.values())):
+        for (name, weight), content in zip(
+            ordered.items(), pool.map(_weight_digest, ordered.values())
+        ):
             digest.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode() + content)
     return digest.hexdigest()
 
 
-def _content(weight: torch.Tensor) -> bytes:
+def _weight_digest(weight: torch.Tensor) -> bytes:
     return hashlib.sha256(
         weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
     ).digest()

@@ -36,7 +36,7 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration of so many layers that even an empty model takes for
     ever to build."""
     layers = experts = 1
-    for name, number in _numbers(config.to_dict()):
+    for name, number in _whole_numbers(config.to_dict()):
         if name.endswith(("layer", "layers")):
             layers = max(layers, number)
         elif name.endswith("experts"):
@@ -86,11 +86,11 @@ def check_growth(tokenizer: Any) -> None:
                 )
 
 
-def _numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+def _whole_numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """The whole numbers of a configuration, and of those in it, by name."""
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from _numbers(value)
+            yield from _whole_numbers(value)
         elif type(value) is int:
             yield name, value
 

@@ -150,7 +150,7 @@ def read(
         else corpus.read_repositories(exclude_repositories)
     )
     source_of: dict[str, str] = {}
-    for language, several in _by_language(sources, languages).items():
+    for language, several in _values_by_language(sources, languages).items():
         if len(several) > 1:
             raise CodeSyntaxError(
                 f"{language} has {len(several)} sources, {' and '.join(several)}: give one"
@@ -185,13 +185,16 @@ def read(
                 )
     for source in sources:
         of_source = [
-            config for language in _by_language([source], languages) for config in CONFIGS[language]
+            config
+            for language in _values_by_language([source], languages)
+            for config in CONFIGS[language]
         ]
         if not contents.keys() & set(of_source):
             raise SourceError(missing[of_source[0]])
-    by_language = _by_language(models, tuple(CONFIGS))
+    by_language = _values_by_language(models, tuple(CONFIGS))
     located = {
-        location: _model(location) for location in dict.fromkeys(chain(*by_language.values()))
+        location: _described_model(location)
+        for location in dict.fromkeys(chain(*by_language.values()))
     }
     chosen: dict[str, list[Model]] = {}
     for language in CONFIGS:
@@ -201,11 +204,13 @@ def read(
             for model in asked
             if model.reads in (None, language) or f"{language}={model.location}" in models
         ]
-        chosen[language] = _distinct(reading)
+        chosen[language] = _distinctly_named(reading)
     return Inputs(source_of, chosen, contents, missing, limit)
 
 
-def _by_language(given_values: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
+def _values_by_language(
+    given_values: Sequence[str], unnamed: Sequence[str]
+) -> dict[str, list[str]]:
     """Language -> what was given for it: `LANGUAGE=VALUE`, or only `VALUE` for each language of
     `unnamed`."""
     values: dict[str, list[str]] = {}
@@ -224,7 +229,7 @@ def _reason(error: SourceError, source: str) -> str:
     return shown(source) + text.removeprefix(source) if text.startswith(source) else text
 
 
-def _model(location: str) -> Model:
+def _described_model(location: str) -> Model:
     with loading(location):
         model = described(location, None)
         text = model.config.get_text_config()
@@ -242,7 +247,7 @@ def _model(location: str) -> Model:
     )
 
 
-def _distinct(models: Iterable[Model]) -> list[Model]:
+def _distinctly_named(models: Iterable[Model]) -> list[Model]:
     """The models of a language; raises CodeSyntaxError if two have one name."""
     by_name: dict[str, Model] = {}
     for model in models:

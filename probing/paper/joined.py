@@ -125,14 +125,16 @@ def pivot(
     for row in rows.itertuples():
         of_row = cells.setdefault(tuple(getattr(row, key) for key in keys), {})
         number, of_difference = KINDS_OF.get(row.measure, (SIGNED, SIGNED))
-        header = _heading(across, getattr(row, across))
+        header = _column_heading(across, getattr(row, across))
         here, paper = (row.value, row.chosen), (row.paper, row.chosen_paper)
         for part, (value, chosen) in zip(PARTS, (here, paper, (row.difference, None))):
             if value is not None:
                 of_row[header, part] = [value, chosen] if chosen else value
                 kind = of_difference if part == "difference" or row.against else number
                 kinds[header, part] = CHOSEN if chosen else kinds.get((header, part), kind)
-    columns = [(_heading(across, value), part) for value in rows[across].unique() for part in PARTS]
+    columns = [
+        (_column_heading(across, value), part) for value in rows[across].unique() for part in PARTS
+    ]
     columns = [column for column in columns if column in kinds]
     headings = [Column(key, NAME) for key in keys]
     headings += [Column(part, kinds[header, part], header) for header, part in columns]
@@ -140,5 +142,5 @@ def pivot(
     return Table(name, title, headings, table, notes, filters=filters)
 
 
-def _heading(across: str, value: Any) -> str:
+def _column_heading(across: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{across} = {value}"

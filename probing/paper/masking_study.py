@@ -92,12 +92,12 @@ class Study:
         """Model, by the study's name or its own, and similarity -> node type -> T1 and T0 of its
         functions (2, F)."""
         return {
-            (system, similarity): {kind: _arms(of_model, kind) for kind in of_model.groups}
-            for (system, similarity), of_model in self._hits.items()
+            (system, similarity): {kind: _arm_shares(of_model, kind) for kind in of_model.groups}
+            for (system, similarity), of_model in self._hits_by_similarity.items()
         }
 
     @cached_property
-    def _hits(self) -> dict[tuple[str, str], Hits]:
+    def _hits_by_similarity(self) -> dict[tuple[str, str], Hits]:
         measured = {}
         for name, result in self.results.items():
             by_similarity = hits(result)
@@ -108,18 +108,18 @@ class Study:
     @cached_property
     def frame(self) -> Frame:
         """All numbers beside the study's."""
-        return join(self._rows(), printed(), self.standing)
+        return join(self._score_rows(), printed(), self.standing)
 
-    def _rows(self) -> Iterator[ScoreRow]:
+    def _score_rows(self) -> Iterator[ScoreRow]:
         for (system, similarity), by_type in self.arms.items():
-            (effects,) = corrected([self._hits[system, similarity].by_group(T1, T0)])
+            (effects,) = corrected([self._hits_by_similarity[system, similarity].by_group(T1, T0)])
             row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
             pooled = np.concatenate(list(by_type.values()), axis=1)
             for kind, arms in {ALL: pooled, **by_type}.items():
                 for arm, values in zip(ARMS, arms):
                     yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
                     yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
-            for kind, paired in self._hits[system, similarity].each(effects).items():
+            for kind, paired in self._hits_by_similarity[system, similarity].each(effects).items():
                 arms = by_type[kind]
                 yield row(kind, value=arms.shape[1], measure="functions")
                 yield row(kind, value=tested(paired), measure=PAIRED)
@@ -160,7 +160,7 @@ def printed() -> Iterator[ScoreRow]:
                 yield row(kind, system, effect, ESTIMATOR, digits=3)
 
 
-def _arms(measured: Hits, kind: str) -> np.ndarray:
+def _arm_shares(measured: Hits, kind: str) -> np.ndarray:
     return np.concatenate([measured.of_cluster(kind, arm) for arm in ARMS])
 
 
@@ -301,7 +301,7 @@ def sections(study: Study) -> list[Section]:
     exchanged = by_type[measure.str.startswith("placebo")]
     placebo = pivot("placebo", "Effects of nothing", exchanged, keys, "measure", notes, filters=1)
     return [
-        _summary(study),
+        _effects_section(study),
         Section(
             "similarities",
             "Figure 2 and Table 2. Similarities",
@@ -310,14 +310,14 @@ def sections(study: Study) -> list[Section]:
         Section(
             "effects",
             "Figure 3 and Table 2. Causal effects",
-            [*_effects_figure(study), _ARTEFACT, effects],
+            [*_figure_3(study), _ARTEFACT, effects],
         ),
         Section("placebo", "Placebo: arms exchanged at random", [placebo]),
-        _provenance(study),
+        _provenance_section(study),
     ]
 
 
-def _summary(study: Study) -> Section:
+def _effects_section(study: Study) -> Section:
     numbers = study.frame.dropna(subset="paper")
     read, labelled = study.prepared
     return Section(
@@ -347,11 +347,11 @@ _ARTEFACT = (
 
 
 def _boxes(study: Study) -> list[Figure]:
-    kinds = _kinds(study)
+    kinds = _types_shown(study)
     panels: dict[str, list[ArmPercentiles | None]] = {}
-    for (system, by_type), colour in zip(_shown(study).items(), cycle(COLOURS)):
+    for (system, by_type), colour in zip(_arms_shown(study).items(), cycle(COLOURS)):
         panels[system] = [
-            _percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds
+            _arm_percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds
         ]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
@@ -365,15 +365,15 @@ def _boxes(study: Study) -> list[Figure]:
     )
 
 
-def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
+def _arm_percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
     t1, t0 = np.percentile(arms, _PERCENTILES, axis=1).T
     return ArmPercentiles(t1, t0, colour)
 
 
-def _effects_figure(study: Study) -> list[Figure]:
+def _figure_3(study: Study) -> list[Figure]:
     """The study's Figure 3: ours, the same rows by the study's estimator, and the study's
     numbers."""
-    kinds = _kinds(study)
+    kinds = _types_shown(study)
     rows = study.frame[study.frame["rule"] == SIMILARITY_OF_FIGURES]
     series = []
     for number, (system, of_system) in enumerate(rows.groupby("system", sort=False)):
@@ -404,7 +404,7 @@ def _point(cell: Any, filled: bool) -> list[float] | None:
     return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
 
 
-def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
+def _arms_shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
     """System -> node type -> arms, by the similarity of the figures."""
     return {
         system: by_type
@@ -413,11 +413,11 @@ def _shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
     }
 
 
-def _kinds(study: Study) -> list[str]:
-    return sorted(set(chain.from_iterable(_shown(study).values())))
+def _types_shown(study: Study) -> list[str]:
+    return sorted(set(chain.from_iterable(_arms_shown(study).values())))
 
 
-def _provenance(study: Study) -> Section:
+def _provenance_section(study: Study) -> Section:
     rows: list[list[Any]] = []
     for name, result in study.results.items():
         skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())

@@ -79,14 +79,14 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for kind in BASELINES:
         if kind.title() in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
-            of_kind = _rows(config, kind.title(), ranks)
+            of_kind = _mean_rows(config, kind.title(), ranks)
             rows += [row for row in of_kind if row.group == MEAN or row.system == OFFSET]
     models: dict[str, ProbedModel] = {}
     for name, file in ledgers.items():
         result = ProbeResult.from_file(file)
         system = system_name(name, language, models)
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
-        rows += _rows(
+        rows += _mean_rows(
             config,
             system,
             result.ledger if functions is None else result.ledger.only(functions),
@@ -123,7 +123,7 @@ def _common_functions(
     return functions
 
 
-def _rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+def _mean_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
     """The means at all k of the paper, and the relations that count in them at k = 1, each with its
     head."""
     counts = ranks.counts()
@@ -202,7 +202,7 @@ class Reproduction:
     def frame(self) -> Frame:
         """All numbers beside the paper's."""
         scores = [row for measured in self.measured.values() for row in measured.rows]
-        return join([*scores, *self._counts(), *self._errors()], printed(), self.standing)
+        return join([*scores, *self._counts(), *self._error_rows()], printed(), self.standing)
 
     def _counts(self) -> Iterator[ScoreRow]:
         """Edges and mean offsets by relation; no edges of relations that only the paper has."""
@@ -220,7 +220,7 @@ class Reproduction:
                 edges = counted.relations[name].edges if name in counted.relations else 0
                 yield ScoreRow(config, name, DATASET, edges, "edges")
 
-    def _errors(self) -> Iterator[ScoreRow]:
+    def _error_rows(self) -> Iterator[ScoreRow]:
         """The classes of wrong first choices, the most frequent first; and the kinds that heads
         attend to most."""
         for config, analysis in self.errors.items():

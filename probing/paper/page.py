@@ -89,18 +89,18 @@ def sections(reproduction: Reproduction) -> list[Section]:
         content = exhibit.draw(reproduction, exhibit)
         section = Section(exhibit.id, f"{exhibit.name}. {exhibit.title}", content.parts)
         if content.rows is not None and exhibit.is_figure:
-            section.drawn = [_numbers(exhibit, content.rows)]
+            section.drawn = [_figure_csv(exhibit, content.rows)]
         elif content.rows is not None:
             shown.append(content.rows)
         parts[exhibit.is_figure].append(section)
     return [
-        _summary(reproduction, pandas.concat(shown)),
+        _agreement_section(reproduction, pandas.concat(shown)),
         Section("tables", "Tables", sections=parts[False]),
         Section("figures", "Figures", sections=parts[True]),
     ]
 
 
-def _numbers(exhibit: Exhibit, rows: Frame) -> Table:
+def _figure_csv(exhibit: Exhibit, rows: Frame) -> Table:
     """The CSV file of a figure."""
     columns = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
     return Table(
@@ -108,7 +108,7 @@ def _numbers(exhibit: Exhibit, rows: Frame) -> Table:
     )
 
 
-def _summary(reproduction: Reproduction, shown: Frame) -> Section:
+def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
     numbers = shown.drop_duplicates(KEY).dropna(subset="paper")
     numbers = numbers[numbers["against"] == ""]
     compares = numbers[numbers["comparable"] == COMPARABLE].dropna(subset="difference")
@@ -178,7 +178,7 @@ def _inputs(reproduction: Reproduction) -> Table:
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def _table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
+def _score_table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     rows = exhibit.select(reproduction)
     return Content([_pivoted(exhibit, rows)], rows)
 
@@ -187,7 +187,9 @@ def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
     return pivot(exhibit.id, exhibit.title, rows, *exhibit[8:])
 
 
-def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = None) -> Content:
+def _relations_table(
+    reproduction: Reproduction, exhibit: Exhibit, ends: int | None = None
+) -> Content:
     """Tables 6 and 9 to 12: models against the best offset, largest difference of CuBERT, or else
     the first, on top."""
     parts = []
@@ -214,7 +216,7 @@ def _relations(reproduction: Reproduction, exhibit: Exhibit, ends: int | None = 
 # ------------------------------------------------------------------------------------------------------------ figures
 
 
-def _figure(
+def _drawing(
     exhibit: Exhibit,
     reproduction: Reproduction,
     title: str,
@@ -252,12 +254,12 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
             )
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    return _figure(
+    return _drawing(
         exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown)
     )
 
 
-def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
+def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 3: the mean offset of each relation, and the offsets of its edges."""
     title = (
         "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
@@ -267,7 +269,7 @@ def _offsets(reproduction: Reproduction, exhibit: Exhibit) -> Content:
         name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs
     }
     drawn = partial(offsets_figure, counted)
-    return _figure(exhibit, reproduction, title, drawn, exhibit.select(reproduction))
+    return _drawing(exhibit, reproduction, title, drawn, exhibit.select(reproduction))
 
 
 def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -276,9 +278,9 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     panels: dict[str, dict[str, list[Line]]] = {rule: {} for rule in exhibit.rules}
     for (config, rule), of_panel in rows.groupby(["config", "rule"], sort=False):
         if config in reproduction.measured:
-            panels[rule][config] = list(_lines(of_panel))
+            panels[rule][config] = list(_curves_of(of_panel))
     circles = " Circles are the paper's numbers." if rows["paper"].notna().any() else ""
-    return _figure(
+    return _drawing(
         exhibit,
         reproduction,
         f"Mean top-k UAS over k.{circles}",
@@ -287,7 +289,7 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     )
 
 
-def _lines(rows: Frame) -> Iterator[Line]:
+def _curves_of(rows: Frame) -> Iterator[Line]:
     """Our curves, and as circles the paper's numbers of the same, and of the first model in its
     table."""
     colours = cycle(COLOURS)
@@ -321,7 +323,7 @@ _HEADS = (
 )
 _means = partial(
     Exhibit,
-    draw=_table,
+    draw=_score_table,
     ks=tuple(map(int, TABLE_KS)),
     means=True,
     keys=("config", "system", "comparable"),
@@ -329,7 +331,7 @@ _means = partial(
     notes=_OF_ROUNDED,
 )
 _by_relation = partial(
-    Exhibit, draw=_relations, keys=("config", "group"), across="shown", notes=_HEADS
+    Exhibit, draw=_relations_table, keys=("config", "group"), across="shown", notes=_HEADS
 )
 _over_k = partial(Exhibit, draw=_curves, ks=tuple(KS), means=True)
 _PYTHON, _JAVA = CONFIGS["python"], CONFIGS["java"]
@@ -342,12 +344,12 @@ EXHIBITS = (
     _by_relation(
         "Table 6",
         f"The {ENDS} relations on which a model gains most and loses most",
-        draw=partial(_relations, ends=ENDS),
+        draw=partial(_relations_table, ends=ENDS),
     ),
     Exhibit(
         "Table 7",
         "Classes of errors",
-        _table,
+        _score_table,
         measures=("errors", "percent"),
         keys=("config", "system", "group"),
         notes="What the best heads attend to most where they are wrong, with one guess, first token of the dependent. "
@@ -355,7 +357,11 @@ EXHIBITS = (
         "each relation, with examples.",
     ),
     Exhibit(
-        "Table 8", "Edges of each relation, in all splits", _table, measures=("edges",), filters=1
+        "Table 8",
+        "Edges of each relation, in all splits",
+        _score_table,
+        measures=("edges",),
+        filters=1,
     ),
     _by_relation("Table 9", "Python, first token of the dependent", configs=("python",)),
     _by_relation(
@@ -366,7 +372,7 @@ EXHIBITS = (
     Exhibit(
         "Section 4.2",
         "The code tokens that each head attends to most",
-        _table,
+        _score_table,
         measures=("attended",),
         keys=("config", "system"),
         across="group",
@@ -375,11 +381,11 @@ EXHIBITS = (
         "that kind. Head: layer-head, from 0.",
     ),
     Exhibit("Figure 2", "Code and natural language", _preview, tuple(CONFIGS), means=True),
-    Exhibit("Figure 3", "Offsets in code", _offsets, measures=("offset",)),
+    Exhibit("Figure 3", "Offsets in code", _offsets_figure, measures=("offset",)),
     Exhibit(
         "Figure 3, continued",
         "Offsets in natural language",
-        _offsets,
+        _offsets_figure,
         NATURAL,
         measures=("offset",),
     ),

@@ -138,11 +138,11 @@ class _Run:
                     data, [language], list(built.configs[language].functions)
                 ).configs
             for config in configs:
-                ledgers = self._probed(language, config, data)
+                ledgers = self._ledgers_of(language, config, data)
                 measured[config] = measure(data, config, ledgers, asked.limit)
                 if config in CODE and asked.models[language]:
                     model = asked.models[language][0]
-                    wrong[config] = self._errors(model, data, ledgers[model.name])
+                    wrong[config] = self._analysed(model, data, ledgers[model.name])
                     drawn += cases.find(model, data, config, ledgers[model.name], self.device)
         drawn.sort(key=lambda case: case.figure)
         files: dict[str, str | bytes] = {}
@@ -156,7 +156,7 @@ class _Run:
             files,
         )
 
-    def _probed(self, language: str, config: str, data: Path) -> dict[str, Path]:
+    def _ledgers_of(self, language: str, config: str, data: Path) -> dict[str, Path]:
         """The names of models and the ledgers of their results on a config."""
         ledgers, results = {}, self.output / RESULTS
         for model in self.asked.models.get(language, []):
@@ -170,10 +170,10 @@ class _Run:
                 device=self.device,
                 output=results,
             )
-            ledgers[model.name] = _whole(result).paths(results)[1]
+            ledgers[model.name] = _unshared(result).paths(results)[1]
         return ledgers
 
-    def _errors(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
+    def _analysed(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
         """The wrong first choices of a model, analysed once: again if earlier without what heads
         attend to."""
         result = result_path(ledger)
@@ -194,7 +194,7 @@ class _Run:
         for model in self.asked.models[masking_study.STUDY_CONFIG]:
             self.tell(f"masking with {model.name}")
             settings = masking_study.SETTINGS
-            masked[model.name] = _whole(
+            masked[model.name] = _unshared(
                 mask(model.location, data, **settings, device=self.device, output=results)
             )
         return (
@@ -204,7 +204,7 @@ class _Run:
         )
 
 
-def _whole(result: Result | None) -> Result:
+def _unshared(result: Result | None) -> Result:
     if result is None:
         raise LedgerError(
             "reproduce runs in one process: start it without accelerate launch or torchrun"

@@ -487,10 +487,10 @@ def _label_columns(dataset: datasets.Dataset) -> list[str]:
 
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
     dataset = dataset.select_columns(_label_columns(dataset))
-    return dataset if limit is None else dataset.select(_places(dataset, limit))
+    return dataset if limit is None else dataset.select(_split_places(dataset, limit))
 
 
-def _places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
+def _split_places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
     """The places in the split of the functions of a part."""
     if isinstance(limit, Sample):
         return limit.places(len(dataset))
@@ -536,7 +536,7 @@ def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterat
 
 
 def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[Any]]:
-    places = iter(_places(dataset, limit))
+    places = iter(_split_places(dataset, limit))
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
         yield [
             {**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())

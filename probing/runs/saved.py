@@ -210,7 +210,7 @@ class Result(Record, Generic[L]):
         """
 
     @classmethod
-    def _of(
+    def _from_provenance(
         cls,
         ledger: L,
         data_folder: Path | None,

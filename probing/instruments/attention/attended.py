@@ -84,12 +84,12 @@ class ChoicesByKind(FirstChoices):
             self.kinds[plan] = torch.from_numpy(table).to(device)
 
     def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        counted = self._counted(plan, pooled)
+        counted = self._count_attended(plan, pooled)
         super().hear(plan, edges, counted)
         for _ in counted:  # of a layer without a picked head, all are left
             pass
 
-    def _counted(self, plan: Plan, pooled: Pooled) -> Pooled:
+    def _count_attended(self, plan: Plan, pooled: Pooled) -> Pooled:
         for block, rows in pooled:
             functions = len(self.kinds[plan])
             width = len(rows) // functions  # rows of a function, padded

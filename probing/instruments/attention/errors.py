@@ -115,7 +115,7 @@ class Tokens:
     def __init__(self, code: str, start: Sequence[int], end: Sequence[int], language: Language):
         self.texts = [code[s:e] for s, e in zip(start, end)]
         self.keywords = language.keywords
-        self._kinds: dict[str, str] = {}
+        self._token_kinds: dict[str, str] = {}
         self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
 
     def block(self, token: int) -> tuple[int, int]:
@@ -128,7 +128,9 @@ class Tokens:
         if chosen < 0 or chosen == reader:
             return "no prediction"
         text = self.texts[chosen]
-        kind = self._kinds.get(text) or self._kinds.setdefault(text, _kind(text, self.keywords))
+        kind = self._token_kinds.get(text) or self._token_kinds.setdefault(
+            text, _token_kind(text, self.keywords)
+        )
         if kind in ("keyword", "literal", "name", "other") and text == self.texts[head]:
             return "same text as the head"
         if kind != "name":
@@ -148,7 +150,7 @@ def place(chosen: int, head: int, first: int, last: int) -> str:
     return "between" if chosen > head else "before the head"
 
 
-def _kind(text: str, keywords: Collection[str]) -> str:
+def _token_kind(text: str, keywords: Collection[str]) -> str:
     """The kind of a token by its text, one of TOKEN_KINDS."""
     if not text.strip():
         return "line break"
@@ -313,14 +315,14 @@ def analyse(
     ledger = probed.ledger
     settings = probed.settings
     data = find_data(result, settings) if data is None else data
-    picked = _best_heads(probed.relations, ledger.relations)
+    picked = _chosen_heads(probed.relations, ledger.relations)
     session = Session.again(result, settings, model, device)
     chosen, attended = _first_choices(settings, ledger, picked, session, data)
-    hit = _hits(ledger, settings.direction, chosen)
-    differing = _compare(ledger, settings, picked, hit)
+    hit = _correct_choices(ledger, settings.direction, chosen)
+    differing = _differing_hits(ledger, settings, picked, hit)
     counted: Counter[tuple[str, str, str, str | None]] = Counter()
     examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
-    for error in _errors(ledger, settings, chosen, hit, data):
+    for error in _wrong_choices(ledger, settings, chosen, hit, data):
         counted[error.rule, error.relation, error.kind, error.position] += 1
         of_class = examples[error.rule, error.relation, error.kind]
         if len(of_class) < EXAMPLES:
@@ -367,7 +369,7 @@ def analyse(
     )
 
 
-def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
+def _chosen_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
     """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations,
     2)."""
     best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
@@ -399,7 +401,9 @@ def _first_choices(
                 "the right one with --model or --data"
             )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
-    chosen, attended = first_choices(probing, picked, _kinds(settings, data), len(TOKEN_KINDS))
+    chosen, attended = first_choices(
+        probing, picked, _token_kinds(settings, data), len(TOKEN_KINDS)
+    )
     function = np.repeat(
         [f.index for f in probing.functions], [len(f.edges) for f in probing.functions]
     )
@@ -411,13 +415,13 @@ def _first_choices(
     return chosen[:, np.argsort(function, kind="stable")], attended
 
 
-def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
+def _token_kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
     """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
     from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     keywords = language_of(settings.config).keywords
-    kind_of = cache(lambda text: TOKEN_KINDS.index(_kind(text, keywords)))
+    kind_of = cache(lambda text: TOKEN_KINDS.index(_token_kind(text, keywords)))
     kinds = {}
     for row in chain.from_iterable(rows(dataset, settings.limit)):
         spans = zip(row["token_start"], row["token_end"])
@@ -427,7 +431,7 @@ def _kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
     return kinds
 
 
-def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
+def _correct_choices(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
     """Which first choices are correct: bool (rules, E)."""
     if direction == HEAD_TO_DEPENDENT:
         by_rule = {
@@ -439,7 +443,7 @@ def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
     return chosen == ledger.head
 
 
-def _compare(
+def _differing_hits(
     ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray
 ) -> dict[str, int]:
     """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding
@@ -495,7 +499,7 @@ class _Error(NamedTuple):
         return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
 
 
-def _errors(
+def _wrong_choices(
     ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any
 ) -> Iterator[_Error]:
     """Every wrong first choice, with its class, in the order of the dataset."""

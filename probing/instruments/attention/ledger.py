@@ -193,7 +193,7 @@ class RankLedger(EdgeTable):
     def load(cls, path: str | os.PathLike) -> RankLedger:
         """Read a ledger into memory; raises LedgerError if the file is not a ledger or is
         damaged."""
-        return cls._read(path, [*_NUMBERS, "relation", "ranks"])
+        return cls._opened_ledger(path, [*_NUMBERS, "relation", "ranks"])
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> RankLedger:
@@ -203,15 +203,15 @@ class RankLedger(EdgeTable):
         Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks
         are found when they are read.
         """
-        return cls._read(path, [*_NUMBERS, "relation"])
+        return cls._opened_ledger(path, [*_NUMBERS, "relation"])
 
     @classmethod
-    def _read(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
+    def _opened_ledger(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
         with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            columns = {name: _numbers(table[name].combine_chunks()) for name in _NUMBERS}
+            columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")
@@ -221,22 +221,22 @@ class RankLedger(EdgeTable):
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
             ranks: np.ndarray | RanksInParts = StoredRanks(path, identity, shape)
             if "ranks" in read:
-                ranks = _cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
+                ranks = _rank_cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
             relations=names,
-            relation=_numbers(relation.indices),
+            relation=_as_int32(relation.indices),
             ranks=ranks,
             settings=settings,
             **columns,
         )
 
 
-def _numbers(column: pa.Array) -> np.ndarray:
+def _as_int32(column: pa.Array) -> np.ndarray:
     """Whole numbers as int32. `to_numpy` would import pandas, which takes longer than all else."""
     return np.from_dlpack(column).astype(np.int32)
 
 
-def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
+def _rank_cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
     """The ranks in a column: uint8 (E, rules, layers, heads), of the column's memory."""
     width = column.type.byte_width
     cells = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
@@ -297,7 +297,7 @@ class StoredRanks(RanksInParts):
         _, of_file, layers, heads = self._of_file
         read = 0
         for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
-            cells = _cells(batch, layers, heads)
+            cells = _rank_cells(batch, layers, heads)
             if self._edges is not None:
                 first, last = np.searchsorted(self._edges, [read, read + len(cells)])
                 cells = cells[self._edges[first:last] - read]

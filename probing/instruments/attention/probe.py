@@ -136,7 +136,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             raise ModelError(
                 f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}"
             )
-        others = self._others
+        others = self._other_tokenizers
         encoder = self.session.encoder(
             self.data.seed if self.data.control == RANDOM_WEIGHTS else None
         )
@@ -154,7 +154,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         return encoder
 
     @cached_property
-    def _others(self) -> dict[str, tuple]:
+    def _other_tokenizers(self) -> dict[str, tuple]:
         from probing.models.load import load_tokenizer  # transformers takes seconds to import
 
         return {
@@ -173,7 +173,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         skips: Counter[str] = Counter()
         for batch in rows(data.dataset, data.limit):
             texts = [row["code"] for row in batch]
-            too_long = _too_long(texts, self._others)
+            too_long = _too_long_for(texts, self._other_tokenizers)
             for row, longer_than, (ids, offsets, special) in zip(
                 batch, too_long, encoder.encode(texts)
             ):
@@ -281,7 +281,7 @@ def default_direction(encoder: Encoder, config: str) -> str:
     return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
 
 
-def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
+def _too_long_for(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
     """For each text, the first of the other models for which it is too long, or an empty string."""
     from probing.models.subtokens import begin_token
 

@@ -317,7 +317,10 @@ class Plan:
         counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
         self.ends = np.append(0, counts.cumsum())
         begins = first_sub + length * np.arange(len(functions))[:, None]
-        self.sub_tokens, self.bags = send(_runs(begins.ravel(), counts.ravel())), send(self.ends)
+        self.sub_tokens, self.bags = (
+            send(_consecutive(begins.ravel(), counts.ravel())),
+            send(self.ends),
+        )
         self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[
             :, None, None
         ]  # (G, 1, 1, T)
@@ -345,7 +348,7 @@ class Plan:
                 send(span.cumsum() - span),
                 send(span.cumsum() - 1),
             )  # (E,)
-            reader, function_of = _runs(first, span), function_of[edge]
+            reader, function_of = _consecutive(first, span), function_of[edge]
             first = last = head[edge]
 
         # the last token that may have weight in a row, or is ranked in it
@@ -390,7 +393,8 @@ class Plan:
             every = np.concatenate(block)
             own = _pad(block, max(map(len, block)), 0)  # (G, N)
             rows = [
-                _runs(first_sub[row, read], counts[row, read]) for row, read in enumerate(block)
+                _consecutive(first_sub[row, read], counts[row, read])
+                for row, read in enumerate(block)
             ]
             columns = int(width[every].max())
             self.blocks.append(
@@ -399,7 +403,7 @@ class Plan:
                     tokens=int(reach[every].max()) + 1,
                     columns=columns,
                     parts=[
-                        *self._parts(
+                        *self._block_parts(
                             rows, [counts[g, read] for g, read in enumerate(block)], columns, send
                         )
                     ],
@@ -413,7 +417,7 @@ class Plan:
                 )
             )
 
-    def _parts(
+    def _block_parts(
         self, rows: Sequence[np.ndarray], counts: Sequence[np.ndarray], columns: int, send: Callable
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
         """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each
@@ -439,7 +443,10 @@ class Plan:
                 begin = first[..., None] + length * (
                     len(head) * np.arange(len(rows))[:, None, None] + head
                 )
-                index, ends = _runs(begin.ravel(), number.ravel()), np.append(0, number.cumsum())
+                index, ends = (
+                    _consecutive(begin.ravel(), number.ravel()),
+                    np.append(0, number.cumsum()),
+                )
             yield send(part), send(index.ravel()), send(ends)
 
     def pooled(self, rows: Callable[[torch.Tensor, int], torch.Tensor], layer: int) -> Pooled:
@@ -452,7 +459,7 @@ class Plan:
             read: torch.Tensor | None = None
             for positions, index, ends in block.parts:
                 part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
-                read = _sums(
+                read = _pooled_sums(
                     part if read is None else torch.cat([read, part]), index, ends
                 )  # (G * N * H, S)
             assert read is not None
@@ -460,7 +467,9 @@ class Plan:
                 read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
             )  # (G * S, N * H)
             words = (
-                _sums(table, sub_tokens, bags, self.pool).unflatten(0, (count, -1)).transpose(1, 2)
+                _pooled_sums(table, sub_tokens, bags, self.pool)
+                .unflatten(0, (count, -1))
+                .transpose(1, 2)
             )  # (G, N * H, T)
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
@@ -599,7 +608,7 @@ def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _sums(
+def _pooled_sums(
     table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor, pool: str = SUM
 ) -> torch.Tensor:
     """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
@@ -609,7 +618,7 @@ def _sums(
     )
 
 
-def _runs(begin: np.ndarray, count: np.ndarray) -> np.ndarray:
+def _consecutive(begin: np.ndarray, count: np.ndarray) -> np.ndarray:
     """The numbers begin, begin + 1, ..., `count` of them, of every run, concatenated: int64."""
     return np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
 

@@ -140,7 +140,7 @@ class ProbeResult(Result[RankLedger]):
             }
             for name in names
         }
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,

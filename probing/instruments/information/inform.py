@@ -153,14 +153,14 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return Probing(self.session, functions)
 
     @cached_property
-    def _classes(self) -> WordClasses:
+    def _word_classes(self) -> WordClasses:
         return WordClasses(_every_row(self.validation.data))
 
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
         """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
         return {
-            row["index"]: Surface.of(row, self._classes)
+            row["index"]: Surface.of(row, self._word_classes)
             for row in _every_row(data)
             if row["index"] in wanted
         }
@@ -256,7 +256,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return self._surfaces(self.data, self.functions)
 
     def run(self, part: Sequence[ReadFunction], bar: tqdm) -> InformationLedger:
-        asked = {function.index: _choices(function) for function in part}
+        asked = {function.index: _distinct_choices(function) for function in part}
         measured: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         distinct = {index: choices for index, (choices, _) in asked.items()}
         listener = partial(ScoredPairs, asked=distinct, heard=measured, scorers=self._scorers)
@@ -275,17 +275,17 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 for index, scores in score_states(*arguments).items()
             }
         rows = [
-            self._rows(function, *asked[function.index], *measured[function.index])
+            self._ledger_rows(function, *asked[function.index], *measured[function.index])
             for function in part
         ]
         return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
 
     @cached_property
-    def _edges(self) -> dict[int, EdgeTable]:
+    def _all_edges(self) -> dict[int, EdgeTable]:
         """All edges of each function, drawn or not."""
         return {function.index: function.edges for function in self.probing.encoded.functions}
 
-    def _rows(
+    def _ledger_rows(
         self,
         function: ReadFunction,
         distinct: np.ndarray,
@@ -296,7 +296,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each
         edge."""
         surface, cells = self._surfaces_of_test[function.index], []
-        whole = self._edges[function.index]
+        whole = self._all_edges[function.index]
         for number, (relation, row_number) in enumerate(distinct.tolist()):
             learned, head = self.learned[self.relations[relation]], int(function.heads[row_number])
             edges = np.flatnonzero(choice == number)
@@ -330,7 +330,7 @@ def _every_row(data: Functions) -> Iterator[Row]:
     return (row for batch in rows(data.dataset, data.limit) for row in batch)
 
 
-def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
     """The distinct choices of a function, relation and place among its head tokens (M, 2), and that
     of each edge."""
     reader_rows = np.searchsorted(function.heads, function.edges.head)

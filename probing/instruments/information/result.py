@@ -252,20 +252,22 @@ class InformationResult(Result[InformationLedger]):
     ) -> InformationResult:
         provenance, rows = InformationProvenance.of(ledger), ledger.rows
         relations = {
-            name: _of_relation(name, rows[chosen])
+            name: _relation_information(name, rows[chosen])
             for name, chosen in sorted(ledger.named().items())
         }
         if strange := sorted(relations.keys() - provenance.learned.keys()):
             raise LedgerError(
                 f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`"
             )
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,
             provenance.signature(edges=len(rows)),
             functions=len(np.unique(rows["function"])),
-            mean=_mean([relation for relation in relations.values() if relation.in_mean]),
+            mean=_mean_information(
+                [relation for relation in relations.values() if relation.in_mean]
+            ),
             relations=relations,
         )
 
@@ -289,11 +291,11 @@ def floor_bits(rows: np.ndarray) -> np.ndarray:
     return np.log2(rows["dependents"])
 
 
-def _percent(hits: np.ndarray) -> float | None:
+def _hit_percent(hits: np.ndarray) -> float | None:
     return float(100 * hits.mean()) if hits.size else None
 
 
-def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
+def _relation_information(name: str, rows: np.ndarray) -> RelationInformation:
     scores = {
         choice: ChoiceScore(
             uas=100 * float((rows[f"{choice}_rank"] == 0).mean()),
@@ -311,12 +313,12 @@ def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
         floor=float(floor_bits(rows).mean()),
         adds=float((rows["words_bits"] - rows["both_bits"]).mean()),
         missed=len(missed),
-        beyond=_percent(missed["beyond_rank"] == 0),
-        attention_beyond=_percent(missed["attention_rank"] == 0),
+        beyond=_hit_percent(missed["beyond_rank"] == 0),
+        attention_beyond=_hit_percent(missed["attention_rank"] == 0),
     )
 
 
-def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
+def _mean_information(relations: list[RelationInformation]) -> MeanInformation | None:
     """None without any relation."""
     if not relations:
         return None

@@ -201,7 +201,7 @@ class Surface:
             begins=begins,
             comma=np.array([word == "," for word in words]),
             closing=closing,
-            before=_counted(known[:, None] == np.arange(_CLASSES)),
+            before=_marked_before(known[:, None] == np.arange(_CLASSES)),
             fixed=(np.stack(positions), np.stack(structure), np.stack(grams)),
             ends=np.stack([np.log1p(here) / 2, 1 / (1 + here), np.log1p(tokens - here) / 2], 1),
         )
@@ -246,8 +246,8 @@ class Surface:
             [np.minimum.accumulate(level[head::-1])[::-1], np.minimum.accumulate(level[head:])[1:]]
         )
         levels = _near(least, _NEAR) * (2 * _NEAR + 1) + _near(level, _NEAR)
-        starts = few(_counted(self.begins & (self.indent <= self.indent[head])))
-        commas = few(_counted(self.comma & (level == 0)))
+        starts = few(_marked_before(self.begins & (self.indent <= self.indent[head])))
+        commas = few(_marked_before(self.comma & (level == 0)))
         bracket = self._next_bracket(head)
         structure = [
             levels,
@@ -285,7 +285,7 @@ class Surface:
         return np.select([here == end, here == end + 1, here > end, here > head], [0, 1, 2, 3], 4)
 
 
-def _counted(marked: np.ndarray) -> np.ndarray:
+def _marked_before(marked: np.ndarray) -> np.ndarray:
     """How many of the rows before each are marked: (T + 1, ...)."""
     return np.concatenate([np.zeros((1, *marked.shape[1:]), np.int64), marked.cumsum(axis=0)])
 

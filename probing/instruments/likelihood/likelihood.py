@@ -186,7 +186,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             sorted({row[name] for row in rows}) for name in ("phenomenon", "relation")
         )
         encoded, longest = [*self._encoded(rows)], model.longest
-        long = sum(self._too_long(pair) for pair in encoded)
+        long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
             model,
             encoded if long < len(encoded) else [],
@@ -196,7 +196,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             relations=self.relations,
         )
 
-    def _too_long(self, pair: EncodedPair) -> bool:
+    def _exceeds_length(self, pair: EncodedPair) -> bool:
         return len(pair.ids) > self.model.longest
 
     def _by_surface(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -235,13 +235,15 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
         near, cells = NEAR[self.model.dtype], []
-        short = [pair for pair in part if not self._too_long(pair)]
+        short = [pair for pair in part if not self._exceeds_length(pair)]
         bar.update(len(part) - len(short))
         scores_of_pairs = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
-        sums = {pair.index: _sums(pair, scores) for pair, scores in zip(short, scores_of_pairs)}
+        sums = {
+            pair.index: _text_sums(pair, scores) for pair, scores in zip(short, scores_of_pairs)
+        }
         for pair in short:
             if near and (np.abs(np.subtract(*sums[pair.index])) < near).any():
-                sums[pair.index] = _sums(
+                sums[pair.index] = _text_sums(
                     pair, [self.scorer.alone(text) for text in (pair.good, pair.bad)]
                 )
         nothing = [np.zeros(len(results.SCORES))] * 2
@@ -254,7 +256,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         ).sorted()
 
 
-def _sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _text_sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in
     `changed`."""
     return [
@@ -272,8 +274,8 @@ def unmatched(text: str) -> int:
 def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
     """Of each text, which of its positions are in the place where the two differ: bool (M,)."""
     shortest = min(len(good.ids), len(bad.ids))
-    first = _alike(good.ids[:shortest], bad.ids[:shortest])
-    last = _alike(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
+    first = _common_prefix(good.ids[:shortest], bad.ids[:shortest])
+    last = _common_prefix(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
     if first + last == shortest and last:  # one text has nothing there
         last -= 1
     here, there = (
@@ -282,7 +284,7 @@ def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
     return here, there
 
 
-def _alike(first: np.ndarray, other: np.ndarray) -> int:
+def _common_prefix(first: np.ndarray, other: np.ndarray) -> int:
     """How many ids, from the first on, are equal."""
     return int(np.append(first != other, True).argmax())
 
@@ -375,10 +377,10 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     @property
     def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "parser": self._parser}
+        return {**super().asked, "parser": self._parser_version}
 
     @property
-    def _parser(self) -> str:
+    def _parser_version(self) -> str:
         return parser_version(language_of(self.data.config).name)
 
     def prepare(self) -> Prepared[TokenizedFunction]:
@@ -388,8 +390,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 f"{model.name} sees later sub-tokens, too: surprisal is that of decoders"
             )
         skips, unmatched = Counter[str](), {role: Counter[str]() for role in results.ROLES}
-        functions = [*self._read(skips)]
-        _compare(functions)
+        functions = [*self._tokenized(skips)]
+        _score_grams(functions)
         for function in functions:
             _match(function, self.node_types, unmatched)
         asked = [function for function in functions if function.asked]
@@ -399,11 +401,11 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             asked,
             skips,
             "has a node that can be compared",
-            run={"parser": self._parser},
+            run={"parser": self._parser_version},
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
         )
 
-    def _read(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
+    def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
         model, language = self.model, language_of(self.data.config).name
         for row in (row for batch in rows(self.data.dataset, self.data.limit) for row in batch):
             try:
@@ -450,7 +452,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
         ).sorted()
 
 
-def _compare(functions: Sequence[TokenizedFunction]) -> None:
+def _score_grams(functions: Sequence[TokenizedFunction]) -> None:
     """Say of each token what it is like: the 5-gram model of each half of the functions scores the
     other half."""
     texts = [function.tokens for function in functions]

@@ -252,14 +252,14 @@ class PreferenceResult(Result[PreferenceLedger]):
             for phenomenon in groups["phenomena"].values()
             if phenomenon.pairs >= LEAST_PAIRS
         ]
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,
             provenance.signature(pairs=len(ledger)),
             functions=len(ledger),
             accuracy=_accuracy(ledger.rows, preferred),
-            mean=_mean(counted),
+            mean=_mean_accuracy(counted),
             **groups,
         )
 
@@ -293,7 +293,7 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
     )
 
 
-def _mean(counted: list[Accuracy]) -> MeanAccuracy | None:
+def _mean_accuracy(counted: list[Accuracy]) -> MeanAccuracy | None:
     """None without any phenomenon."""
     if not counted:
         return None
@@ -425,9 +425,11 @@ class SurprisalResult(Result[SurprisalLedger]):
         for role in ROLES:
             part = ledger.of(role)
             for by, rows_of in part.groups().items():
-                groups[by][role] = {name: _surprisal(part.rows[chosen]) for name, chosen in rows_of}
+                groups[by][role] = {
+                    name: _mean_surprisal(part.rows[chosen]) for name, chosen in rows_of
+                }
         functions = len(np.unique(ledger.rows["function"]))
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,
@@ -437,7 +439,7 @@ class SurprisalResult(Result[SurprisalLedger]):
         )
 
 
-def _surprisal(rows: np.ndarray) -> Surprisal:
+def _mean_surprisal(rows: np.ndarray) -> Surprisal:
     tokens, controls = (
         {name: float(rows[prefix + name].mean()) for name in MEASURED}
         for prefix in ("", "control_")

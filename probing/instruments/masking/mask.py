@@ -296,13 +296,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         cells, unsure = [], []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
             for copy in restored:
-                cells.append(self._row(function, copy))
+                cells.append(self._ledger_row(function, copy))
                 unsure.append(copy.filled.unsure)
         return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(
             unsure
         )
 
-    def _row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
+    def _ledger_row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
         """The row of the ledger of a copy of a function."""
         copy, filled, _, similarity, floors = restored
         commonest = self._commonest[copy.node_type][copy.number > 0]

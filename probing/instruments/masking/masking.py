@@ -144,7 +144,7 @@ class Maskable:
         node of the type; no two of them touch. The nodes are taken in random order, by `seed`, long
         ones first.
         """
-        runs = self._runs(positions)
+        runs = self._eligible_runs(positions)
         lengths = [len(run) for run in runs]
         placed = self._arranged(node_type, lengths, random.Random(seed))
         runs_left = [run for run, start in zip(runs, placed) if start is not None]
@@ -162,7 +162,7 @@ class Maskable:
         for all spans. A span is harder to restore than as many scattered sub-tokens, whatever it
         holds: a difference to this control is not due to that.
         """
-        lengths, rng = [len(run) for run in self._runs(positions)], random.Random(seed)
+        lengths, rng = [len(run) for run in self._eligible_runs(positions)], random.Random(seed)
         for _ in range(_TRIES):
             placed = self._arranged(node_type, lengths, rng)
             if None not in placed:
@@ -182,7 +182,7 @@ class Maskable:
         ]
         return np.sort(self.eligible[np.concatenate([np.empty(0, np.int64), *spans])])
 
-    def _runs(self, positions: np.ndarray) -> list[np.ndarray]:
+    def _eligible_runs(self, positions: np.ndarray) -> list[np.ndarray]:
         """Positions (M,) that follow each other, among those that are eligible."""
         index = np.searchsorted(self.eligible, positions)
         return np.split(positions, np.flatnonzero(np.diff(index) > 1) + 1) if len(index) else []
@@ -283,7 +283,9 @@ class Masker:
             self._subtokens.update(zip(new, encode(self.tokenizer, new)))
         for code, tree in zip(codes, trees):
             spans = outermost(tree, self.node_types)
-            position_of = _as_published(code) if self.protocol == PUBLISHED else _characters(code)
+            position_of = (
+                _as_published(code) if self.protocol == PUBLISHED else _node_characters(code)
+            )
             yield Maskable(
                 code,
                 self._subtokens[code],
@@ -463,7 +465,7 @@ def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
     return np.stack([start, np.maximum(behind[end], start)], axis=1)
 
 
-def _characters(code: str) -> Any:
+def _node_characters(code: str) -> Any:
     """From a node to its characters."""
     starts = np.fromiter(
         accumulate((len(character.encode()) for character in code), initial=0), np.int64

@@ -91,7 +91,9 @@ class Restorer:
         parts = []
         for text, first, last, run in self._spliced(function, masked, ids.tolist()):
             groups: list[Sequence[int]] = [
-                group for group in _groups(self._extents(function)) if group[0] in run
+                group
+                for group in _positions_by_character(self._extents(function))
+                if group[0] in run
             ]
             starts = [
                 min(self._extents(function)[position][0] for position in group) for group in groups
@@ -149,7 +151,7 @@ class Restorer:
                 stretches.append((text, end_before, last, run))
             end_before = last
 
-        for run in _runs(extents, masked, together=self._spells_space):
+        for run in _replaced_runs(extents, masked, together=self._spells_space):
             first, last = (
                 min(extents[position][0] for position in run),
                 max(extents[position][1] for position in run),
@@ -288,14 +290,14 @@ def _comparison(code: str, language: str) -> Callable[[str], Similarity]:
     return similarity
 
 
-def _runs(
+def _replaced_runs(
     extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool
 ) -> list[list[int]]:
     """The positions to replace: all that share a character with a masked one, neighbours `together`
     or not."""
     runs: list[list[int]] = []
     follows = False
-    for group in _groups(extents):
+    for group in _positions_by_character(extents):
         changed = not masked.isdisjoint(group)
         if changed and follows and together:
             runs[-1] += group
@@ -305,7 +307,7 @@ def _runs(
     return runs
 
 
-def _groups(extents: dict[int, tuple[int, int]]) -> list[list[int]]:
+def _positions_by_character(extents: dict[int, tuple[int, int]]) -> list[list[int]]:
     """All positions; those that share a character are together."""
     groups: list[list[int]] = []
     reach = 0

@@ -233,13 +233,13 @@ class MaskResult(Result[MaskingLedger]):
     def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
         provenance = MaskProvenance.of(ledger)
         _check_counts(ledger, provenance)
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,
             provenance.signature(copies=len(ledger)),
             node_types={
-                name: _scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()
+                name: _type_scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()
             },
             copies=len(ledger),
         )
@@ -287,7 +287,7 @@ class MaskResult(Result[MaskingLedger]):
         return "\n".join([*lines, self.signature])
 
 
-def _scores(rows: np.ndarray) -> TypeScores:
+def _type_scores(rows: np.ndarray) -> TypeScores:
     """The scores of the rows of one node type."""
     first = rows["copy"] == 0
     return TypeScores(

@@ -110,7 +110,7 @@ def ablate(
         direction,
     )
     validation = Probing(session, read_functions(data, config, "validation"), direction)
-    best = partial(_best_heads, output=output)
+    best = partial(_agreed_heads, output=output)
     silencing = Ablation(session, test.data, validation, test, best, draws, seed, restored, tell)
     result = run(silencing, output, shard)
     if output is not None:
@@ -135,13 +135,15 @@ class Ablation(Silencing):
             )
         )
         best, asked = (
-            partial(_best_heads, output=None),
+            partial(_agreed_heads, output=None),
             (getattr(provenance.settings, name) for name in ASKED),
         )
         return cls(session, test.data, validation, test, best, *asked)
 
 
-def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:
+def _agreed_heads(
+    silencing: Silencing, output: str | os.PathLike | None
+) -> dict[str, Chosen] | None:
     """The heads that both probes choose, in the main process."""
     validation, test = run(silencing.validation, output), run(silencing.probing, output)
     return (
@@ -170,7 +172,7 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
         edges = ledger.relation == number
         if edges.any() and name in candidates:
             heads[name] = Chosen(
-                groups=tuple(_groups(ranked[name], shape, draws, seed)),
+                groups=tuple(_head_groups(ranked[name], shape, draws, seed)),
                 edges=int(edges.sum()),
                 score=float(100 * hit[edges].mean()),
                 hard=int((edges & hard).sum()),
@@ -232,7 +234,7 @@ def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.nda
     return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
 
 
-def _groups(
+def _head_groups(
     ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int
 ) -> Iterator[HeadGroup]:
     """The best heads, one and several together, and as many others; not of a number of which there

@@ -236,13 +236,13 @@ class SilencingResult(Result[SilencingLedger]):
         provenance = SilencingProvenance.of(ledger)
         _check_heads(ledger, provenance)
         whole = ledger.rows[ledger.rows["silenced"] == WHOLE]
-        return cls._of(
+        return cls._from_provenance(
             ledger,
             data_folder,
             provenance,
             provenance.signature(edges=int(whole["edges"].sum())),
             relations={
-                name: _summary(*_costs(ledger, name, provenance.heads[name]))
+                name: _relation_costs(*_costs(ledger, name, provenance.heads[name]))
                 for name in sorted(provenance.heads)
             },
         )
@@ -280,7 +280,7 @@ def _costs(ledger: SilencingLedger, relation: str, chosen: Chosen) -> tuple[np.n
     return whole, Costs(whole["function"], together)
 
 
-def _summary(whole: np.ndarray, costs: Costs) -> RelationCosts:
+def _relation_costs(whole: np.ndarray, costs: Costs) -> RelationCosts:
     best, matched = float(costs.best.mean()), costs.matched.mean(axis=0)
     return RelationCosts(
         functions=len(whole),

@@ -379,7 +379,7 @@ class CubertTokenizer(PreTrainedTokenizer):
     def tokenize(self, text: str, *arguments: Any, **options: Any) -> list[str]:
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
-    def _offsets(self, code: str) -> list[tuple[int, int]]:
+    def _line_offsets(self, code: str) -> list[tuple[int, int]]:
         return [(start, end) for _, start, end in self.subtokens(code)]
 
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
@@ -389,7 +389,7 @@ class CubertTokenizer(PreTrainedTokenizer):
             single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
             offsets = [
-                [*added, *self._offsets(code), *added] for code in ([text] if single else text)
+                [*added, *self._line_offsets(code), *added] for code in ([text] if single else text)
             ]
             encoding["offset_mapping"] = offsets[0] if single else offsets
         return encoding
@@ -425,12 +425,12 @@ def spelled(entries: Sequence[str]) -> str:
     """The text that sub-tokens spell: without what ends a piece, and with a line break for what is
     named so."""
     text = "".join(entries).replace(GOES_ON + ENDS, "").replace(ENDS, "")
-    text = _UNESCAPED.sub(_character, text)
+    text = _UNESCAPED.sub(_unescaped, text)
     text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")
     return re.sub("___(?:INDENT|DEDENT)___", "", text).replace(named("CARET"), "^")
 
 
-def _character(escape: re.Match[str]) -> str:
+def _unescaped(escape: re.Match[str]) -> str:
     if escape[1] is None:
         return "_" if escape[0] == "\\u" else "\\"
     return chr(int(escape[1])) if int(escape[1]) < 0x110000 else "\ufffd"
