@@ -6,9 +6,9 @@ labels:
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in
   random order. This is the score by chance.
-- *random weights* (`probing.models.load`): an untrained twin, the same architecture, tokenizer and
+- *random weights* (`probing.models.load`): a randomly initialised copy, the same architecture, tokenizer and
   pooling with weights drawn as its family initialises them. Position schemes and sub-tokens alone
-  give it a score, above random attention or below: what a model learned shows against such twins
+  give it a score, above random attention or below: what a model learned shows against such copies
   only, of several seeds, such as three.
 - *shuffled attention*: the unchanged model, but the weights of each attention head are permuted
   over the tokens of a function, in the same way in all rows. The distribution of weights is kept;

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Scoring(Experiment[F, R]):
-    """What reads the log-probabilities of sub-tokens, by a model or its untrained twin."""
+    """What reads the log-probabilities of sub-tokens, by a model or a randomly initialised copy."""
 
     PART = 128
 
@@ -126,7 +126,7 @@ def prefer(
 
     `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such
     as `python_pairs`. `max_length`: pairs with a longer text are not read, and count as wrong.
-    `control`: `random-weights`, an untrained twin drawn by `seed`. The others as of
+    `control`: `random-weights`, a randomly initialised copy drawn by `seed`. The others as of
     `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`, `device` and
     `max_length` itself. A masked language model runs once for each sub-token of a text.
 
@@ -320,7 +320,7 @@ def surprise(
     nodes of each type.
 
     `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by
-    default those that `mask` masks. `control`: `random-weights`, an untrained twin drawn by `seed`.
+    default those that `mask` masks. `control`: `random-weights`, a randomly initialised copy drawn by `seed`.
     The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
     `device` and `max_length` itself.
 

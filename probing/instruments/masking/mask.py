@@ -86,7 +86,7 @@ def mask(
     `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
     `sub-tokens` as above, or `spans`, random spans of code as long as the nodes, outside of them,
     from leaf to leaf of the tree; nodes without such a place are not masked, and counted.
-    `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the
+    `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`: also of the
     controls and of a rate below 1. The model runs in float32.
 
     The same arguments give the same result for any batches and number of processes. A repeated run

@@ -133,7 +133,7 @@ class MaskSettings(RunSettings):
     node_types: Texts
     rate: float  # share of the nodes that are masked
     control: str  # one of probing.instruments.masking.masking.CONTROLS
-    random_weights: bool  # an untrained twin, with weights drawn by the seed
+    random_weights: bool  # a randomly initialised copy, drawn by the seed
     draws: int  # controls of each masked copy
     seed: int
 
