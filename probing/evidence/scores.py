@@ -239,7 +239,7 @@ def _about(result: Any, instrument: str, **cells: Any) -> Row:
         "model": settings.model,
         "revision": settings.revision,
         "step": getattr(result.run, "step", None),
-        "control": ", ".join(settings.instead),
+        "control": ", ".join(settings.deviations),
         "config": settings.config,
         "split": settings.split,
         "direction": getattr(settings, "direction", ""),

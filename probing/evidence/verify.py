@@ -485,7 +485,7 @@ class Verifier(Generic[AnyExperiment]):
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
-        return f"one of {self.ledger.names[row[self.ledger.NAMED]]} in function {row['function']}"
+        return f"one of {self.ledger.names[row[self.ledger.GROUP_COLUMN]]} in function {row['function']}"
 
     def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""

@@ -2,7 +2,7 @@
 else is here.
 
     class CountLedger(PlainLedger):
-        INSTRUMENT, NAMED, ROW = ...
+        INSTRUMENT, GROUP_COLUMN, ROW = ...
         def hits(self): ...
 
     class CountResult(PlainResult):
@@ -37,14 +37,14 @@ from probing.stats.hits import Hits
 class PlainLedger(RowLedger):
     """Rows by function and group.
 
-    INSTRUMENT: its name; NAMED: the column of the groups; ROW: the type of rows, with the columns
-    `function` and NAMED.
+    INSTRUMENT: its name; GROUP_COLUMN: the column of the groups; ROW: the type of rows, with the
+    columns `function` and GROUP_COLUMN.
     """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.COMMAND = cls.INSTRUMENT
-        cls.ORDER = cls.REPEATED = "function", cls.NAMED
+        cls.ORDER = cls.DICTIONARY_COLUMNS = "function", cls.GROUP_COLUMN
 
     @abstractmethod
     def hits(self) -> dict[str, Hits]:
@@ -57,7 +57,7 @@ class PlainSettings(RunSettings):
     instrument: str
 
     @property
-    def instead(self) -> list[str]:
+    def deviations(self) -> list[str]:
         return [self.instrument]
 
 

@@ -57,7 +57,7 @@ class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether
-    no sub-token attends to a later one; `weights`, `factors`: of its rows, as of `weigh` and
+    no sub-token attends to a later one; `weights`, `factors`: of its rows, as of `set_row_weights` and
     `factors_of`; `path`: `captured` if attention is read in our attention function, `eager` if that
     differs from what the model computes, for the reason in `why`; `numbers`: as of `SelfCheck`;
     `begin`: the id of the token that is put before the text of a decoder, None if none is;
@@ -115,7 +115,7 @@ class Encoder(LoadedModel):
                 offsets = np.concatenate([np.zeros((1, 2), np.int32), offsets])
             yield ids, offsets, special
 
-    def weigh(self, weights: str) -> Self:
+    def set_row_weights(self, weights: str) -> Self:
         """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of`
         does."""
         if weights not in WEIGHTS:
@@ -287,12 +287,12 @@ class LanguageModel(Encoder):
         heard: list[torch.Tensor] = []
         sums: list[torch.Tensor] = []
 
-        def hear(outputs: torch.Tensor) -> None:
+        def on_layer(outputs: torch.Tensor) -> None:
             heard.append(outputs.double().sum(dim=1)[0])  # (H, D)
 
         for ids in functions:
             heard.clear()
-            with capture.edit(hear):
+            with capture.edit(on_layer):
                 self.run(self.inputs([ids]), capture.ATTENTION_NAME)
             if [len(outputs) for outputs in heard] != [self.heads] * self.layers:
                 raise ModelError(

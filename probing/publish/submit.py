@@ -324,10 +324,10 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     for run in runs:
         for file, result in run.by_file:
             settings = result.settings
-            if settings.instead:
+            if settings.deviations:
                 raise LedgerError(
-                    f"{file} is a result of {' and '.join(settings.instead)}, expected one of the attention weights of "
-                    "the model itself: name that"
+                    f"{file} is a result of {' and '.join(settings.deviations)}, expected one of the attention "
+                    "weights of the model itself: name that"
                 )
             if settings.limit is not None:
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")

@@ -507,7 +507,7 @@ def _names(probed: Sequence[ProbeResult]) -> list[str]:
     model may be in a folder with such a name."""
     settings = [model.settings for model in probed]
     names = [
-        ", ".join([at_step(model.settings.model, model.run.step), *model.settings.instead])
+        ", ".join([at_step(model.settings.model, model.run.step), *model.settings.deviations])
         for model in probed
     ]
     return [

@@ -107,7 +107,7 @@ def mean_row(result: ProbeResult) -> list[object]:
         f", first {settings.limit}" if settings.limit is not None else ""
     )
     scores = [result.scores[RULE][k] for k in TABLE_KS]
-    name = ", ".join([at_step(settings.model, run.step), *settings.instead])
+    name = ", ".join([at_step(settings.model, run.step), *settings.deviations])
     return [name, where, settings.direction, result.functions, *scores]
 
 

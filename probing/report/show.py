@@ -257,7 +257,7 @@ class _TopTokens(BatchListener):
         self.tokens: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         tokens_of, weights_of = [], []
         for _, rows in pooled:
             weights, tokens = rows.sort(

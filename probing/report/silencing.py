@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from probing.instruments.silencing.hits import SilencingEffect, by_chance, silencing_effects
+from probing.instruments.silencing.hits import (
+    SilencingEffect,
+    expected_top_heads,
+    silencing_effects,
+)
 from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, bounded, tested
@@ -86,7 +90,7 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
     )
     settings = [result.settings for _, result in in_order]
     names = file_names(
-        ["-".join(["heads", model.config, model.model, *model.instead]) for model in settings]
+        ["-".join(["heads", model.config, model.model, *model.deviations]) for model in settings]
     )
     return [
         SilencedModel(name, result.title, result, silencing_effects(result))
@@ -108,7 +112,7 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
             name: effect for name, effect in model.relations.items() if not effect.few_functions
         }
         said = Counter(map(verdict, model.relations.values()))
-        heads = by_chance(counted) if counted else (0, None, None)
+        heads = expected_top_heads(counted) if counted else (0, None, None)
         rows.append([model.title, *(said[name] for name in VERDICTS[::-1]), *heads])
     return Table(
         "heads-verdicts",

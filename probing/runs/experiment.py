@@ -64,13 +64,13 @@ class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
     RESULT: what it gives; PART: functions per part of the ledger, the most that an interrupted run
-    loses; ASKED: the fields that are settings of the result, too. `ran`: whether any part was run,
-    and not read.
+    loses; SETTING_FIELDS: the fields that are settings of the result, too. `ran`: whether any part
+    was run, and not read.
     """
 
     RESULT: ClassVar[type[Result]]
     PART: ClassVar[int] = 8
-    ASKED: ClassVar[tuple[str, ...]] = ()
+    SETTING_FIELDS: ClassVar[tuple[str, ...]] = ()
 
     session: Session
     data: Functions
@@ -80,7 +80,7 @@ class Experiment(ABC, Generic[F, R]):
     def asked(self) -> Mapping[str, Any]:
         """Everything but the model and the data on which the ledger depends, as JSON: the cache
         finds a run by it."""
-        return {name: getattr(self, name) for name in self.ASKED}
+        return {name: getattr(self, name) for name in self.SETTING_FIELDS}
 
     @abstractmethod
     def prepare(self) -> Prepared[F]:
@@ -100,7 +100,9 @@ class Experiment(ABC, Generic[F, R]):
         functions = read_functions(
             data, settings.config, settings.split, limit=settings.limit, control=control, seed=seed
         )
-        return cls(session, functions, **{name: getattr(settings, name) for name in cls.ASKED})
+        return cls(
+            session, functions, **{name: getattr(settings, name) for name in cls.SETTING_FIELDS}
+        )
 
     def prepared(
         self,
@@ -117,7 +119,7 @@ class Experiment(ABC, Generic[F, R]):
         `readable`: none that `lacks`.
 
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
-        provenance that other instruments do not have, except ASKED.
+        provenance that other instruments do not have, except SETTING_FIELDS.
         """
         data, provenance = self.data, self.RESULT.PROVENANCE
         if not readable:
@@ -128,7 +130,7 @@ class Experiment(ABC, Generic[F, R]):
         shared = {
             "settings": {
                 **self.shared(model),
-                **{name: getattr(self, name) for name in self.ASKED},
+                **{name: getattr(self, name) for name in self.SETTING_FIELDS},
                 **settings,
             },
             provenance.VERSIONED: provenance.VERSION,

@@ -279,18 +279,19 @@ LOG_PROBABILITY = (-np.inf, 0.0)
 class RowLedger:
     """N rows (N,) of the type ROW, sorted by the columns ORDER, which no two rows share.
 
-    `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON.
-    INSTRUMENT: what was asked of the model; COMMAND: of the command line, that writes it; REPEATED:
-    the columns of few different values; BOUNDS: column -> its least and its largest value.
+    `names`: what the column GROUP_COLUMN is an index into; `settings`: how the ledger was made, as
+    JSON. INSTRUMENT: what was asked of the model; COMMAND: of the command line, that writes it;
+    DICTIONARY_COLUMNS: the columns of few different values; BOUNDS: column -> its least and its
+    largest value.
     `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
     ORDER: ClassVar[tuple[str, ...]]
-    NAMED: ClassVar[str]
+    GROUP_COLUMN: ClassVar[str]
     INSTRUMENT: ClassVar[str]
     COMMAND: ClassVar[str]
-    REPEATED: ClassVar[tuple[str, ...]]
+    DICTIONARY_COLUMNS: ClassVar[tuple[str, ...]]
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
 
     names: list[str]
@@ -325,7 +326,7 @@ class RowLedger:
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
         header = json.dumps(
-            {"settings": self.settings, f"{self.NAMED}s": self.names}, sort_keys=True
+            {"settings": self.settings, f"{self.GROUP_COLUMN}s": self.names}, sort_keys=True
         ).encode()
         return hashlib.sha256(
             len(header).to_bytes(8, "little") + header + self.rows.tobytes()
@@ -333,7 +334,9 @@ class RowLedger:
 
     def named(self) -> dict[str, np.ndarray]:
         """Each of `names` that has any rows -> which rows, bool (N,)."""
-        rows = {name: self.rows[self.NAMED] == number for number, name in enumerate(self.names)}
+        rows = {
+            name: self.rows[self.GROUP_COLUMN] == number for number, name in enumerate(self.names)
+        }
         return {name: chosen for name, chosen in rows.items() if chosen.any()}
 
     def only(self, functions: np.ndarray) -> Self:
@@ -348,7 +351,7 @@ class RowLedger:
             (part.names, part.settings) != (parts[0].names, parts[0].settings) for part in parts
         ):
             raise LedgerError(
-                f"these ledgers do not belong together: their {cls.NAMED.replace('_', ' ')}s or settings differ"
+                f"these ledgers do not belong together: their {cls.GROUP_COLUMN.replace('_', ' ')}s or settings differ"
             )
         return cls(
             parts[0].names, np.concatenate([part.rows for part in parts]), parts[0].settings
@@ -365,26 +368,28 @@ class RowLedger:
         columns: dict[str, pa.Array] = {
             name: pa.array(self.rows[name]) for name in self.ROW.names or ()
         }
-        columns[self.NAMED] = pa.DictionaryArray.from_arrays(columns[self.NAMED], self.names)
+        columns[self.GROUP_COLUMN] = pa.DictionaryArray.from_arrays(
+            columns[self.GROUP_COLUMN], self.names
+        )
         header = {
             "instrument": self.INSTRUMENT,
-            f"{self.NAMED}s": self.names,
+            f"{self.GROUP_COLUMN}s": self.names,
             "settings": self.settings,
         }
-        save(path, columns, header, repeated=self.REPEATED)
+        save(path, columns, header, repeated=self.DICTIONARY_COLUMNS)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
-            names, settings = header[f"{cls.NAMED}s"], header["settings"]
+            names, settings = header[f"{cls.GROUP_COLUMN}s"], header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(map(is_name, names)):
                 raise ValueError("another kind of ledger")
             places = {name: number for number, name in enumerate(names)}
             rows = np.zeros(len(table), cls.ROW)
             for name in cls.ROW.names or ():
                 column = table[name].combine_chunks()
-                if name == cls.NAMED:
+                if name == cls.GROUP_COLUMN:
                     column = pa.array([places[kind] for kind in column.to_pylist()], pa.int32())
                 rows[name] = column.to_numpy(zero_copy_only=False)
             if not _in_order([rows[name] for name in cls.ORDER]):

@@ -95,7 +95,7 @@ class Provenance(Record):
 
     VERSION: ClassVar[int]
     VERSIONED: ClassVar[str] = "version"
-    SIGNED: ClassVar[tuple[str, Sequence[str]]]
+    SIGNATURE_FIELDS: ClassVar[tuple[str, Sequence[str]]]
 
     settings: Any
     """Everything that determines the ledger."""
@@ -133,8 +133,8 @@ class Provenance(Record):
     def signature_of(cls, settings: RunSettings, values: Mapping[str, Any]) -> Signature:
         """The signature of a run with these settings. `values`: those of the parts that are no
         settings."""
-        kind, parts = cls.SIGNED
-        known = {**settings.signed(), cls.VERSIONED: cls.VERSION, **values}
+        kind, parts = cls.SIGNATURE_FIELDS
+        known = {**settings.signature_fields(), cls.VERSIONED: cls.VERSION, **values}
         return Signature.of(kind, settings, **{name: known[name] for name in parts})
 
     def signature(self, **counts: int) -> Signature:
@@ -276,7 +276,7 @@ class Result(Record, Generic[L]):
             settings.model,
             *(
                 f"{variation} {seed}" if variation == control else variation
-                for variation in settings.instead
+                for variation in settings.deviations
             ),
         )
 

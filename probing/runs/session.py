@@ -104,7 +104,7 @@ class Session:
         if random_weights is None and ("load_language_model", None) in self._forms:
             return self.language_model()
         encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
-        return encoder.weigh(self.weights).begun(self.begin)
+        return encoder.set_row_weights(self.weights).begun(self.begin)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial
@@ -120,7 +120,7 @@ class Session:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then
         the encoder, too."""
         model: LanguageModel = self._form("load_language_model")
-        return model.weigh(self.weights).begun(self.begin)
+        return model.set_row_weights(self.weights).begun(self.begin)
 
     def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
         """What a function of `probing.models.load` makes of the model, once."""

@@ -73,14 +73,14 @@ class RunSettings(Record):
     limit: Limit  # only these functions of the split: a partial run
 
     @property
-    def instead(self) -> list[str]:
+    def deviations(self) -> list[str]:
         """What was measured instead of the attention weights of the model itself; empty for
         these."""
         return []
 
     @property
     def name(self) -> str:
-        """A file name, different for different settings: model, KIND, `instead`, config, split, and
+        """A file name, different for different settings: model, KIND, `deviations`, config, split, and
         a digest."""
         digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[
             :8
@@ -88,10 +88,10 @@ class RunSettings(Record):
         model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
         partial = [] if self.limit is None else ["partial"]
         return ".".join(
-            [model, *self.KIND, *self.instead, self.config, self.split, *partial, digest]
+            [model, *self.KIND, *self.deviations, self.config, self.split, *partial, digest]
         )
 
-    def signed(self) -> dict[str, Any]:
+    def signature_fields(self) -> dict[str, Any]:
         """The fields by name, as signatures have them."""
         return dict(self)
 
@@ -110,11 +110,11 @@ class RankingSettings(RunSettings):
         return None if self.weights == ATTENTION else self.weights
 
     @property
-    def instead(self) -> list[str]:
+    def deviations(self) -> list[str]:
         return [] if self.other_weights is None else [self.other_weights]
 
-    def signed(self) -> dict[str, Any]:
-        return {**super().signed(), "weights": self.other_weights, "begin": self.begin}
+    def signature_fields(self) -> dict[str, Any]:
+        return {**super().signature_fields(), "weights": self.other_weights, "begin": self.begin}
 
 
 class ControlledSettings(RankingSettings):
@@ -128,12 +128,15 @@ class ControlledSettings(RankingSettings):
     pool: str = BY_SUM  # one of POOLS
 
     @property
-    def instead(self) -> list[str]:
+    def deviations(self) -> list[str]:
         pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
-        return [*super().instead, *pooled, *([] if self.control is None else [self.control])]
+        return [*super().deviations, *pooled, *([] if self.control is None else [self.control])]
 
-    def signed(self) -> dict[str, Any]:
-        return {**super().signed(), "control": self.control and f"{self.control}/{self.seed}"}
+    def signature_fields(self) -> dict[str, Any]:
+        return {
+            **super().signature_fields(),
+            "control": self.control and f"{self.control}/{self.seed}",
+        }
 
     @property
     def pools(self) -> str:
@@ -155,12 +158,12 @@ class Settings(ControlledSettings):
     control: str | None = None
     seed: int | None = None
 
-    def signed(self) -> dict[str, Any]:
+    def signature_fields(self) -> dict[str, Any]:
         never_predicted = (
             variant_of(self.config).never_predicted if self.config in CONFIGS else None
         )
         return {
-            **super().signed(),
+            **super().signature_fields(),
             "pool": self.pools,
             "also_fits": ",".join(self.also_fits) or "-",
             "not_predicted": never_predicted or None,

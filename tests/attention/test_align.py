@@ -138,7 +138,7 @@ def tied(tokens, offsets, edges, direction):
     code = "x" * end[-1]
     alignment = align(code, start, end, np.array(offsets), np.zeros(len(offsets), bool))
     table = edge_table(len(start), edges)
-    found = EncodedFunction(0, np.arange(len(offsets)), alignment, table).tied(direction)
+    found = EncodedFunction(0, np.arange(len(offsets)), alignment, table).decided_by_tie(direction)
     return [np.flatnonzero(of_rule).tolist() for of_rule in found]
 
 

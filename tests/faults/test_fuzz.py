@@ -101,7 +101,7 @@ def test_a_long_chain_of_words_takes_no_square_of_its_length(tmp_path):
 
 def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path):
     rows = np.zeros(30_000, MaskingLedger.ROW)
-    rows["function"] = rows[MaskingLedger.NAMED] = np.arange(len(rows))
+    rows["function"] = rows[MaskingLedger.GROUP_COLUMN] = np.arange(len(rows))
     MaskingLedger([f"n{number}" for number in range(len(rows))], rows, {}).save(
         tmp_path / "a.ledger.parquet"
     )

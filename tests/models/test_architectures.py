@@ -529,7 +529,9 @@ def test_norms_of_what_attention_weighs(family, tokenizer):
     for hook in hooks:
         hook.remove()
     heard = []
-    encoder.weigh("norm").forward(inputs, lambda rows: heard.append(rows(slice(None), None)))
+    encoder.set_row_weights("norm").forward(
+        inputs, lambda rows: heard.append(rows(slice(None), None))
+    )
     assert len(heard) == len(maps) == len(ends[0]) == len(ends[1])
     assert_ranked(encoder, functions, heard)
     text = inputs["attention_mask"].bool()
@@ -563,7 +565,7 @@ def test_norms_are_refused_where_it_is_not_known_what_heads_add(model, tokenizer
     (family,) = (family for family in FAMILIES if family.model == model)
     encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
     with pytest.raises(ModelError, match="leave out --weights norm"):
-        encoder.weigh("norm")
+        encoder.set_row_weights("norm")
 
 
 _LONG = 40 * WINDOW

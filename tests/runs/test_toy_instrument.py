@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 class CountLedger(PlainLedger):
     """One row per function and relation: the `attended` sub-tokens of each of its `edges`, the mean over heads."""
 
-    INSTRUMENT, NAMED = "counting", "relation"
+    INSTRUMENT, GROUP_COLUMN = "counting", "relation"
     ROW = np.dtype(
         [("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")]
     )

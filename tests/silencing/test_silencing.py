@@ -31,7 +31,11 @@ from probing.instruments.merge import merge
 from probing.instruments.silencing import ablate as heads_of
 from probing.instruments.silencing import silence
 from probing.instruments.silencing.ablate import Ablation, ablate
-from probing.instruments.silencing.hits import SilencingEffect, by_chance, silencing_effects
+from probing.instruments.silencing.hits import (
+    SilencingEffect,
+    expected_top_heads,
+    silencing_effects,
+)
 from probing.instruments.silencing.result import Chosen, HeadGroup, SilencingLedger, SilencingResult
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED, TINY
@@ -680,6 +684,6 @@ def test_verdicts():
     assert {name: verdict(one) for name, one in found.items()} == {name: name for name in found}
     del found[ALIKE]  # whose heads cost the same
     # of the head that is best for two relations, half; of the others 1, 0 and 1
-    assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
+    assert expected_top_heads(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
     planted_model = SilencedModel("", "m", None, found)
     assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1, 3, 1.5, pytest.approx(3 / 3)]]

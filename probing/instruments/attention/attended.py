@@ -83,9 +83,9 @@ class ChoicesByKind(FirstChoices):
                 row[: len(kinds[function.index])] = kinds[function.index]
             self.kinds[plan] = torch.from_numpy(table).to(device)
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         counted = self._count_attended(plan, pooled)
-        super().hear(plan, edges, counted)
+        super().on_layer(plan, edges, counted)
         for _ in counted:  # of a layer without a picked head, all are left
             pass
 

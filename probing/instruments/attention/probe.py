@@ -121,7 +121,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     RESULT = ProbeResult
     PART = 64
-    ASKED = ("direction", "also_fits")
+    SETTING_FIELDS = ("direction", "also_fits")
 
     direction: str | None = None
     also_fits: Sequence[str] = ()
@@ -213,7 +213,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         functions, _, skips = self.encoded
         direction = self.direction or default_direction(encoder, self.data.config)
         tied = sum(
-            (function.tied(direction).sum(axis=1) for function in functions),
+            (function.decided_by_tie(direction).sum(axis=1) for function in functions),
             np.zeros(len(RULES), int),
         )
         prepared = self.prepared(

@@ -62,7 +62,7 @@ class EncodedFunction:
             readers = np.flatnonzero(opened.cumsum() > 0)
         return readers[self.alignment.mapped[readers]]
 
-    def tied(self, direction: str) -> np.ndarray:
+    def decided_by_tie(self, direction: str) -> np.ndarray:
         """The edges decided by a tie of code tokens: bool (rules, edges).
 
         Tokens with exactly the same sub-tokens, such as those of `()` in most byte-level
@@ -104,7 +104,7 @@ class BatchListener:
     of matrix products and comparisons, without waiting for the device. At most `elements` weights
     are in memory at once, or those of one row: short functions are read together, and a long one in
     blocks of rows. `causal`: no sub-token attends to a later one, so that later ones can be left
-    out. Subclasses implement `hear`, which processes one layer.
+    out. Subclasses implement `on_layer`, which processes one layer.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class BatchListener:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.hear(
+            self.on_layer(
                 plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer)
             )
             edge += plan.edges
@@ -143,7 +143,7 @@ class BatchListener:
         """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are
         computed as they are asked for."""
         raise NotImplementedError
@@ -157,7 +157,7 @@ class BatchRanker(BatchListener):
             (len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device
         )
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
 
 
@@ -177,7 +177,7 @@ class RankBounds(BatchListener):
             (len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device
         )
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
 
 
@@ -202,7 +202,7 @@ class FirstChoices(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return

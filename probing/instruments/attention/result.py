@@ -63,7 +63,7 @@ class ProbeProvenance(Provenance):
 
     VERSION = SCORING_VERSION
     VERSIONED = "scoring"
-    SIGNED = (
+    SIGNATURE_FIELDS = (
         "uas",
         (
             "direction",

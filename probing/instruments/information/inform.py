@@ -124,7 +124,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     RESULT = InformationResult
     PART = 32
-    ASKED = ("edges", "states")
+    SETTING_FIELDS = ("edges", "states")
 
     edges: int
     states: bool = False

@@ -61,10 +61,15 @@ class InformationLedger(RowLedger):
         ]
     )
     ORDER = ("function", "edge")
-    NAMED = "relation"
+    GROUP_COLUMN = "relation"
     INSTRUMENT = ledger_file.INFORMATION
     COMMAND = "inform"
-    REPEATED = ("function", "relation", "candidates", *(f"{choice}_rank" for choice in CHOICES))
+    DICTIONARY_COLUMNS = (
+        "function",
+        "relation",
+        "candidates",
+        *(f"{choice}_rank" for choice in CHOICES),
+    )
     BOUNDS: ClassVar = {f"{choice}_bits": (0, np.inf) for choice in CHOICES}
 
     @property
@@ -128,13 +133,13 @@ class InformationSettings(ControlledSettings):
     )  # hidden states instead of attention
 
     @property
-    def instead(self) -> list[str]:
-        return [*super().instead, *([STATES] if self.states else [])]
+    def deviations(self) -> list[str]:
+        return [*super().deviations, *([STATES] if self.states else [])]
 
-    def signed(self) -> dict[str, Any]:
+    def signature_fields(self) -> dict[str, Any]:
         pool = None if self.pool == SUM else self.pools
         return {
-            **super().signed(),
+            **super().signature_fields(),
             "drawn": self.edges,
             "pool": pool,
             "of": STATES if self.states else None,
@@ -156,7 +161,7 @@ class InformationProvenance(Provenance):
     """The origin of an information ledger."""
 
     VERSION = VERSION
-    SIGNED = (
+    SIGNATURE_FIELDS = (
         "bits",
         (
             "learned_on",

@@ -56,9 +56,9 @@ def read_states(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
     bar: tqdm,
-    hear: Callable[[ReadFunction, torch.Tensor], None],
+    on_layer: Callable[[ReadFunction, torch.Tensor], None],
 ) -> list[int]:
-    """Run the model over functions, and call `hear` with each and the states of its tokens (T, L,
+    """Run the model over functions, and call `on_layer` with each and the states of its tokens (T, L,
     D), NaN for those without sub-tokens; the L layers."""
     layers: list[int] = []
 
@@ -72,7 +72,7 @@ def read_states(
             means = (ends[last + 1] - ends[first]) / torch.where(
                 first < 0, torch.nan, last - first + 1
             )[:, None, None]
-            hear(function, means.float())
+            on_layer(function, means.float())
         return torch.empty(0)
 
     Batches(encoder).each(sorted(functions, key=lambda function: -len(function.ids)), bar, work)
@@ -182,13 +182,13 @@ def attend_states(
     }
     rows_of: dict[int, np.ndarray] = {}
 
-    def hear(function: ReadFunction, states: torch.Tensor) -> None:
+    def on_layer(function: ReadFunction, states: torch.Tensor) -> None:
         known = axes.project(states)
         for edge in np.flatnonzero(edges.function == function.index).tolist():
             if edge in tokens:
                 rows_of[edge] = known[np.append(edges.head[edge], tokens[edge])]
 
-    read_states(encoder, functions, bar, hear)
+    read_states(encoder, functions, bar, on_layer)
     return StateSample(samples, rows_of, hits, axes.layers)
 
 
@@ -208,7 +208,7 @@ def score_states(
     position, axes_of = axes.layers.index(layer), axes.scaled.shape[2]
     each = forms.reshape(*forms.shape[:2], -1, axes_of)
 
-    def hear(function: ReadFunction, states: torch.Tensor) -> None:
+    def on_layer(function: ReadFunction, states: torch.Tensor) -> None:
         known = axes.project(states)[:, position].astype(np.float32)
         relation, head = asked[function.index].T
         heads = _with_one(known)[function.heads[head]]
@@ -216,5 +216,5 @@ def score_states(
             "mh,mdhk,tk->mdt", heads, each[relation], known, optimize=True
         )
 
-    read_states(encoder, functions, tqdm(disable=True), hear)
+    read_states(encoder, functions, tqdm(disable=True), on_layer)
     return states_of

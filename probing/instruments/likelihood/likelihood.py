@@ -371,7 +371,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
     """Measures the surprisal of nodes; arguments as of `surprise`, node types by name."""
 
     RESULT = SurprisalResult
-    ASKED = ("node_types",)
+    SETTING_FIELDS = ("node_types",)
 
     node_types: Sequence[str] = ()
 

@@ -94,10 +94,10 @@ class PreferenceLedger(RowLedger):
         ]
     )
     ORDER = ("function",)
-    NAMED = "phenomenon"
+    GROUP_COLUMN = "phenomenon"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    REPEATED = (
+    DICTIONARY_COLUMNS = (
         "phenomenon",
         "relation",
         "repository",
@@ -172,7 +172,7 @@ class PreferenceProvenance(Provenance):
     none."""
 
     VERSION = 3  # of scoring
-    SIGNED = "prefer", ("max_length", "dtype", "pairs", "version", "control")
+    SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
     version: int
@@ -339,10 +339,10 @@ class SurprisalLedger(RowLedger):
         ]
     )
     ORDER = ("function", "node_type", "node", "role")
-    NAMED = "node_type"
+    GROUP_COLUMN = "node_type"
     INSTRUMENT = ledger_file.SURPRISAL
     COMMAND = "surprise"
-    REPEATED = ("node_type", "function", "role", "depth", "distance")
+    DICTIONARY_COLUMNS = ("node_type", "function", "role", "depth", "distance")
     BOUNDS: ClassVar = {
         "role": (0, len(ROLES) - 1),
         **{prefix + name: (0, MOST) for prefix in ("", "control_") for name in MEASURED},
@@ -384,7 +384,10 @@ class SurprisalProvenance(Provenance):
     control."""
 
     VERSION = 1
-    SIGNED = "surprise", ("node_types", "max_length", "dtype", "rows", "version", "control")
+    SIGNATURE_FIELDS = (
+        "surprise",
+        ("node_types", "max_length", "dtype", "rows", "version", "control"),
+    )
 
     settings: SurprisalSettings
     run: SurprisalRun

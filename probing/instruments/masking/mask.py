@@ -124,7 +124,15 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     """Restores masked copies of functions; arguments as of `mask`, node types by name."""
 
     RESULT = MaskResult
-    ASKED = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
+    SETTING_FIELDS = (
+        "node_types",
+        "protocol",
+        "rate",
+        "control",
+        "random_weights",
+        "draws",
+        "seed",
+    )
 
     node_types: Sequence[str]
     protocol: str = masking.CURRENT

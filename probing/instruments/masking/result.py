@@ -73,10 +73,10 @@ class MaskingLedger(RowLedger):
 
     ROW = ROW
     ORDER = ("function", "node_type", "copy")
-    NAMED = "node_type"
+    GROUP_COLUMN = "node_type"
     INSTRUMENT = ledger_file.MASKING
     COMMAND = "mask"
-    REPEATED = ("node_type", "function", "copy", "masked")
+    DICTIONARY_COLUMNS = ("node_type", "function", "copy", "masked")
     BOUNDS: ClassVar = {
         "masked": (1, np.inf),
         HITS[0]: (0, np.inf),
@@ -151,7 +151,7 @@ class MaskProvenance(Provenance):
     """The origin of a masking ledger."""
 
     VERSION = 2  # of masking, restoring and comparing
-    SIGNED = (
+    SIGNATURE_FIELDS = (
         "mask",
         ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
         + ("max_length", "functions", "copies", "parser", "version"),

@@ -45,7 +45,7 @@ TOGETHER = (1, 3, 10)
 """Sizes of the sets of best heads that are silenced together, because one head may replace
 another."""
 
-ASKED = ("draws", "seed", "restored")
+SETTING_FIELDS = ("draws", "seed", "restored")
 """Settings that a run is asked for, in the order of the fields of `Silencing`."""
 
 
@@ -136,7 +136,7 @@ class Ablation(Silencing):
         )
         best, asked = (
             partial(_agreed_heads, output=None),
-            (getattr(provenance.settings, name) for name in ASKED),
+            (getattr(provenance.settings, name) for name in SETTING_FIELDS),
         )
         return cls(session, test.data, validation, test, best, *asked)
 

@@ -100,7 +100,7 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     }
 
 
-def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
+def expected_top_heads(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
     """The number of heads that are best for a relation; of those, the number that no matched head
     outdoes; and the number expected at random.
 

@@ -54,10 +54,18 @@ class SilencingLedger(RowLedger):
         ]
     )
     ORDER = ("function", "relation", "silenced")
-    NAMED = "relation"
+    GROUP_COLUMN = "relation"
     INSTRUMENT = ledger_file.SILENCING
     COMMAND = "ablate"
-    REPEATED = ("function", "relation", "silenced", "heads", "edges", "sub_tokens", "length")
+    DICTIONARY_COLUMNS = (
+        "function",
+        "relation",
+        "silenced",
+        "heads",
+        "edges",
+        "sub_tokens",
+        "length",
+    )
     BOUNDS: ClassVar = {
         **dict.fromkeys(("edges", "sub_tokens", "length"), (1, np.inf)),
         "heads": (0, np.inf),
@@ -158,7 +166,7 @@ class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
     VERSION = 3  # of choosing and silencing heads
-    SIGNED = (
+    SIGNATURE_FIELDS = (
         "silence",
         ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
         + ("weights", "begin", "max_length", "functions", "edges", "version"),
@@ -255,7 +263,7 @@ class SilencingResult(Result[SilencingLedger]):
     @property
     def title(self) -> str:
         """The model, the data and how heads look, for the titles of tables."""
-        return self._titled(self.settings.model, *self.settings.instead, self.settings.direction)
+        return self._titled(self.settings.model, *self.settings.deviations, self.settings.direction)
 
     def __repr__(self) -> str:
         lines = [

@@ -84,7 +84,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     """
 
     RESULT = SilencingResult
-    ASKED = ("draws", "seed", "restored")
+    SETTING_FIELDS = ("draws", "seed", "restored")
 
     validation: Probing
     probing: Probing
