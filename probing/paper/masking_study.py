@@ -1,4 +1,4 @@
-"""SyntaxEval made again (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks,
+"""SyntaxEval reproduced (Velasco et al., ICSE-NIER 2024): its functions as it read them, its masks,
 its estimator; and the page with its tables and figures, the study's numbers beside ours."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 _TRIPLE_QUOTED = re.compile(r'"""(?:.|\n)*?"""|' + r"'''(?:.|\n)*?'''")
 
 
-STUDY_TITLE = "SyntaxEval, made again"
+STUDY_TITLE = "SyntaxEval, reproduced"
 
 SIMILARITY_OF_FIGURES = "jaccard"
 """The similarity of the figures."""

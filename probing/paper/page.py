@@ -33,7 +33,7 @@ from probing.report.kinds import COUNT, NAME
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-PAPER_TITLE = "The tables and figures of CodeSyntax, made again"
+PAPER_TITLE = "The tables and figures of CodeSyntax, reproduced"
 
 ENDS = 5
 """Relations at each end of Table 6."""
