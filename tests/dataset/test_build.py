@@ -21,6 +21,7 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 from support.hub.loopback_hub import LoopbackHub
+from support.labels.codesearchnet import slice_of_codesearchnet
 
 from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
@@ -281,14 +282,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
 )
 def test_real_functions_are_all_there_in_every_config(real, shared, language, partition, functions):
     name = "valid" if partition == "validation" else "test"
-    source = (
-        shared
-        / "data"
-        / "codesearchnet"
-        / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
-    )
-    with gzip.open(source, "rt", encoding="utf-8") as lines:
-        code = [json.loads(line)["code"] for line in lines]
+    code = [*slice_of_codesearchnet(shared, language, name).values()]
     assert len(code) == functions
     for config in (config for config in unedited() if language_of(config).name == language):
         table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])

@@ -243,7 +243,7 @@ class Repository:
         ours = {str(ROOT), *(str(ROOT / folder) for folder in ("tests", "tests/faults"))}
         sys.path[:] = [str(self.folder), *(path for path in sys.path if path not in ours)]
         options = "-p no:xdist -p no:cacheprovider -p no:unraisableexception --assert=plain -o addopts= -q"
-        return int(pytest.main([*options.split(), *arguments], [plugin]))
+        return int(pytest.main([*options.split(), "-m", "not long", *arguments], [plugin]))
 
 
 @dataclass(frozen=True)

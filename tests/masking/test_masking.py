@@ -422,9 +422,7 @@ def test_refusals(options, error, said):
 def test_a_tokenizer_without_a_mask_token():
     tokenizer = byte_tokenizer()
     tokenizer.mask_token = None
-    with pytest.raises(
-        ModelError, match="has no mask token: use the tokenizer of a masked language model"
-    ):
+    with pytest.raises(ModelError, match="has no mask token"):
         mask_positions("x\n", tokenizer, "identifier")
 
 

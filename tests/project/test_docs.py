@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
-
-from probing.cli import main
+from support.commands import run
 
 pytestmark = pytest.mark.slow
 
@@ -81,8 +79,7 @@ def test_guides(tmp_path, monkeypatch):
             for word in words
             for path in (sorted(Path().glob(word)) if "*" in word else [word])
         ]
-        result = CliRunner().invoke(main, expanded, catch_exceptions=False)
-        assert result.exit_code == 0, f"{line}\n{result.output}"
+        run(*expanded)
     check_first_table(Path("report/tables"))
     check_second_table(Path("report/tables"))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -185,8 +182,7 @@ def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
     ).groups()
     for line in lines.splitlines():
         words = shlex.split(line.replace(f" --config {other}", ""))[1:]
-        result = CliRunner().invoke(main, words, catch_exceptions=False)
-        assert result.exit_code == 0, f"{line}\n{result.output}"
+        run(*words)
 
     def cells(table: str, name: str, *columns: str) -> list[str]:
         with Path(f"decoder-report/tables/{table}.csv").open(encoding="utf-8", newline="") as file:

@@ -161,7 +161,7 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     assert scored.exit_code == 0 and '"attended"' in scored.stdout
     printed = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False).stdout
     assert "attended" in printed and "If:if->test" in printed and "counting|model:tiny@" in printed
-    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    assert verify(file, model=tiny_model, functions=5, seed=0).accepted
     honest = CountResult.load(file)
     rows = honest.ledger.rows.copy()
     rows["attended"] += 1
@@ -170,7 +170,7 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     )
     forged = verify(
         next((tmp_path / "forged").glob("*.json")),
-        model=str(tiny_model),
+        model=tiny_model,
         data="codesyntax",
         functions=5,
     )
