@@ -477,6 +477,7 @@ def left_in(folder):
     return found
 
 
+@pytest.mark.long
 def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, tmp_path):
     """Killed hard, five times over, at whatever it was doing: the run after that ends with an uninterrupted one's bytes."""
     options = {"batch_tokens": 1, "limit": 70}  # one function at a time: slow enough to be hit
