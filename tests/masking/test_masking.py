@@ -310,6 +310,15 @@ def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
         assert count == pytest.approx(4000 / 7 * (1 / len(left[x]) + 1 / len(left[y])), abs=70)
 
 
+def test_the_longest_nodes_get_their_place_first():
+    """`bb` has one, `)+`, of which `a` would often take a sign."""
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["(a)+bb\n"])
+    nodes = function.mask("identifier").positions
+    for seed in range(50):
+        masked, spans = function.comparable("identifier", nodes, seed)
+        assert (masked.tolist(), spans.tolist()) == ([2, 5, 6], [1, 3, 4])
+
+
 def test_nodes_without_a_place_are_left_out():
     (whole,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
     assert spans_of(whole, "module", 1) == ([], Counter({(): 1}))
