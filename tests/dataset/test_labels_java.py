@@ -264,6 +264,11 @@ def test_a_syntax_error_of_java_1_3_empties_the_body(body):
     )
 
 
+def test_the_variable_of_a_pattern_may_follow_its_type_at_once():
+    code = "void f() { if (a instanceof B<C> b) d(e); }"
+    assert annotate(code.replace("> b", ">b"), "java").edges == annotate(code, "java").edges != []
+
+
 @pytest.mark.parametrize(
     ("code", "line", "column", "message"),
     [

@@ -202,6 +202,8 @@ class Repository:
             if first <= int(line) <= last
             for context in contexts
         }
+        if mutant.edit.lines is None and not executing:  # a table, which other modules read
+            executing = {*self.known["fixtures"]}
         costs = {
             test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))
             for test, used in self.known["fixtures"].items()
