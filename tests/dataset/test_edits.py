@@ -555,20 +555,9 @@ def source(tmp_path_factory):
 
 
 def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path):
-    command = [
-        "build",
-        "--source",
-        source,
-        "--config",
-        "python",
-        "--output",
-        str(tmp_path / "data"),
-    ]
-    for edits in (
-        ["distance"],
-        ["distance", "rename-words", "rename-words"],
-    ):  # the second build adds to the first
-        result = run(*command, *(f"--edit={name}" for name in edits))
+    build_it = ("build --source", source, "--config python --output", tmp_path / "data")
+    run(*build_it, "--edit distance")
+    result = run(*build_it, "--edit distance --edit rename-words --edit rename-words")  # adds to it
     assert (
         "not edited, because the edit changes its labels: 3 (first: function 1, function 3, function 5)"
         in result.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -14,7 +12,6 @@ import pytest
 from support.models.byte_tokenizer import byte_tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-import probing
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import node_types
@@ -446,12 +443,3 @@ def test_a_tokenizer_without_offsets():
 def test_code_that_does_not_parse_is_masked():
     assert shown("def f(:\n\treturn x\n", "return_statement") == "def f(:\n\t«return x»\n"
     assert shown("x = ) 3\n", "ERROR") == "x = «)» 3\n"
-
-
-def test_the_command_line_does_not_load_a_grammar():
-    code = "import sys, probing.cli; print([name for name in sys.modules if name.startswith('tree_sitter')])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-        == "[]\n"
-    )
-    assert "mask_positions" in dir(probing)
