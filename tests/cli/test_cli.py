@@ -18,8 +18,6 @@ from probing.cli import main
 from probing.cli.group import SECTIONS
 from probing.models.location import EMBEDDED
 
-pytestmark = pytest.mark.slow
-
 
 def refused(*arguments, words):
     """Exit status 1 and one line that says all of `words`."""
@@ -34,6 +32,7 @@ def left_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     """What makes --help answer at once; the time itself is not a test's to measure."""
     code = (
@@ -86,6 +85,7 @@ def test_help_lists_every_command_once_in_its_section():
     assert sections == ["Options", *SECTIONS]
 
 
+@pytest.mark.slow
 def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     """Without data, the sample is built, both splits are probed, and the held-out score comes first."""
     monkeypatch.chdir(tmp_path)
@@ -107,6 +107,7 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     assert "no --data" not in again.stderr and again.stdout == done.stdout
 
 
+@pytest.mark.slow
 def test_what_ran_before_an_error_is_printed(tiny_model, dataset_folder, monkeypatch):
     """The second of two configs fails."""
     module = importlib.import_module("probing.instruments.attention.probe")
@@ -124,6 +125,7 @@ def test_what_ran_before_an_error_is_printed(tiny_model, dataset_folder, monkeyp
     assert "/test (PARTIAL" in done.stdout and "published top-k UAS" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch):
     """Its dataset is built, and built again by the next command, which finds the same functions."""
     monkeypatch.chdir(tmp_path)
@@ -149,6 +151,7 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
     assert (tmp_path / "codesyntax-code/SHA256SUMS").read_bytes() == sums
 
 
+@pytest.mark.slow
 def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_folder, tmp_path):
     probed = run(
         "probe",
@@ -171,6 +174,7 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
     assert json.loads(run("score", ledger, "--json").stdout) == told
 
 
+@pytest.mark.slow
 def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder, tmp_path):
     data = ("--data", dataset_folder)
     probed = run(
@@ -196,6 +200,7 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
     )  # results, ledgers and error analyses
 
 
+@pytest.mark.slow
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
     run(
         "probe",
@@ -232,6 +237,7 @@ def full_disk(tmp_path):
     subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.slow
 def test_full_disk(full_disk, tiny_model, dataset_folder):
     full = ["No space left"]
     refused("build --source sample --config python --output", full_disk / "out", words=full)
@@ -241,6 +247,7 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
     assert not [name for name in left_in(full_disk) if name.endswith((".json", ".parquet", ".tmp"))]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unrendered")
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""

@@ -182,6 +182,7 @@ def test_slow_tokenizer(model):
         load((model, transformers.CanineTokenizer()))
 
 
+@pytest.mark.slow
 def test_longest(tiny_model, model, tokenizer):
     assert (
         load(str(tiny_model)).longest == 511
@@ -194,6 +195,7 @@ def test_longest(tiny_model, model, tokenizer):
     assert ids == next(load(str(tiny_model)).encode(TEXTS))[0].tolist()
 
 
+@pytest.mark.slow
 def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
     """What a model is called in signatures: its files, or its weights, configuration and tokenizer."""
     assert load(str(tiny_model)).revision == load(str(folder)).revision
@@ -597,6 +599,7 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
     assert len(heard) == min(2, layers)
 
 
+@pytest.mark.slow
 def test_doctor(tiny_model, folder, tokenizer, model):
     diagnosis = doctor(tiny_model)
     assert diagnosis.path == "captured" and len(diagnosis.checks) == 14

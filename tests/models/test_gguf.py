@@ -64,6 +64,7 @@ def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_f
     assert found.settings.dtype == ("float32" if kind == "F32" else f"float32 of {kind}")
 
 
+@pytest.mark.slow
 def test_it_is_converted_once(tiny, cache, monkeypatch):
     converted, real = [], gguf_file._convert
     monkeypatch.setattr(gguf_file, "_convert", lambda *paths: converted.append(1) or real(*paths))

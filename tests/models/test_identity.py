@@ -120,6 +120,7 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
     assert pages[0] != pages[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"]
 )
@@ -243,6 +244,7 @@ def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded
 # Results find their data again ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, monkeypatch):
     """Where it was, seen from the result: the two may move together, and the working directory does not matter."""
     moved = results.parent.rename(tmp_path / "moved") / "results"

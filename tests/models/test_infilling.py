@@ -231,6 +231,7 @@ def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
     assert Restorer(loaded.tokenizer).text(function, positions, filled.predicted) == "a = ~~\n"
 
 
+@pytest.mark.slow
 def test_a_model_whose_writing_depends_on_the_batch_is_refused():
     """One that counts positions by itself, from the left of the padding."""
     weights, tokenizer = decoder()
@@ -329,6 +330,7 @@ def load_pair(folder: Path):
     )
 
 
+@pytest.mark.slow
 def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, tmp_path):
     from support.models.byte_tokenizer import byte_model
 

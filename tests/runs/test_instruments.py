@@ -91,8 +91,10 @@ def files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def test_an_interrupted_run_goes_on(measure, experiment, whole, tmp_path, monkeypatch):
-    """Stopped in its second part, and again there before it has run."""
+def test_an_interrupted_run_goes_on(
+    instrument, measure, experiment, whole, tmp_path, monkeypatch, capsys
+):
+    """Stopped in its second part, and again there before it has run. It says how far it is, and of what."""
     real, parts = experiment.run, []
 
     def run(self, part, bar):
@@ -108,6 +110,7 @@ def test_an_interrupted_run_goes_on(measure, experiment, whole, tmp_path, monkey
         assert len([*tmp_path.glob(".*.parts/*.parquet")]) == 1
     measure(output=tmp_path)
     assert files(tmp_path) == whole and not [*tmp_path.glob(".*")]
+    assert f"{RUNS[instrument][0].__name__} " in capsys.readouterr().err
     assert parts[1] == parts[2] == parts[3]
     once = [index for part in (parts[0], *parts[3:]) for index in part]
     assert len({*once}) == len(once) > len(parts[0] + parts[1])
