@@ -36,8 +36,15 @@ os.environ.setdefault(
 )  # threads that wait leave the cores to the others
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow files first: a file is one process's, and a long one that starts last would leave the others idle."""
+    """Slow files first: a file is one process's, and a long one that starts last would leave the others idle.
+
+    What is long is slow, too.
+    """
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -6,12 +6,11 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training
-from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.result import load
@@ -152,17 +151,13 @@ def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, h
 
 
 def test_an_embedded_model_has_no_revisions():
-    with pytest.raises(
-        ModelError, match="tiny-code-mlm comes as a package and has no revision 'step8'"
-    ):
+    with pytest.raises(ModelError, match="has no revision 'step8'"):
         checkpoints("tiny-code-mlm", ["step8"])
 
 
 def test_a_folder_has_only_the_checkpoints_in_it(training, dataset_folder):
     for name in ("step-9", "..", "step-000008/..", ""):
-        with pytest.raises(
-            ModelError, match="has no revision .*one of step-000000, step-000008, step-000300"
-        ):
+        with pytest.raises(ModelError, match="one of step-000000, step-000008, step-000300"):
             probe(training, dataset_folder, revision=name)
 
 
@@ -205,23 +200,18 @@ def test_killed_in_the_second_checkpoint_and_resumed(
 @pytest.mark.slow
 def test_the_command_line(training, dataset_folder, tmp_path):
     """Several revisions, each once; --json prints one."""
-    arguments = [
+    asked = (
         "probe",
-        str(training),
+        training,
         "--data",
-        str(dataset_folder),
-        "--split",
-        "test",
-        "--limit",
-        "3",
-        "--output",
-        str(tmp_path),
-    ]
-    some = ["--revision", "step-000008", "--revision", "step-000000", "--revision", "step-000008"]
-    done = CliRunner().invoke(main, arguments + some)
-    assert done.exit_code == 0, done.output
+        dataset_folder,
+        "--split test --limit 3 --output",
+        tmp_path,
+    )
+    some = "--revision step-000008 --revision step-000000 --revision step-000008"
+    done = run(*asked, some)
     assert done.output.count("python/test, first 3") == 2
     assert done.output.index("run at step 8 ") < done.output.index("run at step 0 ")
-    for more in (some, []):
-        refused = CliRunner().invoke(main, [*arguments, *more, "--json"])
-        assert refused.exit_code == 2 and "one revision" in refused.output
+    for more in (some, ""):
+        refused = run(*asked, more, "--json", status=2)
+        assert "one revision" in refused.output

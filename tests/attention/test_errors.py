@@ -10,7 +10,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from support.commands import run
 from tqdm import tqdm
 from transformers import AutoModel
 
@@ -20,7 +20,6 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.cli import main
 from probing.instruments.attention.attended import first_choices
 from probing.instruments.attention.errors import (
     CLASSES,
@@ -371,10 +370,10 @@ def result(request, tiny_model, dataset_folder, tmp_path_factory):
     config, direction = request.param
     folder = tmp_path_factory.mktemp("results")
     probed = probe(
-        str(tiny_model), dataset_folder, config, limit=SOME, direction=direction, output=folder
+        tiny_model, dataset_folder, config, limit=SOME, direction=direction, output=folder
     )
     path = probed.paths(folder)[0]
-    return path, probed, analyse(path, model=str(tiny_model), data=dataset_folder)
+    return path, probed, analyse(path, model=tiny_model, data=dataset_folder)
 
 
 @pytest.mark.slow
@@ -484,7 +483,7 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
         dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])
     ).save(tmp_path)
     with pytest.raises(LedgerError, match="this run and the ledger disagree on"):
-        analyse(swapped, model=str(tiny_model), data=dataset_folder)
+        analyse(swapped, model=tiny_model, data=dataset_folder)
 
 
 def test_other_data_is_refused(result, tiny_model, dataset_folder):
@@ -494,7 +493,7 @@ def test_other_data_is_refused(result, tiny_model, dataset_folder):
     ).to_list()
     rows[0]["relations"].pop()
     with pytest.raises(LedgerError, match="labels"):
-        analyse(path, model=str(tiny_model), data=datasets.Dataset.from_list(rows))
+        analyse(path, model=tiny_model, data=datasets.Dataset.from_list(rows))
 
 
 def test_marked_lines():
@@ -513,8 +512,7 @@ def test_marked_lines():
 def test_command(result, tiny_model, dataset_folder):
     path, probed, analysis = result
     arguments = ["errors", str(path), "--model", str(tiny_model), "--data", str(dataset_folder)]
-    printed = CliRunner().invoke(main, [*arguments, "--rule", "last"], catch_exceptions=False)
-    assert printed.exit_code == 0
+    printed = run(*arguments, "--rule last")
     for words in (
         probed.signature,
         "children:parent->child",
@@ -524,12 +522,9 @@ def test_command(result, tiny_model, dataset_folder):
     ):
         assert words in printed.stdout
     assert load(errors_path(path)) == analysis
-    told = CliRunner().invoke(main, [*arguments, "--json"], catch_exceptions=False)
+    told = run(*arguments, "--json")
     assert json.loads(told.stdout)["rules"] == analysis.model_dump()["rules"]
-    missing = CliRunner().invoke(
-        main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False
-    )
-    assert missing.exit_code == 1
+    missing = run("errors", path.with_name("none.json"), status=1)
     assert missing.stderr.startswith("Error: cannot read the result")
 
 

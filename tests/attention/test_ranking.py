@@ -216,21 +216,6 @@ def test_functions_are_read_together_as_far_as_their_rows_fit():
     assert groups([9, 9], 6) == [[9], [9]]
 
 
-def test_hand_counted():
-    """Four tokens; head token 1, dependent 2..3. Its row is .1 .4 .2 .3, its own weight counts as 0: order 3, 2, 0, 1."""
-    attention = np.zeros((1, 1, 4, 4), np.float32)
-    attention[0, 0, 1] = [0.1, 0.4, 0.2, 0.3]
-    attention[0, 0, 2] = [0.5, 0.1, 0.0, 0.2]  # order 0, 3, 1, 2: token 1 has rank 2
-    attention[0, 0, 3] = [0.1, 0.6, 0.2, 0.1]  # order 1, 2, 0, 3: token 1 has rank 0
-    edge = [("If:if->test", 1, 2, 3)]
-    assert rank_attention(attention, edge, HEAD_TO_DEPENDENT).ravel().tolist() == [
-        1,
-        0,
-        0,
-    ]  # first, any, last
-    assert rank_attention(attention, edge, DEPENDENT_TO_HEAD).ravel().tolist() == [2, 0, 0]
-
-
 def test_shuffled_attention_is_that_of_other_tokens():
     """Of each token that which a seed, the function and the layer draw, for each head, and the same in all rows."""
     edges = [(0, 1, 2), (3, 0, 0), (4, 2, 4)]
@@ -267,10 +252,3 @@ def test_bounds_of_ranks_by_hand():
     bounds(rows_of(attention))
     # of each dependent: rank, best and worst rank
     assert bounds.found[0, :, 0, 0].tolist() == [[0, 0, 1], [1, 0, 1], [3, 2, 4], [4, 2, 4]]
-
-
-def test_ranks_saturate_at_255():
-    """300 tokens, the dependent is the least of all: 298 others come before it, itself and the head token aside."""
-    attention = np.ones((1, 1, 300, 300), np.float32)
-    attention[0, 0, 0, 299] = 0.5
-    assert rank_attention(attention, [("r", 0, 299, 299)]).ravel().tolist() == [255] * 3

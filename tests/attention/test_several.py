@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import probe, probe_models
-from probing.cli import main
 from probing.instruments.attention import probe as several
 from probing.models.location import read_models, trainings
 
@@ -67,26 +66,12 @@ def test_each_is_as_if_it_were_probed_alone(models, dataset_folder, monkeypatch)
 def test_the_command_line_lists_what_is_done(models, dataset_folder):
     """By what was there before, and why a model failed, with status 1; after it is mended, 0."""
 
-    def run(*names):
-        arguments = [
-            *names,
-            "--data",
-            str(dataset_folder),
-            "--split",
-            "test",
-            "--limit",
-            "3",
-            "--output",
-            "results",
-        ]
-        return CliRunner().invoke(main, ["probe", *arguments])
-
-    assert "done before" not in run("one").stdout  # one model has no list
+    options = ("--data", dataset_folder, "--split test --limit 3 --output results")
+    assert "done before" not in run("probe one", *options).stdout  # one model has no list
     (models / "list.txt").write_text(
         "# mine\n\none\n  ./none  # not yet\ntwo\none # again\n", encoding="utf-8"
     )
-    ran = run("--models", "list.txt")
-    assert ran.exit_code == 1, ran.output
+    ran = run("probe --models list.txt", *options, status=1)
     listed = ran.stdout.splitlines()[-4:]
     assert listed[0] == "done before  one" and listed[2:] == [
         "done         two",
@@ -99,35 +84,27 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
         and ran.stderr.count("wrote results/") == 2
     )
     shutil.copytree(models / "two", models / "none", dirs_exist_ok=True)
-    ran = run("one", "--models", "list.txt", "--shard", "1/2")
-    assert ran.exit_code == 0 and ran.stdout.splitlines()[-1] == "3 done"
+    ran = run("probe one --models list.txt --shard 1/2", *options)
+    assert ran.stdout.splitlines()[-1] == "3 done"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "status", "words"),
     [
-        ("", "give a MODEL, or a file of them with --models"),
-        (
-            "a b --revision c",
-            "--revision is that of one model: give MODEL@REVISION for each of several",
-        ),
-        ("a b --json", "--json prints one result: give one model and one revision"),
-        ("a@1 a@2 --json", ""),
-        ("--models none.txt", "cannot read the models in none.txt: "),
-        ("--models latin.txt", "cannot read the models in latin.txt: 'utf-8' codec"),
-        (
-            "--models empty.txt",
-            "empty.txt names no model: expected one per line, such as USER/MODEL or USER/MODEL@REV",
-        ),
+        ("", 2, "give a MODEL, or a file of them with --models"),
+        ("a b --revision c", 2, "--revision is that of one model: give MODEL@REVISION"),
+        ("a b --json", 2, "--json prints one result: give one model and one revision"),
+        ("a@1 a@2 --json", 1, "cannot load the model"),
+        ("--models none.txt", 1, "cannot read the models in none.txt: "),
+        ("--models latin.txt", 1, "cannot read the models in latin.txt: 'utf-8' codec"),
+        ("--models empty.txt", 1, "empty.txt names no model: expected one per line"),
     ],
 )
-def test_what_cannot_be_meant_is_told_at_once(arguments, words, tmp_path, monkeypatch):
+def test_what_cannot_be_meant_is_told_at_once(arguments, status, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin.txt").write_bytes("mod\xe8le\n".encode("latin-1"))
     (tmp_path / "empty.txt").write_text("\n # nothing\n\t\n")
-    ran = CliRunner().invoke(main, ["probe", *arguments.split(), "--data", "none"])
-    assert ran.exit_code in (1, 2) and words in ran.stderr
-    assert ran.stderr.count("Traceback") == 0
+    assert words in run("probe", arguments, "--data none", status=status).stderr
 
 
 def test_lists_as_users_have_them(tmp_path, monkeypatch):

@@ -6,17 +6,9 @@ import json
 import shutil
 
 import pytest
-from click.testing import CliRunner
-
-from probing.cli import main
+from support.commands import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
-
-SPLITS = ("--split", "test", "--split", "validation")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [*map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +20,10 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
     shutil.copytree(dataset_folder, folder / "codesyntax")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        done = run(
-            "probe", "models/one", "models/two", *SPLITS, "--limit", 12, "--output", "results", "-q"
-        )
-        assert done.exit_code == 0, done.output
+        splits = "--split test --split validation"
+        run("probe models/one models/two", splits, "--limit 12 --output results -q")
         for shard in ("1/2", "2/2"):
-            assert (
-                run(
-                    "probe",
-                    "models/one",
-                    "--split",
-                    "test",
-                    "--limit",
-                    99,
-                    "--output",
-                    "shards",
-                    "--shard",
-                    shard,
-                ).exit_code
-                == 0
-            )
+            run("probe models/one --split test --limit 99 --output shards --shard", shard)
     return folder
 
 
@@ -72,23 +48,18 @@ def test_every_command_finds_the_model(elsewhere):
         "../models/one",
         "../models/two",
     ]
-    commands = {
-        "score": (*(elsewhere / "results").glob("*.parquet"),),
-        "errors": tests,
-        "verify": (*tests, "--functions", 2),
-        "merge": (elsewhere / "shards",),
-        "report": (elsewhere / "results",),
-    }
-    for name, arguments in commands.items():
-        done = run(name, *arguments)
-        assert done.exit_code == 0, (name, done.output)
+    run("score", *(elsewhere / "results").glob("*.parquet"))
+    run("errors", *tests)
+    run("verify", *tests, "--functions 2")
+    run("merge", elsewhere / "shards")
+    run("report", elsewhere / "results")
     (merged,) = (elsewhere / "shards").glob("*.json")
-    assert run("verify", merged, "--functions", 2).stdout.endswith("accepted\n")
+    assert run("verify", merged, "--functions 2").stdout.endswith("accepted\n")
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_no_place_is_published(elsewhere, tmp_path):
-    assert run("report", elsewhere / "results", "--output", "report").exit_code == 0
+    run("report", elsewhere / "results", "--output report")
     for file in (tmp_path / "work/report").rglob("*"):
         if file.is_file():
             content = file.read_bytes()
@@ -98,8 +69,7 @@ def test_no_place_is_published(elsewhere, tmp_path):
 def test_one_model_that_is_gone_does_not_end_errors(elsewhere):
     shutil.rmtree(elsewhere / "models/one")
     tests = results(elsewhere)
-    done = run("errors", *tests)
-    assert done.exit_code == 1
+    done = run("errors", *tests, status=1)
     said = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     assert (
         len(said) == 1
@@ -109,15 +79,9 @@ def test_one_model_that_is_gone_does_not_end_errors(elsewhere):
     assert [
         path.name.startswith("two") for path in (elsewhere / "results").glob("*.errors.json")
     ] == [True]
-    done = run("verify", *tests, "--functions", 2)
-    assert (
-        done.exit_code == 3
-        and "give its location with --model" in done.stdout
-        and "accepted" in done.stdout
-    )
-    assert (
-        run("errors", tests[0], "--model", elsewhere / "models/two").exit_code == 0
-    )  # the same weights
+    said = run("verify", *tests, "--functions 2", status=3).stdout
+    assert "give its location with --model" in said and "accepted" in said
+    run("errors", tests[0], "--model", elsewhere / "models/two")  # the same weights
 
 
 def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -126,19 +90,8 @@ def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, m
     shutil.copytree(tiny_model, home / "models/tiny")
     monkeypatch.setenv("HOME", str(home))
     made = tmp_path / "disk/results"
-    probed = run(
-        "probe",
-        home / "models/tiny",
-        "--data",
-        dataset_folder,
-        "--split",
-        "test",
-        "--limit",
-        9,
-        "--output",
-        made,
-    )
-    assert probed.exit_code == 0, probed.output
+    model = home / "models/tiny"
+    run("probe", model, "--data", dataset_folder, "--split test --limit 9 --output", made)
     (file,) = made.rename(tmp_path / "results").glob("*.json")
     assert json.loads(file.read_text())["model_path"] == "~/models/tiny"
-    assert run("verify", file, "--data", dataset_folder, "--functions", 2).exit_code == 0
+    run("verify", file, "--data", dataset_folder, "--functions 2")

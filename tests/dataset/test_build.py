@@ -21,6 +21,7 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 from support.hub.loopback_hub import LoopbackHub
+from support.labels.codesearchnet import slice_of_codesearchnet
 
 from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
@@ -31,8 +32,6 @@ from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, unedited
 from codesyntax_dataset.schema import LABELS
-
-pytestmark = pytest.mark.slow
 
 FIRST = "def first(x):\n    return x.y"
 SECOND = "def second(a, b):\n    if a:\n        return b\n    return a + b"
@@ -105,6 +104,7 @@ def in_new_process(script: str, folder: Path, **environment: str) -> str:
 # ---------------------------------------------------------------------------------------------------- what is built
 
 
+@pytest.mark.slow
 def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
     build(source, ["python", "python_with_new_lines", "java"], tmp_path / "out")
     first, second = rows(tmp_path / "out")
@@ -145,6 +145,7 @@ def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "SHARD", 3)
     monkeypatch.setattr("codesyntax_dataset.build.ROW_GROUP", 7)
@@ -159,6 +160,7 @@ def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp
     assert [row["code"] for row in test] == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_proc", "most"), [(1, 5), (2, 9 + 5)])
 def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_proc, most):
     """Shards that wait, the one at work and the next; `tests/benchmarks/scale.py` measures all of the memory."""
@@ -177,6 +179,7 @@ def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_
     assert len(found) == 801 and max(found) <= 8 * most
 
 
+@pytest.mark.slow
 def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
     source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND] * 10, [THIRD])
     plain = build(source, ["python"], tmp_path / "plain").configs["python"]
@@ -270,6 +273,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "partition", "functions"),
     [
@@ -281,14 +285,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
 )
 def test_real_functions_are_all_there_in_every_config(real, shared, language, partition, functions):
     name = "valid" if partition == "validation" else "test"
-    source = (
-        shared
-        / "data"
-        / "codesearchnet"
-        / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
-    )
-    with gzip.open(source, "rt", encoding="utf-8") as lines:
-        code = [json.loads(line)["code"] for line in lines]
+    code = [*slice_of_codesearchnet(shared, language, name).values()]
     assert len(code) == functions
     for config in (config for config in unedited() if language_of(config).name == language):
         table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])
@@ -316,6 +313,7 @@ def front_matter(output: Path) -> dict:
     return yaml.safe_load((output / "README.md").read_text(encoding="utf-8").split("---\n")[1])
 
 
+@pytest.mark.slow
 def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
     build("sample", ["python", "java", "java_skip_semicolon"], tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
@@ -369,6 +367,7 @@ def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_p
     )
 
 
+@pytest.mark.slow
 def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
     for configs, published, exact in (
         (["python"], ["- The labels follow"], []),
@@ -398,6 +397,7 @@ def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, sour
     assert str(tmp_path) not in card
 
 
+@pytest.mark.slow
 def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(
     tmp_path, monkeypatch
 ):
@@ -441,6 +441,7 @@ print({split: rows.num_rows for split, rows in default.items()}, default["test"]
 """
 
 
+@pytest.mark.slow
 def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_without_a_config(
     tmp_path, source
 ):
@@ -458,11 +459,13 @@ def load(folder: Path) -> datasets.DatasetDict:
     return datasets.load_dataset(str(folder / "codesyntax"), cache_dir=str(folder / "cache"))
 
 
+@pytest.mark.slow
 def test_load_dataset_takes_the_first_config_where_python_is_not_built(tmp_path, source):
     build(source, ["java_skip_semicolon", "java"], tmp_path / "codesyntax")
     assert load(tmp_path)["test"].config_name == "java"
 
 
+@pytest.mark.slow
 def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
     for code in (FIRST, SECOND.replace("second", "first")):
         source = write(tmp_path / "source", {"a.py": code})
@@ -470,6 +473,7 @@ def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
         assert load(tmp_path)["test"]["code"][:] == [code]
 
 
+@pytest.mark.slow
 def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
     source = write(
         tmp_path / "source", {f"{name}.py": f"{FIRST}\n\n\n{SECOND}\n" for name in "abcde"}
@@ -497,6 +501,7 @@ def test_a_source_without_validation_functions_has_no_such_split_and_says_what_t
     assert list(load(tmp_path)) == ["test"]
 
 
+@pytest.mark.slow
 def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source, monkeypatch):
     """By the client's own function; tests/project/test_end_to_end.py loads what is published."""
     build(source, ["python", "java"], tmp_path / "codesyntax")
@@ -515,6 +520,7 @@ def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source, monkeypatch):
 # --------------------------------------------------------------------------------------------- writing it, or not
 
 
+@pytest.mark.slow
 def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, source):
     for config in ("java", "python", "java"):
         report = build(source, [config], tmp_path / "out")
@@ -524,6 +530,7 @@ def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, 
     check_folder(tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
@@ -557,6 +564,7 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(
     assert not (tmp_path / "out" / "python").exists()
 
 
+@pytest.mark.slow
 def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, monkeypatch):
     source = write_codesearchnet(
         tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST]
@@ -569,6 +577,7 @@ def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, 
             read(folder)
 
 
+@pytest.mark.slow
 def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source):
     build(source, ["python"], tmp_path / "out")
     (tmp_path / "out/python/test.parquet").write_bytes(b"PAR1")
@@ -577,6 +586,7 @@ def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source):
     build(source, ["java"], tmp_path / "out", overwrite=True)
 
 
+@pytest.mark.slow
 def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, source):
     render = card.render
 
@@ -591,6 +601,7 @@ def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, s
     assert list(check_folder(tmp_path / "out").configs) == ["java"]
 
 
+@pytest.mark.slow
 def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, source):
     (tmp_path / "empty").mkdir()
     build(source, ["python"], tmp_path / "empty")
@@ -632,6 +643,7 @@ def no_space(*arguments, **options):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "num_proc"),
     [
@@ -654,6 +666,7 @@ def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "when",
     [
@@ -676,6 +689,7 @@ def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypat
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(
     tmp_path, monkeypatch, source
 ):
@@ -698,6 +712,7 @@ def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_a_dataset_is_replaced_with_and_without_an_exchange(
     tmp_path, monkeypatch, source, exchanges
@@ -742,6 +757,7 @@ except KeyboardInterrupt:
     return process
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(tmp_path, source):
     process = building_at_leisure(tmp_path, source)
     os.killpg(process.pid, signal.SIGINT)  # to all of its processes, as a terminal does
@@ -750,6 +766,7 @@ def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(t
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labelling", "source"]
 
 
+@pytest.mark.slow
 def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, source):
     process = building_at_leisure(tmp_path, source)
     process.kill()
@@ -792,6 +809,7 @@ def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
 
 
+@pytest.mark.slow
 def test_building_is_silent_where_there_is_no_terminal(tmp_path, source):
     script = f"from codesyntax_dataset.build import build; build({source!r}, ['python'], 'out', num_proc=2)"
     result = subprocess.run(
@@ -828,6 +846,7 @@ def test_the_builder_has_all_configs_and_python_by_default(source):
     assert isinstance(CodeSyntax(source=source), datasets.GeneratorBasedBuilder)
 
 
+@pytest.mark.slow
 def test_annotating_alone_imports_neither_datasets_nor_arrow():
     script = (
         "import sys, codesyntax_dataset as c; c.annotate('int f() { return 1; }', 'java'); "

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.compare import CHANGES, changes, compare, compare_versions
@@ -16,7 +16,6 @@ from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.schema import LABELS, Annotation, Edge, Skips
 from codesyntax_dataset.sources import read
-from probing.cli import main
 from probing.report.dataset import compare_labels
 
 BOTH = ["python", "python_exact"]
@@ -155,10 +154,7 @@ def test_functions_that_only_one_config_reads():
 
 
 def test_differences_in_the_sample_have_examples():
-    done = CliRunner().invoke(
-        main, ["compare-labels", "--config", BOTH[0], "--config", BOTH[1], "--json", "-q"]
-    )
-    assert done.exit_code == 0, done.output
+    done = run("compare-labels --config", BOTH[0], "--config", BOTH[1], "--json -q")
     found, edges = json.loads(done.stdout), Counter()
     for kinds in found["relations"].values():
         assert list(kinds) == list(CHANGES)
@@ -248,7 +244,7 @@ def test_labels_of_an_earlier_version(language, code):
 
 def test_labels_of_a_folder_are_compared_with_those_of_now(dataset_folder):
     command = ["compare-labels", "--data", str(dataset_folder), "--config", "java", "--json", "-q"]
-    found = json.loads(CliRunner().invoke(main, command).stdout)
+    found = json.loads(run(*command).stdout)
     rows = pq.read_table(dataset_folder / "java" / "test.parquet")
     assert found["configs"] == [f"java, labels {LABELS}"] * 2
     assert found["functions"] == {"both": rows.num_rows, "first": 0, "second": 0, "neither": 0}

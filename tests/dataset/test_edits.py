@@ -12,7 +12,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
@@ -25,7 +25,6 @@ from codesyntax_dataset.languages import LANGUAGES, language_of, unedited, varia
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
-from probing.cli import main
 
 PYTHON = '''\
 def fetch_all(urls, retry=3):
@@ -556,21 +555,9 @@ def source(tmp_path_factory):
 
 
 def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path):
-    command = [
-        "build",
-        "--source",
-        source,
-        "--config",
-        "python",
-        "--output",
-        str(tmp_path / "data"),
-    ]
-    for edits in (
-        ["distance"],
-        ["distance", "rename-words", "rename-words"],
-    ):  # the second build adds to the first
-        result = CliRunner().invoke(main, [*command, *(f"--edit={name}" for name in edits)])
-        assert result.exit_code == 0, result.output
+    build_it = ("build --source", source, "--config python --output", tmp_path / "data")
+    run(*build_it, "--edit distance")
+    result = run(*build_it, "--edit distance --edit rename-words --edit rename-words")  # adds to it
     assert (
         "not edited, because the edit changes its labels: 3 (first: function 1, function 3, function 5)"
         in result.stderr

@@ -70,7 +70,7 @@ def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(
         DatasetError,
-        match=r"Ray at RAY_ADDRESS=127.0.0.1:1 \(expected HOST:PORT\) cannot be used: ",
+        match=r"Ray at RAY_ADDRESS=127.0.0.1:1 .* cannot be used",
     ):
         build("sample", ["python"], tmp_path / "out", engine="ray")
 

@@ -221,6 +221,25 @@ def test_code_that_does_not_parse_is_refused(language, code):
 
 
 @pytest.mark.parametrize(
+    ("language", "code", "line", "column"),
+    [
+        ("python", "def f(x):\n    return x\n    y = = 1\n", 3, 8),
+        ("java", "void f() {\n  g();\n  x = = a;\n}", 3, 6),
+        ("javascript", "function f(a) {\n  g(a);\n  x = = a;\n}", 3, 6),
+        ("typescript", "function f(a: T) {\n  let b: = a;\n}", 2, 7),
+        ("go", "func f() {\n\tg()\n\tif x { y( }\n}", 3, 9),
+        ("php", "function f() {\n  g();\n  $x = ;\n}", 3, 5),
+        ("ruby", "def f\n  g\n  x = )\nend", 3, 4),
+        ("rust", "fn f() {\n    g();\n    let x = ;\n}", 3, 10),
+    ],
+)
+def test_what_cannot_be_read_has_its_place(language, code, line, column):
+    with pytest.raises(ParseError) as refused:
+        exact(code, language)
+    assert (refused.value.line, refused.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
     ("language", "misread", "read"),
     [
         ("java", "void f() { g((a.b) - c * d); }", "void f() { g(((a.b)) - c * d); }"),

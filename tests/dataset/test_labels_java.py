@@ -1,65 +1,23 @@
-"""The Java annotator against hand-written pairs, the reference labels and javalang, and on generated methods."""
+"""The Java annotator against javalang, and on generated methods."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-from pathlib import Path
 from random import Random
 
 import javalang
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.labels.codesearchnet import slice_of_codesearchnet
+from support.labels.grammars import expand
 
 from codesyntax_dataset import ParseError, annotate, tokenize
 from codesyntax_dataset.languages.java.labels import RULES
 from codesyntax_dataset.languages.java.relations import RELATIONS
 from codesyntax_dataset.schema import check
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "java"
-"""Each file: what it shows, the code, and per variant its numbered tokens and its edges in their order."""
 PUBLISHED = ["paper", "with_new_lines", "skip_semicolon"]
-"""The variants of the published labels; for the exact ones see `test_labels_exact`."""
-LINE_BREAK = "⏎"  # how the golden files spell a token that is one
-
-
-# --- Hand-written pairs ----------------------------------------------------------------------------------------------
-
-
-def golden_cases():
-    """(name, variant, code, tokens, edges), with tokens and edges as the file spells them."""
-    for path in sorted(GOLDEN.glob("*.txt")):
-        _, *sections = re.split(
-            r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE
-        )
-        (_, code), *variants = zip(sections[::2], sections[1::2])
-        for variant, expected in [(name, text) for name, text in variants if name in PUBLISHED]:
-            tokens, _, edges = expected.strip().partition("\n\n")
-            yield pytest.param(
-                code.strip(),
-                variant,
-                tokens.split(" "),
-                edges.split("\n"),
-                id=f"{path.stem}-{variant}",
-            )
-
-
-@pytest.mark.parametrize(("code", "variant", "tokens", "edges"), [*golden_cases()])
-def test_golden_pairs(code, variant, tokens, edges):
-    """Tokens and edges that were worked out by hand from the published rules."""
-    annotation = annotate(code, "java", variant)
-    spelt = [
-        f"{index}:{token.text}".replace("\n", LINE_BREAK)
-        for index, token in enumerate(annotation.tokens)
-    ]
-    assert spelt == tokens
-    assert [
-        f"{relation} {spelt[head]} => {spelt[first]}"
-        + (f" .. {spelt[last]}" if last > first else "")
-        for relation, head, first, last in annotation.edges
-    ] == edges
 
 
 def test_every_relation_of_java_has_a_rule():
@@ -69,39 +27,11 @@ def test_every_relation_of_java_has_a_rule():
     )
 
 
-# --- The reference labels --------------------------------------------------------------------------------------------
-
-
-def read_rows(path: Path) -> list[dict]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
-    path = shared / f"data/codesearchnet/java/final/jsonl/{split}/java_{split}_0.jsonl.gz"
-    return {row["url"]: row["code"] for row in read_rows(path)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", PUBLISHED)
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_every_function_has_its_reference_labels(shared, split, variant):
-    """Tokens, edges, their order, and the order in which the relations first occur."""
-    code = slice_of_codesearchnet(shared, split)
-    folder = "java" if variant == "paper" else f"java_{variant}"
-    rows = read_rows(shared / f"data/annotations/{folder}/{split}.jsonl.gz")
-    assert len(rows) >= 300
-    for row in rows:
-        annotation = annotate(code[row["url"]], "java", variant)
-        edges = {}
-        for relation, *edge in annotation.edges:
-            edges.setdefault(relation, []).append(edge)
-        assert [token.text for token in annotation.tokens] == row["tokens"], row["url"]
-        assert list(edges.items()) == list(row["relns"].items()), row["url"]
+# --- javalang --------------------------------------------------------------------------------------------------------
 
 
 def test_tokens_and_their_places_are_javalangs_on_real_code(shared):
-    for code in slice_of_codesearchnet(shared, "test").values():
+    for code in slice_of_codesearchnet(shared, "java", "test").values():
         assert places_of(code) == javalang_places(code)
 
 
@@ -119,160 +49,13 @@ def javalang_places(code: str) -> list[tuple[str, int, int]]:
 
 # --- Generated methods -----------------------------------------------------------------------------------------------
 
-GRAMMAR = {
-    # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
-    "METHOD": [
-        "void f ( ) BLOCK",
-        "MODIFIER TYPE f ( TYPE a , final CLASS ... b ) throws E , e.F BLOCK",
-    ],
-    "MODIFIER": [
-        "public",
-        "@ A private",
-        "@ A ( a = { x.y , 1 + 2 } ) static",
-        "< T extends A & B < T > >",
-    ],
-    "TYPE": ["CLASS", "int", "int [ ]", "CLASS [ ] [ ]"],
-    "CLASS": ["A", "a.B", "A < CLASS >", "A < ? extends CLASS , ? >", "A < B [ ] > .C"],
-    "BLOCK": ["{ }", "{ STEP }", "{ STEP STEP STEP }"],
-    "STEP": [
-        *("STATEMENT", "STATEMENT", "STATEMENT", "TYPE x = EXPRESSION ;", "assert x = y ;"),
-        *("final TYPE x = { EXPRESSION , { } } , y [ ] ;", "interface I { int x = 1 ; }"),
-        "class C extends A implements B , C < D > { MEMBER MEMBER }",
-    ],
-    "STATEMENT": [
-        *(
-            "CALL ;",
-            ";",
-            "BLOCK",
-            "return EXPRESSION ;",
-            "throw EXPRESSION ;",
-            "break ;",
-            "continue x ;",
-            "CHANGE ;",
-        ),
-        *("x : STATEMENT", "if ( EXPRESSION ) STATEMENT", "if ( EXPRESSION ) BLOCK else STATEMENT"),
-        *(
-            "while ( EXPRESSION ) STATEMENT",
-            "do STATEMENT while ( EXPRESSION ) ;",
-            "for ( ; ; ) STATEMENT",
-        ),
-        *(
-            "for ( TYPE x : EXPRESSION ) STATEMENT",
-            "for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT",
-        ),
-        *(
-            "for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT",
-            "synchronized ( EXPRESSION ) BLOCK",
-        ),
-        *(
-            "try BLOCK catch ( E | e.F x ) BLOCK finally BLOCK",
-            "try ( A x = EXPRESSION ; ) BLOCK catch ( E x ) BLOCK",
-        ),
-        *(
-            "switch ( EXPRESSION ) { case x.y + 1 : STEP case 'a' : default : BLOCK }",
-            "switch ( x ) { }",
-        ),
-        "assert ( EXPRESSION ) ;",
-    ],
-    "MEMBER": [
-        "int x ;",
-        ";",
-        "MODIFIER TYPE x = EXPRESSION ;",
-        "METHOD",
-        "C ( ) BLOCK",
-        "static BLOCK",
-        "BLOCK",
-    ],
-    "CALL": [
-        "f ( )",
-        "f ( ARGUMENT )",
-        "PRIMARY .f ( ARGUMENT , ARGUMENT )",
-        "super.f ( ARGUMENT )",
-        "NEW",
-    ],
-    "NEW": ["new A ( )", "new A < > ( ARGUMENT )", "new a.B ( ARGUMENT ) { MEMBER MEMBER }"],
-    "ARGUMENT": ["EXPRESSION", "x -> EXPRESSION", "( a , b ) -> BLOCK", "A::new", "x.y:: < A > f"],
-    "CHANGE": [
-        "x ++",
-        "TARGET = EXPRESSION",
-        "TARGET += EXPRESSION",
-        "TARGET >>= EXPRESSION",
-        "-- TARGET",
-    ],
-    "TARGET": ["x", "x.y.z", "PRIMARY .x", "PRIMARY [ EXPRESSION ]"],
-    "PRIMARY": [
-        "x",
-        "this",
-        "CALL",
-        "( EXPRESSION )",
-        "PRIMARY .f ( )",
-        "PRIMARY .x",
-        "A.this",
-        "A.super.f ( x )",
-    ],
-    "EXPRESSION": [
-        *(
-            "x",
-            "1",
-            "0x1F",
-            "1.5e3f",
-            "'a'",
-            '"\\"//"',
-            "null",
-            "-2147483648",
-            "a.b.c",
-            "int.class",
-            "A [ ] .class",
-        ),
-        *(
-            "BINARY",
-            "BINARY",
-            "BINARY",
-            "BINARY ? EXPRESSION : EXPRESSION",
-            "( CHANGE )",
-            "PRIMARY",
-        ),
-        *("UNARY instanceof a.B", "BINARY && UNARY instanceof A [ ]"),
-        *("PRIMARY [ EXPRESSION ]", "new int [ EXPRESSION ] [ ]", "new A [ ] { EXPRESSION , }"),
-    ],
-    "UNARY": [
-        *(
-            "x",
-            "PRIMARY",
-            "- UNARY",
-            "! UNARY",
-            "( int ) UNARY",
-            "( A < B > ) PRIMARY",
-            "x ++",
-            "-- x",
-            "TARGET --",
-        ),
-        *("( a.b )", '"a"'),
-    ],
-    "BINARY": [
-        "UNARY",
-        *[
-            f"BINARY {operator} UNARY"
-            for operator in "+ + + - * / % << >> >>> < >= == != & ^ | && ||".split()
-        ],
-        *("( a.b ) - BINARY", "( a ) + BINARY", '"a" + "b" + BINARY'),
-    ],
-}
 
 SPACES = [" ", " ", "\n", "\t", "  \n", " /* a */ ", " // b\n", "\n/** c\n */\n"]
 
 
-def expand(symbol: str, random: Random, depth: int) -> list[str]:
-    """The words of a method, or of any other symbol of the grammar, `depth` levels deep."""
-    if symbol not in GRAMMAR:
-        return [symbol]
-    choice = random.choice(GRAMMAR[symbol]) if depth > 0 else GRAMMAR[symbol][0]
-    return [word for part in choice.split() for word in expand(part, random, depth - 1)]
-
-
 @st.composite
 def methods(draw) -> list[str]:
-    return expand("METHOD", draw(st.randoms()), draw(st.integers(1, 9)))
+    return expand("java", "METHOD", draw(st.randoms()), draw(st.integers(1, 9)))
 
 
 def lay_out(words: list[str], random: Random) -> str:
@@ -479,6 +262,11 @@ def test_a_syntax_error_of_java_1_3_empties_the_body(body):
         12,
         12,
     )
+
+
+def test_the_variable_of_a_pattern_may_follow_its_type_at_once():
+    code = "void f() { if (a instanceof B<C> b) d(e); }"
+    assert annotate(code.replace("> b", ">b"), "java").edges == annotate(code, "java").edges != []
 
 
 @pytest.mark.parametrize(

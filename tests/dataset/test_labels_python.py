@@ -1,29 +1,26 @@
-"""The Python annotator against hand-written pairs, the reference labels, a slow reference and the standard library."""
+"""The Python annotator against a slow reference and the standard library."""
 
 from __future__ import annotations
 
 import ast
-import gzip
 import io
-import json
 import re
 import sys
 import tokenize as standard
 import warnings
 from keyword import iskeyword
-from pathlib import Path
 from random import Random
 
 import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.labels import golden_pairs
+from support.labels.codesearchnet import slice_of_codesearchnet
+from support.labels.grammars import expand
 from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 from support.references import published_python
 
 from codesyntax_dataset import ParseError, annotate, tokenize
-from codesyntax_dataset.languages.python.relations import RELATIONS
 from codesyntax_dataset.schema import Annotation, check
 
 PUBLISHED = ["paper", "with_new_lines"]
@@ -53,26 +50,7 @@ def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
     return [token.text for token in annotation.tokens], [tuple(edge) for edge in annotation.edges]
 
 
-# --- Hand-written pairs ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("code", "variant", "tokens", "edges"), golden_pairs.cases("python", of=PUBLISHED)
-)
-def test_golden_pairs(code, variant, tokens, edges):
-    """Tokens and edges that were worked out by hand from the published rules."""
-    annotation = labels(code, variant)
-    assert golden_pairs.spell_tokens(annotation.tokens) == tokens
-    assert golden_pairs.spell_edges(annotation) == edges
-
-
-def test_golden_pairs_show_every_relation():
-    shown = {
-        edge.split(" ")[0]
-        for case in golden_pairs.cases("python", of=PUBLISHED)
-        for edge in case.values[3]
-    }
-    assert shown == {relation.name for relation in RELATIONS}
+# --- Tokens -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -128,43 +106,17 @@ def test_where_tokens_cannot_be_told(code, line, column):
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-# --- The reference labels --------------------------------------------------------------------------------------------
-
-
-def read_rows(path: Path) -> list[dict]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
-    path = shared / f"data/codesearchnet/python/final/jsonl/{split}/python_{split}_0.jsonl.gz"
-    return {row["url"]: row["code"] for row in read_rows(path)}
-
-
-@pytest.mark.slow
-@both_variants
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_every_function_has_its_reference_labels(shared, split, variant):
-    """Tokens, edges, their order, and the order in which the relations first occur."""
-    code = slice_of_codesearchnet(shared, split)
-    folder = "python" if variant == "paper" else f"python_{variant}"
-    rows = read_rows(shared / f"data/annotations/{folder}/{split}.jsonl.gz")
-    assert len(rows) >= 100
-    for row in rows:
-        annotation = labels(code[row["url"]], variant)
-        edges = {}
-        for relation, *edge in annotation.edges:
-            edges.setdefault(relation, []).append(edge)
-        assert [token.text for token in annotation.tokens] == row["tokens"], row["url"]
-        assert list(edges.items()) == list(row["relns"].items()), row["url"]
+# --- The slow reference -----------------------------------------------------------------------------------------------
 
 
 @while_standard
 @both_variants
 def test_slow_reference_agrees_on_real_code(shared, variant):
-    codes = [code for code in slice_of_codesearchnet(shared, "test").values() if len(code) < 1500][
-        ::15
-    ]
+    codes = [
+        code
+        for code in slice_of_codesearchnet(shared, "python", "test").values()
+        if len(code) < 1500
+    ][::15]
     assert len(codes) >= 20
     for code in codes:
         assert plain(labels(code, variant)) == published_python.labels(
@@ -185,156 +137,6 @@ def test_slow_reference_agrees_on_what_is_rare(code, variant):
 
 # --- Generated functions ---------------------------------------------------------------------------------------------
 
-GRAMMAR = {
-    # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
-    # ⏎ ends a line, ⇥ begins a block and ⇤ ends it.
-    "FUNCTION": [
-        *(
-            "def f ( x , * a , k = 1 ) : BLOCK",
-            "async def f ( ) -> x : BLOCK",
-            "def f ( x ) : SIMPLE ; SIMPLE ⏎",
-        ),
-    ],
-    "BLOCK": ["⇥ LINE ⇤", "⇥ LINE LINE ⇤", "⇥ LINE LINE LINE ⇤"],
-    "LINE": [
-        *(
-            "SIMPLE ⏎",
-            "SIMPLE ⏎",
-            "SIMPLE ⏎",
-            "SIMPLE ; SIMPLE ; ⏎",
-            "class A ( B ) : BLOCK",
-            "while VALUE : BLOCK",
-        ),
-        *(
-            "if VALUE : BLOCK",
-            "if VALUE : BLOCK else : BLOCK",
-            "if VALUE : BLOCK elif VALUE : BLOCK else : SIMPLE ⏎",
-        ),
-        *(
-            "for x in VALUE : BLOCK",
-            "for x , y in VALUE : BLOCK else : BLOCK",
-            "with VALUE as x , f ( ) : BLOCK",
-        ),
-        *(
-            "async for x in VALUE : BLOCK",
-            "async with VALUE : BLOCK",
-            "try : BLOCK finally : BLOCK",
-        ),
-        "try : BLOCK except E as e : BLOCK except : BLOCK else : BLOCK finally : BLOCK",
-        "@ f ( VALUE ) ⏎ def g ( a , b = VALUE ) : BLOCK",
-    ],
-    "SIMPLE": [
-        *(
-            "x",
-            "VALUE",
-            "VALUE",
-            "x = VALUE",
-            "x . y , z = x [ 1 ] = VALUE",
-            "x += VALUE",
-            "x : VALUE = VALUE",
-            "pass",
-        ),
-        *(
-            "return VALUE",
-            "return VALUE , VALUE",
-            "raise VALUE from x",
-            "assert VALUE , VALUE",
-            "yield VALUE",
-        ),
-        *(
-            "return await PRIMARY",
-            "del x . y , z [ 1 ]",
-            "import a . b as c , d",
-            "from . a import ( b , c as d )",
-        ),
-        "global x , y",
-    ],
-    "VALUE": [
-        *(
-            "x",
-            "OPERAND",
-            "OPERAND",
-            "OPERAND and OPERAND",
-            "OPERAND or OPERAND or OPERAND",
-            "not OPERAND",
-        ),
-        *(
-            "OPERAND < OPERAND in OPERAND",
-            "OPERAND not in OPERAND",
-            "OPERAND if OPERAND else VALUE",
-        ),
-        "lambda a , b = 1 : VALUE",
-    ],
-    "OPERAND": [
-        "x",
-        "PRIMARY",
-        "PRIMARY",
-        "PRIMARY",
-        "OPERAND + OPERAND",
-        "OPERAND * OPERAND",
-        "- OPERAND",
-    ],
-    "PRIMARY": [
-        *(
-            "x",
-            "self",
-            "1",
-            "0x1f",
-            "2.5",
-            "é",
-            "None",
-            "...",
-            "STRINGS",
-            "PRIMARY . y",
-            "PRIMARY . f ( )",
-        ),
-        *(
-            "f ( ARGUMENTS )",
-            "PRIMARY ( ARGUMENTS )",
-            "PRIMARY [ VALUE ]",
-            "PRIMARY [ VALUE : VALUE ]",
-        ),
-        *(
-            "PRIMARY [ VALUE , : : VALUE ]",
-            "( VALUE )",
-            "( VALUE )",
-            "( VALUE , )",
-            "( VALUE , * OPERAND )",
-            "( )",
-        ),
-        *(
-            "[ ]",
-            "[ VALUE , VALUE ]",
-            "{ VALUE }",
-            "{ VALUE : VALUE , ** OPERAND }",
-            "( x := VALUE )",
-        ),
-        *("( yield VALUE )", "[ VALUE for x in PRIMARY if PRIMARY ]", "{ VALUE for x in PRIMARY }"),
-        *("( VALUE for x in PRIMARY )", "f ( VALUE for x in PRIMARY )"),
-        "{ VALUE : VALUE for x , y in PRIMARY for z in PRIMARY }",
-    ],
-    "ARGUMENTS": [
-        "x",
-        "VALUE",
-        "VALUE , VALUE",
-        "VALUE , k = VALUE",
-        "k = VALUE",
-        "* OPERAND , k = VALUE , ** VALUE",
-    ],
-    "STRINGS": [
-        *(
-            '"a"',
-            '"é"',
-            "'''a\n  b'''",
-            '"""\n# a"""',
-            "rb'\\d'",
-            'f"{x}"',
-            'f"{x.y!r:>{z}}"',
-            "f'''{\nx}'''",
-        ),
-        *('"a" "b"', '"a" f"{x:3}" f"{x.y:{z}}"', 'f"{x:3}" "a"'),
-    ],
-}
 BREAKS = [
     "\n",
     "\n    ",
@@ -347,17 +149,6 @@ BREAKS = [
     "\n \\\n   ",
     "\n\f  ",
 ]
-
-
-def expand(symbol: str, random: Random, depth: int) -> list[str]:
-    """The words of a function, or of any other symbol of the grammar, `depth` levels deep."""
-    if symbol not in GRAMMAR:
-        return [symbol]
-    choice = random.choice(GRAMMAR[symbol]) if depth > 0 else GRAMMAR[symbol][0]
-    parts = re.findall(
-        r"\S*'''.*?'''|\S*\"\"\".*?\"\"\"|\S+", choice, re.DOTALL
-    )  # some strings hold blanks
-    return [word for part in parts for word in expand(part, random, depth - 1)]
 
 
 def lay_out(words: list[str], random: Random) -> str:
@@ -392,7 +183,7 @@ def lay_out(words: list[str], random: Random) -> str:
 @st.composite
 def functions(draw) -> str:
     random = draw(st.randoms(use_true_random=False))
-    code = lay_out(expand("FUNCTION", random, draw(st.integers(2, 9))), random)
+    code = lay_out(expand("python", "FUNCTION", random, draw(st.integers(2, 9))), random)
     return draw(
         st.sampled_from(
             [code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]

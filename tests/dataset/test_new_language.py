@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 from support.labels.golden_pairs import cases, spell_edges, spell_tokens
 
 from codesyntax_dataset.languages.skeleton import new_language
-from probing.cli import main
 
 
 @pytest.fixture
@@ -28,16 +27,12 @@ def imported(module):
     return loaded
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["new-language", *map(str, arguments)])
-
-
 def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(checkout):
     printed = run(
-        "gopher", "--grammar", "tree_sitter_go", "--suffix", ".gopher", "--checkout", checkout
+        "new-language gopher --grammar tree_sitter_go --suffix .gopher --checkout", checkout
     )
     module, pair = printed.stdout.splitlines()
-    assert printed.exit_code == 0 and imported(module).GOPHER.title == "Gopher"
+    assert imported(module).GOPHER.title == "Gopher"
     record = imported(module).GOPHER
     assert [*record.configs] == ["gopher"] and record.relation_names == ["children:parent->child"]
     code = "func f() {\n\tx := a\n}"
@@ -80,8 +75,9 @@ def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(ch
     ],
 )
 def test_mistakes_write_nothing(checkout, name, grammar, suffix, said):
-    printed = run(name, "--grammar", grammar, "--suffix", suffix, "--checkout", checkout)
-    assert printed.exit_code == 1 and said in printed.stderr
+    asked = ("new-language", name, "--grammar", grammar, "--suffix", suffix)
+    printed = run(*asked, "--checkout", checkout, status=1)
+    assert said in printed.stderr
     assert len(printed.stderr.splitlines()) == 1
     assert [path.name for path in checkout.rglob("*") if path.is_file()] == ["table.py"]
 
@@ -89,10 +85,14 @@ def test_mistakes_write_nothing(checkout, name, grammar, suffix, said):
 def test_twice_or_elsewhere_it_writes_nothing(checkout, tmp_path):
     module, _ = new_language("gopher", "tree_sitter_go", ".g", title="G", checkout=checkout)
     before = module.read_text()
-    again = run("gopher", "--grammar", "tree_sitter_go", "--suffix", ".h", "--checkout", checkout)
-    assert again.exit_code == 1 and f"the name gopher is taken by {module}" in again.stderr
+    again = run(
+        "new-language gopher --grammar tree_sitter_go --suffix .h --checkout", checkout, status=1
+    )
+    assert f"the name gopher is taken by {module}" in again.stderr
     assert module.read_text() == before and imported(module).GOPHER.title == "G"
     elsewhere = run(
-        "gopher", "--grammar", "tree_sitter_go", "--suffix", ".g", "--checkout", tmp_path / "tests"
+        "new-language gopher --grammar tree_sitter_go --suffix .g --checkout",
+        tmp_path / "tests",
+        status=1,
     )
-    assert elsewhere.exit_code == 1 and "is not a checkout of the repository" in elsewhere.stderr
+    assert "is not a checkout of the repository" in elsewhere.stderr

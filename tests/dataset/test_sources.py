@@ -118,10 +118,6 @@ def test_codesearchnet_reads_the_same_from_a_folder_a_language_folder_a_zip_and_
     )
 
 
-def test_codesearchnet_leaves_training_data_alone(tmp_path):
-    assert not any("train" in function.url for function in read_all(write(tmp_path, members())))
-
-
 TEST_FILE = "python/final/jsonl/test/python_test_0.jsonl.gz"
 GOOD_LINE = json.dumps(row("first")).encode() + b"\n"
 
@@ -215,7 +211,7 @@ def test_a_damaged_zip_is_refused(tmp_path):
     middle = whole.index(b"\x1f\x8b") + 30  # in the data of the first member
     with pytest.raises(
         SourceError,
-        match=r"python_test_10.jsonl.gz, line 1: cannot be read \(.*is the file complete",
+        match=r"python_test_10.jsonl.gz, line 1: cannot be read",
     ):
         read_all(
             write(tmp_path, {"python.zip": whole[:middle] + b"\0\0\0\0" + whole[middle + 4 :]})
@@ -402,13 +398,6 @@ def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_l
 def test_a_broken_published_file_is_refused_with_its_name(tmp_path, data, complaint):
     with pytest.raises(SourceError, match=f"(?s)CodeSyntax_python.json.*{complaint}"):
         read_all(write(tmp_path, {"CodeSyntax_python.json": data}))
-
-
-def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(published, "LARGEST_FILE", 10_000)
-    source = write(tmp_path, {"CodeSyntax.zip": zipped({"CodeSyntax_python.json": b" " * 10_001})})
-    with pytest.raises(SourceError, match="unpacks to 10001 bytes"):
-        read_all(source)
 
 
 @pytest.mark.slow
@@ -704,9 +693,7 @@ def test_several_clones_are_split_by_repository(tmp_path):
 @pytest.mark.parametrize("fraction", [1, -0.1, float("nan"), "0.2"])
 def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_path, fraction):
     source = write(tmp_path, {"a.py": b"def f(): pass"})
-    with pytest.raises(
-        SourceError, match="validation fraction is .* expected a number at least 0 and less than 1"
-    ):
+    with pytest.raises(SourceError, match="validation fraction is .* at least 0 and less than 1"):
         read(source, "python", Skips(), validation_fraction=fraction)
     with pytest.raises(SourceError, match="sample already has a validation split"):
         read("sample", "python", Skips(), validation_fraction=0.2)
@@ -1079,9 +1066,7 @@ def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(from_hub):
 
 
 def test_without_a_network_the_hub_reader_says_so():
-    with pytest.raises(
-        SourceError, match="cannot read owner/name: ConnectionError.*is HF_HUB_OFFLINE unset"
-    ):
+    with pytest.raises(SourceError, match="cannot read owner/name: .*is HF_HUB_OFFLINE unset"):
         read_all("owner/name")
 
 

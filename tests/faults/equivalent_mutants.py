@@ -20,29 +20,31 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "attention = attention.float() if attention.element_size() <= 4 else attention",
         ): FLOAT,
         (
-            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)",
-            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)  # (cells, edges)",
+            "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
+            "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)",
         ): "numpy takes any negative size for the one that is not given",
+    },
+    "codesyntax_metric/ast_similarity/ast_similarity.py": {
+        (
+            "results = [_compared(*pair, language, anonymous) for pair in zip(predictions, references)]",
+            "results = [_compared(*pair, language, anonymous) for pair in zip(references, predictions)]",
+        ): "similarities are symmetric, and a pair fails whichever of the two cannot be parsed",
     },
     "probing/instruments/attention/align.py": {
         (
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is not a space",
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is not a space",
+            "0, np.maximum.accumulate(np.where(space, 0, position + 1))",
+            "0, np.maximum.accumulate(np.where(space, -1, position + 1))",
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/instruments/attention/ledger.py": {
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 13"): AT_ONCE,
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 15"): AT_ONCE,
         (
-            "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))",
-            "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(other.parts(), self.parts()))",
+            "for (_, mine), (_, ranks) in zip(self.parts(), other.parts())",
+            "for (_, mine), (_, ranks) in zip(other.parts(), self.parts())",
         ): "both are of the same length, and equal in either order",
     },
     "probing/instruments/attention/ranking.py": {
-        (
-            "self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)",
-            "self.rows = send(_pad(rows, max(1, *map(len, rows)), 1))  # (G, R)",
-        ): PADDING,
         (
             "tokens = max(1, *(len(function.alignment.first) for function in functions))",
             "tokens = max(2, *(len(function.alignment.first) for function in functions))",

@@ -202,6 +202,8 @@ class Repository:
             if first <= int(line) <= last
             for context in contexts
         }
+        if mutant.edit.lines is None and not executing:  # a table, which other modules read
+            executing = {*self.known["fixtures"]}
         costs = {
             test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))
             for test, used in self.known["fixtures"].items()
@@ -243,7 +245,7 @@ class Repository:
         ours = {str(ROOT), *(str(ROOT / folder) for folder in ("tests", "tests/faults"))}
         sys.path[:] = [str(self.folder), *(path for path in sys.path if path not in ours)]
         options = "-p no:xdist -p no:cacheprovider -p no:unraisableexception --assert=plain -o addopts= -q"
-        return int(pytest.main([*options.split(), *arguments], [plugin]))
+        return int(pytest.main([*options.split(), "-m", "not long", *arguments], [plugin]))
 
 
 @dataclass(frozen=True)

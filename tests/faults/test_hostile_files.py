@@ -171,13 +171,8 @@ SOURCES = {
         ),
         "Bad CRC-32",
     ),
-    "a zip that ends early": (file("python.zip", ZIP[:-30]), "not a zip archive"),
     "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
     "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
-    "a damaged member of a zip": (
-        file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))),
-        "Bad CRC-32",
-    ),
     "a zip whose names are no text": (
         file("python.zip", NAMED.replace(b"test_0", b"test_\xff")),
         "can't decode",
@@ -187,23 +182,13 @@ SOURCES = {
         "can't decode",
     ),
     "a member with no room for its header": (file("python.zip", far_off(ZIP)), "cannot be read"),
-    "a gz that ends early": (file(f"csn/{MEMBER}", GZ[:-10]), "ended before"),
     "a gz with another checksum": (
         file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]),
         "CRC check failed",
     ),
     "a gz with another length": (file(f"csn/{MEMBER}", GZ[:-4] + bytes(4)), "Incorrect length"),
     "a gz with rubbish behind": (file(f"csn/{MEMBER}", GZ + b"rubbish"), "Not a gzipped file"),
-    "no gz": (file(f"csn/{MEMBER}", row("def f(): pass")), "Not a gzipped file"),
     "zeros in a gz": (file(f"csn/{MEMBER}", gzip.compress(bytes(1000))), "Expecting value"),
-    "another encoding in a gz": (
-        file(f"csn/{MEMBER}", gzip.compress("{}".encode("utf-16"))),
-        "not UTF-8",
-    ),
-    "nested JSON in a gz": (
-        file(f"csn/{MEMBER}", gzip.compress(b"[" * 100_000)),
-        "nested too deeply",
-    ),
     "nested JSON in a zip": (
         file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": b"[" * 100_000})),
         "nested too deeply",

@@ -161,9 +161,7 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
 def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile(hub, lists(name))
-    with pytest.raises(
-        EntryError, match=r"left out user/results/.*evil.hits.parquet \(not a plain file name: "
-    ) as refused:
+    with pytest.raises(EntryError, match=r"evil.hits.parquet \(not a plain file name") as refused:
         board.read(["user/results"])
     assert str(refused.value).isprintable()
     assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
@@ -218,7 +216,7 @@ def test_a_configuration_of_200_mb_that_is_said_to_be_small(tmp_path, monkeypatc
         hostile(there, a_body_without_end)
         with pytest.raises(
             ModelError,
-            match="its config.json has more than 8,388,608 bytes, though the Hub says fewer",
+            match="its config.json has more than 8,388,608 bytes",
         ):
             load("user/large")
     assert there.sent << 16 < 32 << 20

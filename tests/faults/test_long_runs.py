@@ -30,6 +30,7 @@ def usual(of):
     return {name: kills.undisturbed(of, COMMANDS[name]) for name in QUICK}
 
 
+@pytest.mark.long
 def test_kills_are_survived(of, usual):
     assert (
         kills.trials(of, random.Random(1), 4, {name: usual[name] for name in QUICK[:2]}).total()

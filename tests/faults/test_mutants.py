@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from equivalent_mutants import EQUIVALENT
 from support.attacks.mutations import edits
 
 CORE = '''"""The core."""
@@ -87,6 +88,12 @@ def test_edits_drop_cases_corrections_and_arguments_move_bounds_and_exchange_spl
         "least(columns[name], twice=True)",
         returned.replace(", 1)", ")"),
     }
+
+
+@pytest.mark.parametrize("module", EQUIVALENT)
+def test_equivalent_mutants_are_mutants_of_the_code_as_it_is(module):
+    source = (ROOT / module).read_text("utf-8")
+    assert EQUIVALENT[module].keys() <= {edit.texts(source) for edit in edits(source)}
 
 
 SCRIPT = """

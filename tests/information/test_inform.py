@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from conftest import cut
+from support.commands import run
 
 import probing
 from codesyntax_dataset.errors import LedgerError
-from probing import merge
-from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.information.hits import hits
 from probing.instruments.information.inform import Informing, _ranked
@@ -136,32 +134,6 @@ def test_constructs_count_the_same_head_tokens_once(result):
     )
 
 
-def test_resumed(inform, folder, tmp_path, monkeypatch):
-    real, parts_run = Informing.run, []
-
-    def stops(self, part, bar):
-        parts_run.append(len(part))
-        if len(parts_run) == 2:
-            raise KeyboardInterrupt
-        return real(self, part, bar)
-
-    monkeypatch.setattr(Informing, "run", stops)
-    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
-        inform(output=tmp_path)
-    done = len(parts_run)
-    inform(output=tmp_path)
-    assert files(tmp_path) == files(folder) and done == 2 and parts_run[1] == parts_run[2]
-
-
-def test_shards(inform, folder, tmp_path):
-    for number in (1, 2):
-        assert inform(output=tmp_path / "shards", shard=f"{number}/2") is None
-    assert len(list(merge([tmp_path / "shards"], tmp_path / "merged"))) == 1
-    assert files(tmp_path / "merged").keys() == files(folder).keys()
-    (ours,), (theirs,) = (place.glob("*.parquet") for place in (tmp_path / "merged", folder))
-    assert ours.read_bytes() == theirs.read_bytes()
-
-
 def test_batches_make_no_difference(inform, result, monkeypatch):
     """But for rounding: bits to three decimals."""
     monkeypatch.setitem(probing.runs.batches._TOKENS_ON_DEVICE, "cpu", 1)
@@ -177,14 +149,14 @@ def test_batches_make_no_difference(inform, result, monkeypatch):
 
 def test_verified(folder, result, tiny_model, tmp_path):
     file = next(folder.glob("*[0-9a-f].json"))
-    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    assert verify(file, model=tiny_model, functions=5, seed=0).accepted
     rows = result.ledger.rows.copy()
     rows["both_bits"] = np.maximum(rows["both_bits"] - 0.1, 0)
     InformationResult.from_ledger(
         InformationLedger(result.ledger.names, rows, result.ledger.settings)
     ).save(tmp_path)
     assert not verify(
-        next(tmp_path.glob("*.json")), model=str(tiny_model), data=result.data_folder, functions=5
+        next(tmp_path.glob("*.json")), model=tiny_model, data=result.data_folder, functions=5
     ).accepted
 
 
@@ -276,29 +248,12 @@ def test_intervals_are_of_functions(result):
 
 
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
-    arguments = [
-        "inform",
-        str(tiny_model),
-        "--data",
-        str(dataset_folder),
-        "--edges",
-        "30",
-        "--limit",
-        "20",
-    ]
-    printed = CliRunner().invoke(
-        main, [*arguments, "--output", str(tmp_path)], catch_exceptions=False
-    )
-    assert (
-        printed.exit_code == 0
-        and "attention adds" in printed.output
-        and "PARTIAL: first 20" in printed.output
-    )
+    asked = ("inform", tiny_model, "--data", dataset_folder, "--edges 30 --limit 20")
+    printed = run(*asked, "--output", tmp_path)
+    assert "attention adds" in printed.output and "PARTIAL: first 20" in printed.output
     assert "mean of" in printed.output and "left out:" in printed.output
-    scored = CliRunner().invoke(
-        main, ["score", str(next(folder.glob("*.parquet"))), "--json"], catch_exceptions=False
-    )
-    assert scored.exit_code == 0 and '"adds"' in scored.stdout
+    scored = run("score", next(folder.glob("*.parquet")), "--json")
+    assert '"adds"' in scored.stdout
     table = parts(result)[0]
     assert len(table.rows) == len(result.relations) and len(table.totals) == 1
 
@@ -338,23 +293,9 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
 def with_states(tiny_model, dataset_folder, tmp_path_factory):
     """A folder with the same run on states, made on the command line."""
     place = tmp_path_factory.mktemp("states")
-    arguments = [
-        "inform",
-        str(tiny_model),
-        "--data",
-        str(dataset_folder),
-        "--edges",
-        "30",
-        "--limit",
-        "20",
-        "--states",
-    ]
-    printed = CliRunner().invoke(main, [*arguments, "--output", str(place)], catch_exceptions=False)
-    assert (
-        printed.exit_code == 0
-        and "states add" in printed.output
-        and "all heads" not in printed.output
-    )
+    asked = ("inform", tiny_model, "--data", dataset_folder, "--edges 30 --limit 20 --states")
+    printed = run(*asked, "--output", place)
+    assert "states add" in printed.output and "all heads" not in printed.output
     return place
 
 
@@ -389,7 +330,7 @@ def test_states_stand_beside_attention(with_states, result, monkeypatch):
 
 def test_states_are_verified(with_states, tiny_model):
     file = next(with_states.glob("*[0-9a-f].json"))
-    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    assert verify(file, model=tiny_model, functions=5, seed=0).accepted
 
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):
@@ -407,6 +348,6 @@ def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_pa
 def test_nothing_to_learn_from(inform):
     with pytest.raises(
         LedgerError,
-        match="no relation has both edges to learn from in validation and edges to score in test",
+        match="no relation has both edges to learn from",
     ):
         inform(limit=1)

@@ -69,6 +69,7 @@ def test_a_head_that_knows_all_adds_all_that_is_open():
     assert relation.beyond == relation.attention_beyond == 100 and relation.missed > 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distance", [None, 3])
 def test_heads_that_copy_offsets_add_nothing(distance):
     """Neither where dependents are anywhere, nor where an offset finds them all, which the heads then find, too."""
@@ -88,6 +89,7 @@ def test_where_words_miss_too_little_attention_is_not_learned_beside_them(monkey
     assert found(experiment)[2].high < 0
 
 
+@pytest.mark.long
 def test_many_heads_of_noise_add_nothing():
     _, relation, adds = found(informing(noise(30, 9), functions=40, tokens=17, edges=12))
     assert adds.low <= 0 <= adds.high and abs(adds.value) < 0.02

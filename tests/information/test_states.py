@@ -70,7 +70,7 @@ def test_states_that_a_bilinear_form_reads_add_what_is_open(planted):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_states_that_tell_a_part_add_its_entropy(planted):
     """Two of 8 candidates are left: 2 bits are added."""
     _, relation, adds = planted(pointing(among=2))
@@ -79,7 +79,7 @@ def test_states_that_tell_a_part_add_its_entropy(planted):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_states_that_tell_nothing_add_nothing(planted):
     _, relation, adds = planted(lambda tokens, edges, rng: rng.normal(size=(5, tokens, 18)))
     assert adds.low <= 0 <= adds.high and abs(adds.value) < 0.02

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from click.testing import CliRunner
 from scipy.stats import t
+from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.models.minimal_pairs import (
     LONGEST,
@@ -29,8 +29,7 @@ from codesyntax_dataset.errors import (
     ModelError,
     UnknownName,
 )
-from probing import merge, prefer
-from probing.cli import main
+from probing import prefer
 from probing.evidence.verify import verify
 from probing.instruments.likelihood import likelihood as module
 from probing.instruments.likelihood.hits import MODEL, of_pairs
@@ -304,8 +303,7 @@ def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
         pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])
     ]
     apart = [
-        prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows
-        for row in rows
+        prefer(masked, datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows for row in rows
     ]
     read, score = [], module.Scorer.work
     monkeypatch.setattr(
@@ -313,53 +311,10 @@ def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
         "work",
         lambda self, batch, inputs: read.extend(batch) or score(self, batch, inputs),
     )
-    together = prefer(str(masked), datasets.Dataset.from_list(rows)).ledger.rows
+    together = prefer(masked, datasets.Dataset.from_list(rows)).ledger.rows
     assert len(read) == 4 + 4 + 3
     for name in ("good_whole", "good_place", "bad_whole", "bad_place"):
         np.testing.assert_allclose(together[name], np.concatenate(apart)[name], atol=1e-5)
-
-
-@pytest.fixture
-def small_parts(monkeypatch):
-    monkeypatch.setattr(module.Preferring, "PART", 16)
-
-
-def test_resumed(decoder, data, tmp_path, monkeypatch, small_parts):
-    prefer(decoder, data, output=tmp_path / "whole")
-    real, ran = module.Preferring.run, []
-
-    def stops(self, part, bar):
-        ran.append(len(part))
-        if len(ran) == 3:
-            raise KeyboardInterrupt
-        return real(self, part, bar)
-
-    monkeypatch.setattr(module.Preferring, "run", stops)
-    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
-        prefer(decoder, data, output=tmp_path / "new")
-    prefer(decoder, data, output=tmp_path / "new")
-    assert files(tmp_path / "new") == files(tmp_path / "whole")
-    assert ran == [16, 16, 16, 16, 12]  # the third part began twice
-
-
-def test_shards(decoder, folder, tmp_path, small_parts):
-    prefer(decoder, folder, output=tmp_path / "whole")
-    for number in (2, 1):
-        assert prefer(decoder, folder, output=tmp_path / "shards", shard=f"{number}/2") is None
-    assert len([*merge([tmp_path / "shards"], tmp_path / "merged")]) == 1
-    assert files(tmp_path / "merged") == files(tmp_path / "whole")
-
-
-def test_cached(decoder, folder, tmp_path, monkeypatch):
-    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
-    first, twin = (prefer(decoder, folder, control=control) for control in (None, "random-weights"))
-    monkeypatch.setattr(module.Preferring, "prepare", lambda _: pytest.fail("prepared again"))
-    assert (
-        prefer(decoder, folder)
-        == first
-        != twin
-        == prefer(decoder, folder, control="random-weights")
-    )
 
 
 def test_twins(decoder, data):
@@ -493,7 +448,7 @@ def test_verified(decoder, masked, folder, tmp_path):
         file = PreferenceResult.from_ledger(
             PreferenceLedger(result.ledger.names, rows, result.ledger.settings), result.data_folder
         ).save(folder)
-        return verify(file, model=str(decoder), everything=True).verdict
+        return verify(file, model=decoder, everything=True).verdict
 
     def swapped(rows: np.ndarray) -> None:
         rows["good_whole"][wrong[0]], rows["bad_whole"][wrong[0]] = (
@@ -504,7 +459,7 @@ def test_verified(decoder, masked, folder, tmp_path):
     assert forged(lambda rows: None) == "accepted"
     assert forged(swapped) == "rejected"
     assert forged(lambda rows: rows["repository"].__setitem__(3, 7)) == "rejected"
-    assert verify(honest[0], model=str(masked), functions=5).verdict == "rejected"
+    assert verify(honest[0], model=masked, functions=5).verdict == "rejected"
 
 
 @pytest.mark.parametrize(
@@ -528,20 +483,15 @@ def test_altered_ledgers_are_refused(name, value, reason, decoder, data, tmp_pat
 
 
 def test_command(decoder, folder, tmp_path):
-    given = ["prefer", str(decoder), "--data", str(folder), "--output", str(tmp_path / "results")]
-    said = CliRunner().invoke(main, given, catch_exceptions=False)
-    assert (
-        said.exit_code == 0 and "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
-    )
+    given = ("prefer", decoder, "--data", folder, "--output", tmp_path / "results")
+    said = run(*given)
+    assert "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
     assert "mean of 2 phenomena" in said.stdout and "distance 8-15" in said.stdout
-    twin = [*given, "--control", "random-weights", "--json"]
-    assert (
-        '"control": "random-weights"'
-        in CliRunner().invoke(main, twin, catch_exceptions=False).stdout
-    )
+    twin = run(*given, "--control random-weights --json")
+    assert '"control": "random-weights"' in twin.stdout
     ledger = next((tmp_path / "results").glob("*.ledger.parquet"))
-    scored = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False)
-    assert scored.exit_code == 0 and "bracket" in scored.stdout
+    scored = run("score", ledger)
+    assert "bracket" in scored.stdout
 
 
 def test_table(decoder, data):

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from click.testing import CliRunner
+from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.models.minimal_pairs import LONGEST, tiny_decoder
 
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_dataset.pairs.rivals import NGrams, windows
-from probing import merge, surprise
-from probing.cli import main
+from probing import surprise
 from probing.evidence.verify import verify
 from probing.instruments.likelihood.result import (
     LEAST_NODES,
@@ -153,19 +152,10 @@ def test_masked_language_models_are_refused(tmp_path):
 def folder(dataset_folder, tmp_path_factory):
     """A run of the embedded decoder, and one of its untrained twin, in 40 functions."""
     place = tmp_path_factory.mktemp("surprised")
-    for control in ("", "random-weights"):
-        arguments = [
-            TINY_DECODER,
-            "--data",
-            str(dataset_folder),
-            "--sample",
-            "40",
-            "--output",
-            str(place),
-        ]
-        asked = [*arguments, *(["--control", control] if control else [])]
-        result = CliRunner().invoke(main, ["surprise", *asked], catch_exceptions=False)
-        assert result.exit_code == 0 and "if_statement" in result.stdout
+    for control in ("", "--control random-weights"):
+        asked = (TINY_DECODER, "--data", dataset_folder, "--sample 40 --output", place, control)
+        result = run("surprise", *asked)
+        assert "if_statement" in result.stdout
     return place
 
 
@@ -197,17 +187,6 @@ def test_an_untrained_twin_gains_nothing(folder):
     ):
         assert abs(of.tokens["frequency"] - of.controls["frequency"]) < 0.5
         assert abs(of.tokens["place"] - of.controls["place"]) < 0.15
-
-
-@pytest.mark.slow
-def test_shards(folder, dataset_folder, tmp_path):
-    for number in (1, 2):
-        assert (
-            surprise(TINY_DECODER, dataset_folder, sample=40, output=tmp_path, shard=f"{number}/2")
-            is None
-        )
-    (merged,) = merge([tmp_path])
-    assert merged == of_folder(folder, False)
 
 
 @pytest.mark.slow

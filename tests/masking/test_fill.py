@@ -455,9 +455,7 @@ def test_missing_weights(saved, tmp_path, lost, said):
 
 
 def test_a_sentence_encoder():
-    with pytest.raises(
-        ModelError, match=f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"
-    ):
+    with pytest.raises(ModelError, match=f"{EMBEDDED} has no masked-LM head"):
         load_restoring(EMBEDDED)
 
 

@@ -8,14 +8,13 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.processes import together
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
-from probing import mask, mask_positions, merge
-from probing.cli import main
+from probing import mask, mask_positions
 from probing.instruments.masking import mask as job
 from probing.instruments.masking.masking import seed_of
 from probing.instruments.masking.result import HITS, SIMILARITIES, MaskingLedger, MaskResult
@@ -40,7 +39,7 @@ def model(tmp_path_factory):
 def whole(model, dataset_folder, tmp_path_factory):
     """The files of a run without any interruption."""
     folder = tmp_path_factory.mktemp("whole")
-    mask(str(model), dataset_folder, **RUN, output=folder)
+    mask(model, dataset_folder, **RUN, output=folder)
     return files(folder)
 
 
@@ -110,7 +109,7 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
     planted = Planted()
     monkeypatch.setattr(MaskedModel, "scores", planted.scores)
     result = mask(
-        str(model),
+        model,
         dataset_folder,
         node_types=["if_statement", "return_statement"],
         draws=2,
@@ -190,7 +189,7 @@ def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
     """All similarities are 1 exactly, and there is no effect."""
     monkeypatch.setattr(Planted, "__call__", lambda *_: True)
     monkeypatch.setattr(MaskedModel, "scores", Planted().scores)
-    result = mask(str(model), dataset_folder, **RUN)
+    result = mask(model, dataset_folder, **RUN)
     assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
     assert {
         arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)
@@ -237,83 +236,18 @@ def test_means_are_over_functions(result):
 
 @pytest.mark.parametrize("batch_tokens", [1, 700, 100_000])
 def test_batches_change_nothing(model, dataset_folder, whole, tmp_path, batch_tokens):
-    mask(str(model), dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+    mask(model, dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
     assert files(tmp_path) == whole
 
 
 def command(model, dataset_folder, output):
-    types = [part for name in TYPES for part in ("--node-types", name)]
-    options = [
-        "--data",
-        dataset_folder,
-        "--draws",
-        3,
-        "--limit",
-        12,
-        "--max-length",
-        LONGEST,
-        "--device",
-        "cpu",
-        "--output",
-        output,
-    ]
-    return [str(part) for part in ("mask", model, *types, *options)]
+    types = " ".join(f"--node-types {name}" for name in TYPES)
+    options = f"--draws 3 --limit 12 --max-length {LONGEST} --device cpu"
+    return f"mask {model} {types} --data {dataset_folder} {options} --output {output}".split()
 
 
 def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
     together(command(model, dataset_folder, tmp_path))
-    assert files(tmp_path) == whole
-
-
-class Killed(BaseException):
-    """As if the process had ended: nobody catches it."""
-
-
-def test_a_killed_run_resumes_to_the_same_bytes(
-    model, dataset_folder, whole, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(job.Masking, "PART", 3)
-    real, parts = job.Masking.run, []
-
-    def killed_in_the_second_part(self, part, bar):
-        parts.append(len(part))
-        if len(parts) == 2:
-            raise Killed
-        return real(self, part, bar)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(job.Masking, "run", killed_in_the_second_part)
-        mask(str(model), dataset_folder, **RUN, output=tmp_path)
-    assert not files(tmp_path)
-    assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
-    again = []
-    monkeypatch.setattr(
-        job.Masking, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
-    )
-    mask(str(model), dataset_folder, **RUN, output=tmp_path)
-    assert files(tmp_path) == whole
-    assert again[:1] == parts[1:]
-    assert sum(parts[:1]) + sum(again) == len(
-        np.unique(MaskResult.load(next(tmp_path.glob(RESULTS))).ledger.rows["function"])
-    )
-
-
-def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(job.Masking, "PART", 3)
-    for number in (1, 2):
-        assert (
-            mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2")
-            is None
-        )
-    assert len(list(merge([tmp_path / "shards"], tmp_path))) == 1
-    assert files(tmp_path) == whole
-
-
-def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
-    for name, content in whole.items():
-        (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
-    mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
 
 
@@ -329,24 +263,22 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(
         "run",
         lambda self, part, bar: masked.append(len(part)) or real(self, part, bar),
     )
-    assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
+    assert mask(model, dataset_folder, **RUN).ledger == result.ledger
     runs = len(masked)
-    assert (
-        mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
-    )
+    assert mask(model, dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
     assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
     assert len(masked) == runs > 0
-    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    spans = mask(model, dataset_folder, **RUN, control="spans")
     assert (len(masked), spans.settings.control) == (2 * runs, "spans")
     monkeypatch.setattr(job, "parser_version", lambda language: "another")
-    assert mask(str(model), dataset_folder, **RUN).run.parser == "another"
+    assert mask(model, dataset_folder, **RUN).run.parser == "another"
     assert len(masked) == 3 * runs
 
 
 def test_spans_as_controls(model, dataset_folder, result):
     """The same copies of T1 where every node has a place for a span, and fewer sub-tokens or no copy where one has none;
     all are counted, and the signature says so."""
-    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    spans = mask(model, dataset_folder, **RUN, control="spans")
     ours, theirs = (
         {tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result)
     )
@@ -368,7 +300,7 @@ def test_spans_as_controls(model, dataset_folder, result):
 def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
     """The same masks, other weights, which the seed draws; the signature and the file say so."""
     twin, again = (
-        mask(str(model), dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2)
+        mask(model, dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2)
     )
     first = result.ledger.rows["copy"] == 0
     assert (
@@ -378,32 +310,16 @@ def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
         assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
     assert twin.ledger == again.ledger and "|random-weights:True|" in twin.signature
     assert "random" not in result.signature and twin.settings.name != result.settings.name
-    given = [
-        "mask",
-        str(model),
-        "--data",
-        str(dataset_folder),
-        "--limit",
-        "6",
-        "--max-length",
-        str(LONGEST),
-    ]
-    given += ["--draws", "1", "--node-types", "return_statement"]
-    made = CliRunner().invoke(
-        main,
-        [*given, "--control", "spans", "--control", "random-weights", "--output", str(tmp_path)],
-    )
-    assert made.exit_code == 0, made.output
+    data = ("--data", dataset_folder, f"--limit 6 --max-length {LONGEST} --draws 1")
+    given = ("mask", model, *data, "--node-types return_statement")
+    made = run(*given, "--control spans --control random-weights --output", tmp_path)
     assert "control:spans|random-weights:True" in made.stdout.replace("\n", "")
-    refused = CliRunner().invoke(main, [*given, "--control", "spans", "--control", "sub-tokens"])
-    assert (
-        refused.exit_code == 2
-        and "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
-    )
+    refused = run(*given, "--control spans --control sub-tokens", status=2)
+    assert "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
 
 
 def test_another_seed_draws_other_controls(model, dataset_folder, result):
-    other = mask(str(model), dataset_folder, **RUN, seed=1)
+    other = mask(model, dataset_folder, **RUN, seed=1)
     first = result.ledger.rows["copy"] == 0
     measured = [*HITS, *SIMILARITIES]
     assert (other.ledger.rows[first][measured] == result.ledger.rows[first][measured]).all()
@@ -457,13 +373,8 @@ def test_a_function_less_is_refused(result, tmp_path):
 # --- the command line, and bad input ---
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
     masked = run(*command(model, dataset_folder, tmp_path))
-    assert masked.exit_code == 0, masked.output
     assert files(tmp_path) == whole
     scored = run("score", *tmp_path.glob("*.parquet"))
     assert scored.stdout == masked.stdout
@@ -475,27 +386,26 @@ def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
 
 
 def refused(message, *arguments):
-    done = run("mask", *arguments)
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert message in done.stderr and done.stderr.count("\n") == 1
+    done = run("mask", *arguments, status=1)
+    assert done.stdout == "" and message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
     data = ("--data", dataset_folder, "--output", tmp_path)
-    refused("did you mean 'if_statement'?", model, *data, "--node-types", "if_statment")
+    refused("did you mean 'if_statement'?", model, *data, "--node-types if_statment")
     refused("has no masked-LM head", tiny_model, *data)
-    refused("has a node to mask of await", model, *data, "--node-types", "await", "--limit", 3)
-    refused("more than 5 sub-tokens", model, *data, "--max-length", 5, "--limit", 3)
+    refused("has a node to mask of await", model, *data, "--node-types await --limit 3")
+    refused("more than 5 sub-tokens", model, *data, "--max-length 5 --limit 3")
     refused("no such folder", tmp_path / "none", *data)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    refused("no node type to mask", model, *data, "--node-types", ",")
+    refused("no node type to mask", model, *data, "--node-types ,")
     with pytest.raises(ArgumentError, match="no node type to mask"):
-        mask(str(model), dataset_folder, node_types=[])
+        mask(model, dataset_folder, node_types=[])
     with pytest.raises(ArgumentError, match="rate is 0"):
-        mask(str(model), dataset_folder, rate=0)
+        mask(model, dataset_folder, rate=0)
     with pytest.raises(UnknownName, match="did you mean 'spans'"):
-        mask(str(model), dataset_folder, control="span")
+        mask(model, dataset_folder, control="span")
     with pytest.raises(ArgumentError, match="published has the control sub-tokens"):
-        mask(str(model), dataset_folder, protocol="published", control="spans")
+        mask(model, dataset_folder, protocol="published", control="spans")
     with pytest.raises(UnknownName, match="published"):
-        mask(str(model), dataset_folder, protocol="publishd")
+        mask(model, dataset_folder, protocol="publishd")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -14,7 +12,6 @@ import pytest
 from support.models.byte_tokenizer import byte_tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-import probing
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import node_types
@@ -310,6 +307,15 @@ def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
         assert count == pytest.approx(4000 / 7 * (1 / len(left[x]) + 1 / len(left[y])), abs=70)
 
 
+def test_the_longest_nodes_get_their_place_first():
+    """`bb` has one, `)+`, of which `a` would often take a sign."""
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["(a)+bb\n"])
+    nodes = function.mask("identifier").positions
+    for seed in range(50):
+        masked, spans = function.comparable("identifier", nodes, seed)
+        assert (masked.tolist(), spans.tolist()) == ([2, 5, 6], [1, 3, 4])
+
+
 def test_nodes_without_a_place_are_left_out():
     (whole,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
     assert spans_of(whole, "module", 1) == ([], Counter({(): 1}))
@@ -422,9 +428,7 @@ def test_refusals(options, error, said):
 def test_a_tokenizer_without_a_mask_token():
     tokenizer = byte_tokenizer()
     tokenizer.mask_token = None
-    with pytest.raises(
-        ModelError, match="has no mask token: use the tokenizer of a masked language model"
-    ):
+    with pytest.raises(ModelError, match="has no mask token"):
         mask_positions("x\n", tokenizer, "identifier")
 
 
@@ -439,12 +443,3 @@ def test_a_tokenizer_without_offsets():
 def test_code_that_does_not_parse_is_masked():
     assert shown("def f(:\n\treturn x\n", "return_statement") == "def f(:\n\t«return x»\n"
     assert shown("x = ) 3\n", "ERROR") == "x = «)» 3\n"
-
-
-def test_the_command_line_does_not_load_a_grammar():
-    code = "import sys, probing.cli; print([name for name in sys.modules if name.startswith('tree_sitter')])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-        == "[]\n"
-    )
-    assert "mask_positions" in dir(probing)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 import gzip
 import importlib
-import inspect
 import json
 import random
-import re
 import shutil
 import sys
 from functools import cache
@@ -16,10 +13,9 @@ from pathlib import Path
 
 import pytest
 import tree_sitter
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_metric import OURS, UNUSED, output, run_doctest, start
+from test_metric import OURS, UNUSED, output, start
 
 import codesyntax_metric
 from codesyntax_dataset.errors import CodeSyntaxError
@@ -164,9 +160,7 @@ def test_deep_trees_need_no_recursion():
     """Deeper than Python may recurse, and as large as is allowed; one node more is refused."""
     deep = "(" * (MOST_NODES - 2)
     assert len(node_types(deep)) == MOST_NODES - 1
-    with pytest.raises(
-        CodeSyntaxError, match="the tree has 100,001 nodes, more than the 100,000 that are compared"
-    ):
+    with pytest.raises(CodeSyntaxError, match="100,001 nodes, more than the 100,000"):
         node_types(deep + "((")
 
 
@@ -191,7 +185,7 @@ def test_packages_with_several_grammars(monkeypatch):
     assert similarity.parser_version("several").endswith(", tree-sitter-several of unknown version")
     with pytest.raises(
         CodeSyntaxError,
-        match="the grammar tree_sitter_no_grammar cannot be used: .* has no attribute",
+        match="the grammar tree_sitter_no_grammar cannot be used",
     ):
         grammar("no_grammar")
     similarity._grammar.cache_clear()
@@ -465,46 +459,6 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
     }  # that failed, and lie there
 
 
-# Documentation that runs
-
-
-@pytest.fixture
-def script():
-    """The script that `evaluate` loads, as a module of ours."""
-    from codesyntax_metric.ast_similarity import ast_similarity
-
-    return ast_similarity
-
-
-def test_the_common_tests_of_evaluate_hold(evaluate, script, monkeypatch):
-    """What tests/test_metric_common.py of evaluate 0.4 asks of each of its metrics."""
-    monkeypatch.setattr(doctest, "ELLIPSIS_MARKER", "[...]")
-    loaded = evaluate.load(str(FOLDER))
-    parameters = inspect.signature(loaded._compute).parameters.values()
-    assert not any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-    module = sys.modules[type(loaded).__module__]
-    assert "evaluate_modules" in module.__name__
-    result = doctest.testmod(module, raise_on_error=True)
-    assert result.attempted > 1 and result.failed == 0
-    assert (
-        script._DESCRIPTION in type(loaded).__doc__ and loaded.inputs_description == script._INPUTS
-    )
-
-
-def test_docstrings_run():
-    result = doctest.testmod(similarity)
-    assert result.attempted > 2 and result.failed == 0
-
-
-def test_card_runs(monkeypatch):
-    monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric/ast_similarity")
-    blocks = re.findall(
-        r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert len(blocks) == 3 and all(">>>" in block for block in blocks)
-    run_doctest("\n".join(blocks), "README.md")
-
-
 def test_the_page_compares_two_codes(monkeypatch):
     """As a Space runs it, with its siblings under their plain names."""
     monkeypatch.syspath_prepend(FOLDER)
@@ -521,15 +475,3 @@ def test_the_page_compares_two_codes(monkeypatch):
     assert all(f"tree-sitter-{language}>" in needed for language in app.LANGUAGES)
     for name in ("app", "similarity"):
         del sys.modules[name]
-
-
-def test_card_is_what_a_space_needs(script):
-    _, front, body = (FOLDER / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    front = yaml.safe_load(front)
-    assert {"evaluate", "metric"} <= set(front["tags"]) and front["sdk"] == "gradio"
-    assert (FOLDER / front["app_file"]).is_file()
-    assert script._CITATION.strip() in body
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    needed = (FOLDER / "requirements.txt").read_text().split()
-    assert needed and all(f'"{requirement}"' in project for requirement in needed)
-    assert f"{MOST_NODES:,} nodes" in body and f"{MOST_NODES:,} nodes" in script._INPUTS

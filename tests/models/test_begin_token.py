@@ -98,7 +98,7 @@ def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
     )  # sub-tokens are bytes
     read = []
     for most in (longest, longest + 1):
-        own = probe(str(tmp_path), dataset_folder, max_length=most)
+        own = probe(tmp_path, dataset_folder, max_length=most)
         other = probe("tiny-code-lm", dataset_folder, also_fits=[str(tmp_path)], max_length=most)
         assert np.array_equal(np.unique(other.ledger.function), np.unique(own.ledger.function))
         read.append(own.functions)
@@ -114,7 +114,7 @@ def before_and_now(decoder, dataset_folder, tmp_path, monkeypatch):
     def both():
         for split in ("test", "validation"):
             given = {"max_length": LONGEST, "limit": 20, "output": tmp_path / "results"}
-            probe(str(tmp_path / "model"), dataset_folder, split=split, **given)
+            probe(tmp_path / "model", dataset_folder, split=split, **given)
 
     with monkeypatch.context() as patch:
         patch.setattr(subtokens, "begin_token", lambda tokenizer: None)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from safetensors import SafetensorError
+from support.commands import run
 from support.hub.loopback_hub import LoopbackHub
 from support.models.cubert_release import (
     ENTRIES,
@@ -26,7 +26,6 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
-from probing.cli import main
 from probing.instruments.attention.probe import Probing
 from probing.models.cubert.convert import BertSizes, TensorBundle, convert, shapes_of, sizes_of
 from probing.models.cubert.tokenizer import CubertTokenizer
@@ -146,9 +145,7 @@ def test_every_variable_by_name():
             sizes_of({**shapes, name: (*shapes[name], 1)}, "it")
         with pytest.raises(ModelError, match=f"has the variable '{name}_2'"):
             sizes_of({**shapes, f"{name}_2": shapes[name]}, "it")
-    with pytest.raises(
-        ModelError, match="'bert/encoder/layer_7/output/dense/bias', which CuBERT has not"
-    ):
+    with pytest.raises(ModelError, match="'bert/encoder/layer_7/output/dense/bias'"):
         sizes_of({**shapes, "bert/encoder/layer_7/output/dense/bias": (128,)}, "it")
     with pytest.raises(ModelError, match="multiple of 64"):
         sizes_of({name: value.shape for name, value in variables(hidden=96).items()}, "it")
@@ -191,9 +188,7 @@ def test_refused(change, said, tmp_path):
 
 
 def test_other_vocabulary(release, tmp_path):
-    with pytest.raises(
-        ModelError, match=f"{len(ENTRIES) + 1} entries, but .* has embeddings for {len(ENTRIES)}: "
-    ):
+    with pytest.raises(ModelError, match=f"{len(ENTRIES) + 1} entries, but .* for {len(ENTRIES)}"):
         vocabulary = write_vocabulary(tmp_path, [*ENTRIES, "more_"])
         convert(release, tmp_path / "out", vocabulary=vocabulary, language="python")
 
@@ -205,7 +200,7 @@ def test_full_disk(release, tmp_path, monkeypatch):
     monkeypatch.setattr("probing.models.cubert.convert.save_file", save)
     with pytest.raises(
         CodeSyntaxError,
-        match="cannot write to .*No space left on device; nothing there was changed",
+        match="No space left on device; nothing there was changed",
     ):
         convert(
             release,
@@ -317,33 +312,21 @@ def test_by_command(release, dataset_folder, tmp_path, tiny_model):
     """Convert, look, probe, and hold another model to what fits; a second conversion changes nothing."""
     folder = tmp_path / "cubert"
 
-    def run(*arguments: object) -> str:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        return result.output + (f"exit {result.exit_code}" if result.exit_code else "")
-
-    options = (
-        "--vocabulary",
-        release.with_name("vocabulary.txt"),
-        "--language",
-        "python",
-        "--drop",
-        "comments",
-    )
-    assert run("convert-cubert", release, "--output", folder, *options, "--quiet") == f"{folder}\n"
+    vocabulary = release.with_name("vocabulary.txt")
+    options = ("--vocabulary", vocabulary, "--language python --drop comments")
+    convert = ("convert-cubert", release, "--output", folder, *options)
+    assert run(*convert, "--quiet").output == f"{folder}\n"
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert set(before) == {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
-    said = run("convert-cubert", release, "--output", folder, *options)
-    assert "exists already" in said and said.endswith("exit 1")
+    assert "exists already" in run(*convert, status=1).output
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    assert "can be probed, from our attention function" in run("doctor", folder)
-    settings = ("--data", dataset_folder, "--limit", 8, "--quiet")
-    assert "functions:" in run("probe", folder, *settings)
-    assert "too long for" in run("probe", tiny_model, *settings, "--also-fits", folder)
-    assert "reads python only, but the functions are in java" in run(
-        "probe", folder, *settings, "--config", "java"
-    )
-    said = run("probe", tiny_model, *settings, "--config", "java", "--also-fits", folder)
-    assert "reads python only, but the functions are in java" in said
+    assert "can be probed, from our attention function" in run("doctor", folder).output
+    settings = ("--data", dataset_folder, "--limit 8 --quiet")
+    assert "functions:" in run("probe", folder, *settings).output
+    assert "too long for" in run("probe", tiny_model, *settings, "--also-fits", folder).output
+    for asked in ((folder,), (tiny_model, "--also-fits", folder)):
+        said = run("probe", *asked, *settings, "--config java", status=1).output
+        assert "reads python only, but the functions are in java" in said
 
 
 def test_longer_functions(dataset_folder, tmp_path):

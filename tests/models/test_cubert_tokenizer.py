@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.labels.codesearchnet import read_rows, slice_of_codesearchnet
 from support.models.cubert_release import ENTRIES, write_vocabulary
 from support.references.published_cubert import published_alignment
 
@@ -314,10 +313,6 @@ def test_any_text(vocabulary, language):
     check()
 
 
-def read_rows(file: Path) -> list[dict]:
-    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_reference(shared, name):
@@ -328,14 +323,7 @@ def test_reference(shared, name):
     language, drop = SETTINGS[name]
     folder = shared / "data" / "cubert"
     tokenizer = CubertTokenizer(folder / f"vocab_{language}.txt", language, drop)
-    source = (
-        shared
-        / "data"
-        / "codesearchnet"
-        / language
-        / f"final/jsonl/test/{language}_test_0.jsonl.gz"
-    )
-    code = {row["url"]: row["code"] for row in read_rows(source)}
+    code = slice_of_codesearchnet(shared, language, "test")
     rows = read_rows(folder / f"{name}.jsonl.gz")
     differences: Counter[str] = Counter()
     for row, (ids, offsets, special) in zip(

@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import ModelError
-from probing.cli import main
 from probing.instruments.attention.probe import probe
 from probing.models import cache_dir, gguf_file
 from probing.models.load import load, load_language_model, load_restoring
@@ -57,7 +56,7 @@ def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_f
     ours = encoder.model.state_dict()
     for name, weight in by_hand.model.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-6, atol=1e-7, msg=name)
-    found = probe(str(file), dataset_folder, "python", limit=12)
+    found = probe(file, dataset_folder, "python", limit=12)
     expected = probe((by_hand.model, encoder.tokenizer), dataset_folder, "python", limit=12)
     assert found.scores == expected.scores and found.relations == expected.relations
     assert found.settings.model == file.name
@@ -65,6 +64,7 @@ def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_f
     assert found.settings.dtype == ("float32" if kind == "F32" else f"float32 of {kind}")
 
 
+@pytest.mark.slow
 def test_it_is_converted_once(tiny, cache, monkeypatch):
     converted, real = [], gguf_file._convert
     monkeypatch.setattr(gguf_file, "_convert", lambda *paths: converted.append(1) or real(*paths))
@@ -90,20 +90,18 @@ def test_it_is_converted_once(tiny, cache, monkeypatch):
 
 @pytest.mark.slow
 def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
-    def run(*arguments: object, status: int = 0) -> str:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        assert result.exit_code == status, result.output
-        return result.output
-
-    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny)
-    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny.parent, "--gguf", tiny.name)
-    data = ("--data", dataset_folder, "--config", "python")
+    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny).output
+    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny.parent, "--gguf", tiny.name).output
+    data = ("--data", dataset_folder, "--config python")
     for split in ("test", "validation"):
-        run("probe", tiny, *data, "--split", split, "--limit", 8, "--output", tmp_path)
+        run("probe", tiny, *data, "--split", split, "--limit 8 --output", tmp_path)
     (result,) = tmp_path.glob("tiny.Q8_0.gguf.python.test.*.json")
     run("verify", result, "--model", tiny, "--data", dataset_folder)
-    assert "it is a decoder without fill-in-the-middle tokens" in run("mask", tiny, *data, status=1)
-    refused = run("ablate", tiny, *data, "--limit", 4, "--output", tmp_path / "ablated", status=1)
+    refused = run("mask", tiny, *data, status=1).output
+    assert "it is a decoder without fill-in-the-middle tokens" in refused
+    refused = run(
+        "ablate", tiny, *data, "--limit 4 --output", tmp_path / "ablated", status=1
+    ).output
     assert "no head of its relation beats a guess by distance" in refused  # its weights are random
     assert load_language_model(str(tiny), max_length=100).mask is None
 
@@ -111,9 +109,7 @@ def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
 def test_of_several_files_one_is_named(tiny, tmp_path):
     for name in ("a.gguf", "b.gguf"):
         shutil.copy(tiny, tmp_path / name)
-    with pytest.raises(
-        ModelError, match=r"has 2 GGUF files: name one with --gguf, such as a\.gguf, b\.gguf"
-    ):
+    with pytest.raises(ModelError, match=r"2 GGUF files: .*--gguf, such as a\.gguf, b\.gguf"):
         load(str(tmp_path))
     assert locate(str(tmp_path / "a.gguf")).name == "a.gguf"
     (tmp_path / "b.gguf").unlink()
@@ -132,12 +128,12 @@ def test_a_file_in_parts_is_said_to_be_one(tiny, tmp_path):
         (tmp_path / name).write_bytes(part)
         with pytest.raises(
             ModelError,
-            match=r"it is one of 2 parts of a GGUF file: join .*llama-gguf-split --merge",
+            match=r"one of 2 parts .*llama-gguf-split --merge",
         ):
             load(str(tmp_path / name))
     with pytest.raises(
         ModelError,
-        match=r"its GGUF file is in 2 parts, such as a-00001-of-00002\.gguf: join its parts",
+        match=r"in 2 parts, such as a-00001-of-00002\.gguf",
     ):
         load(str(tmp_path))
     shutil.copy(tiny, tmp_path / "b.gguf")
@@ -184,16 +180,12 @@ def test_files_beside_it_are_not_read(tiny, tmp_path):
 
 def test_without_the_package_the_error_says_so(tiny, monkeypatch):
     monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        ModelError, match=r"gguf, which is not installed: pip install -e \"\.\[decoder\]\""
-    ):
+    with pytest.raises(ModelError, match=r"gguf, which is not installed: pip install"):
         load(str(tiny))
 
 
 def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
-    with pytest.raises(
-        ModelError, match="restores nothing: it is a decoder without fill-in-the-middle tokens"
-    ):
+    with pytest.raises(ModelError, match="a decoder without fill-in-the-middle tokens"):
         load_restoring(str(tiny))
 
 
@@ -400,7 +392,7 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
             assert locate(name, found.commit) == found
         with pytest.raises(
             ModelError,
-            match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b",
+            match=r"2 GGUF files: .*--gguf, such as a\.gguf, inner/b",
         ):
             load("user/two")
         with pytest.raises(ModelError, match=r"cannot load the model 'user/one/none\.gguf'"):

@@ -228,7 +228,7 @@ def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     ):  # transformers' model has longrope alone
         with pytest.raises(
             ModelError,
-            match=r"phi3\.rope\.scaling is (linear|yarn), which transformers' model does not have",
+            match=r"phi3\.rope\.scaling is (linear|yarn)",
         ):
             gguf_file.config_of(file)
         return
@@ -359,7 +359,7 @@ def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
         file = gguf_files.save(tmp_path / "a.gguf", architecture, own | {key: 3}, model)
         with pytest.raises(
             ModelError,
-            match=rf"its key {architecture}\.{key} is 3, which is not known here.*: load the model",
+            match=rf"its key {architecture}\.{key} is 3, which is not known",
         ):
             gguf_file.config_of(file)
 
@@ -438,7 +438,7 @@ def test_a_tensor_without_a_place_is_no_model_without_it(tmp_path):
     file = gguf_files.save(tmp_path / "a.gguf", "llama", RMS, model, tensors)
     with pytest.raises(
         ModelError,
-        match=rf"tensors have {weights + HEAD_DIM:,} weights, and transformers' model has {weights:,}",
+        match=rf"have {weights + HEAD_DIM:,} weights, .* has {weights:,}",
     ):
         read(file)
 
@@ -448,6 +448,6 @@ def test_another_architecture_is_named(tmp_path):
     file.write_bytes(file.read_bytes().replace(b"llama", b"bloom"))
     with pytest.raises(
         ModelError,
-        match="of the architecture bloom are not read.*expected gemma2, gemma3, gpt2, llama",
+        match="architecture bloom are not read.*expected gemma2",
     ):
         gguf_file.config_of(file)

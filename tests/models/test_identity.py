@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import (
     DataNotFound,
@@ -24,7 +24,6 @@ from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import LABELS
 from probing import probe
-from probing.cli import main
 from probing.evidence.baselines import read_edges
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
@@ -64,7 +63,7 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     data = shutil.copytree(dataset_folder, folder / "codesyntax")
     for split in ("test", "validation"):
-        probe(str(tiny_model), data, split=split, **SOME, output=folder / "results")
+        probe(tiny_model, data, split=split, **SOME, output=folder / "results")
     return folder
 
 
@@ -107,20 +106,21 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
         statistics = collect(folder, ["python"]).configs["python"]
         assert sum(relation.edges for relation in statistics.relations.values()) == expected
     first, second = (
-        probe(str(tiny_model), folder, **SOME, output=tmp_path / "r")
+        probe(tiny_model, folder, **SOME, output=tmp_path / "r")
         for folder in (dataset_folder, copy)
     )
     assert len(second.ledger) == len(first.ledger) - first.functions
     path = first.paths(tmp_path / "r")[0]
-    assert verify(path, model=str(tiny_model), data=dataset_folder, functions=2).accepted
-    assert not verify(path, model=str(tiny_model), data=copy, functions=2).accepted
-    assert analyse(path, model=str(tiny_model), data=dataset_folder).signature == first.signature
+    assert verify(path, model=tiny_model, data=dataset_folder, functions=2).accepted
+    assert not verify(path, model=tiny_model, data=copy, functions=2).accepted
+    assert analyse(path, model=tiny_model, data=dataset_folder).signature == first.signature
     with pytest.raises(LedgerError, match="made with labels"):
-        analyse(path, model=str(tiny_model), data=copy)
-    pages = [show(str(tiny_model), id=1, data=folder).html for folder in (dataset_folder, copy)]
+        analyse(path, model=tiny_model, data=copy)
+    pages = [show(tiny_model, id=1, data=folder).html for folder in (dataset_folder, copy)]
     assert pages[0] != pages[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"]
 )
@@ -144,10 +144,8 @@ def test_a_dataset_that_was_edited_in_place_is_refused(
         "verify": (json_in(results), "--model", tiny_model),
         "report": (results, "--output", tmp_path / "report"),
     }
-    done = CliRunner().invoke(
-        main, [command, *map(str, given.get(command, ())), "--data", str(data)]
-    )
-    assert done.exit_code == (3 if command == "verify" else 1)
+    status = 3 if command == "verify" else 1
+    done = run(command, *given.get(command, ()), "--data", data, status=status)
     assert f"{file} was altered since it was built" in done.output
     assert "build it again" in done.output
     assert not (tmp_path / "page.html").exists()
@@ -157,7 +155,7 @@ def test_what_is_no_dataset_of_ours(dataset_folder, copy, tmp_path):
     (tmp_path / "other").mkdir()
     with pytest.raises(
         DatasetError,
-        match="is not a dataset that `codesyntax build` wrote: README.md cannot be read",
+        match="is not a dataset .*: README.md cannot be read",
     ):
         load_functions(tmp_path / "other", "python", "test")
     (tmp_path / "other" / "README.md").write_text("---\nconfigs: []\n---\n")
@@ -215,8 +213,8 @@ def test_a_loaded_dataset_is_whole_or_refused(what, loaded, tiny_model, tmp_path
         assert len(found) == 141
         return
     entries = (
-        lambda: probe(str(tiny_model), data),
-        lambda: show(str(tiny_model), id=0, data=data),
+        lambda: probe(tiny_model, data),
+        lambda: show(tiny_model, id=0, data=data),
         lambda: read_edges(data, "python", "test"),
         lambda: collect(data, ["python"]),
     )
@@ -228,9 +226,7 @@ def test_a_loaded_dataset_is_whole_or_refused(what, loaded, tiny_model, tmp_path
 def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded):
     """Of a dataset that was made in memory we know nothing but what its rows say, and its name says so."""
     java = datasets.load_dataset(str(dataset_folder), "java", split="test")
-    with pytest.raises(
-        DatasetError, match="has functions in python, but those of the config 'java' are in java"
-    ):
+    with pytest.raises(DatasetError, match="has functions in python, but .* are in java"):
         load_functions(loaded, "java", "test")
     with pytest.raises(DatasetError, match="is of the config 'java', not 'java_skip_semicolon'"):
         load_functions(java, "java_skip_semicolon", "test")
@@ -248,6 +244,7 @@ def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded
 # Results find their data again ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, monkeypatch):
     """Where it was, seen from the result: the two may move together, and the working directory does not matter."""
     moved = results.parent.rename(tmp_path / "moved") / "results"
@@ -256,7 +253,7 @@ def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, mo
     monkeypatch.chdir(elsewhere)
     path = json_in(moved)
     assert json.loads(path.read_text())["data_path"] == "../codesyntax"
-    assert verify(path, model=str(tiny_model), functions=2).accepted
+    assert verify(path, model=tiny_model, functions=2).accepted
     assert load(path).data_folder.samefile(tmp_path / "moved" / "codesyntax")
 
 
@@ -277,8 +274,8 @@ def test_a_stray_dataset_of_that_name_is_not_taken(
     (copy / "SHA256SUMS").write_text(sha256sums(copy))
     with pytest.raises(DataNotFound, match="'codesyntax' has the version .* and the labels"):
         find_data(path, made)
-    done = CliRunner().invoke(main, ["verify", str(path), "--model", str(tiny_model)])
-    assert (done.exit_code, "REJECTED" in done.output) == (3, False)
+    done = run("verify", path, "--model", tiny_model, status=3)
+    assert "REJECTED" not in done.output
     assert "give its location with --data" in done.output
 
 
@@ -287,7 +284,7 @@ def test_a_result_of_redrawn_dependents_finds_its_data(
     tiny_model, dataset_folder, tmp_path, monkeypatch
 ):
     result = probe(
-        str(tiny_model), dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path
+        tiny_model, dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path
     )
     assert result.settings.labels != label_digest(
         load_functions(dataset_folder, "python", "test")[0], 6
@@ -333,20 +330,20 @@ def test_swapped_shards_are_another_model(
     from transformers import AutoModel
 
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
-    first = probe(str(sharded), dataset_folder, **SOME, output=tmp_path / "r")
+    first = probe(sharded, dataset_folder, **SOME, output=tmp_path / "r")
     assert np.array_equal(
-        first.ledger.ranks, probe(str(tiny_model), dataset_folder, **SOME).ledger.ranks
+        first.ledger.ranks, probe(tiny_model, dataset_folder, **SOME).ledger.ranks
     )
     model = AutoModel.from_pretrained(tiny_model)
     query = model.encoder.layer[0].attention.self.query.weight
     query.data = query.data.flip(0)
     model.save_pretrained(tmp_path / "other")
     shutil.copy(tmp_path / "other" / "model.safetensors", sharded / "shards" / "one.safetensors")
-    second = probe(str(sharded), dataset_folder, **SOME)
+    second = probe(sharded, dataset_folder, **SOME)
     assert second.settings.revision != first.settings.revision
     assert not np.array_equal(second.ledger.ranks, first.ledger.ranks)
     assert not verify(
-        first.paths(tmp_path / "r")[0], model=str(sharded), data=dataset_folder, functions=2
+        first.paths(tmp_path / "r")[0], model=sharded, data=dataset_folder, functions=2
     ).accepted
 
 
@@ -357,7 +354,7 @@ def test_weights_outside_the_folder_are_refused(shard, sharded, dataset_folder):
     shutil.copy(sharded / "shards" / "one.safetensors", sharded.parent / "outside.safetensors")
     write_index(sharded, {"embeddings.LayerNorm.bias": shard})
     with pytest.raises(ModelError, match="names the weights .* which are not in its folder"):
-        probe(str(sharded), dataset_folder, **SOME)
+        probe(sharded, dataset_folder, **SOME)
 
 
 def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
@@ -412,7 +409,7 @@ def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results,
     ledger.save(file)
     with pytest.raises(LedgerError, match="was altered"):
         load(path)
-    again = probe(str(tiny_model), results.parent / "codesyntax", **SOME, output=results)
+    again = probe(tiny_model, results.parent / "codesyntax", **SOME, output=results)
     assert left_in(results) == before
     assert again.difference(path.read_text()) is None
     assert "cannot be reused" in caplog.text

@@ -62,7 +62,7 @@ def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
     assert filling.tokenizer.decode(filled.predicted) == filling.tokenizer.decode(ids[3:4]) == "("
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "part", "bound"), [(TINY, None, 0.001), (TINY_DECODER, 30, 0.02)])
 def test_it_restores_as_much_as_its_card_says(shared, name, part, bound):
     """Of functions from elsewhere. Another machine may round a few predictions otherwise.

@@ -170,7 +170,7 @@ def test_the_command_says_what_is_wrong_on_one_line(whole):
     assert result.output.startswith("Error: ") and result.output.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_learns(tmp_path):
     """The 40 functions are nearly the same: a model that learns restores far more of them than an untrained one."""
     texts = train_tiny.functions(FILES)
@@ -247,7 +247,7 @@ def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monke
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_decoder_learns(tmp_path):
     sizes = SMALL._replace(width=32, inner=48, rate=0.01)
     for steps, least, most in ((1, 0, 0.05), (300, 0.25, 1)):

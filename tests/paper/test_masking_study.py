@@ -8,12 +8,11 @@ import statistics
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from conftest import figures_unrendered
+from support.commands import run
 
 import probing
 from codesyntax_dataset.errors import LedgerError, SourceError, UnknownName
-from probing.cli import main
 from probing.instruments.masking.result import MaskResult
 from probing.models.location import TINY, embedded_model
 from probing.paper import masking_study
@@ -207,8 +206,8 @@ def test_other_studies_and_sources_are_refused(named_model, tmp_path):
         probing.reproduce(
             [str(tmp_path / "empty")], [str(named_model)], tmp_path / "out", study="syntaxeval"
         )
-    done = CliRunner().invoke(main, ["reproduce", "--source", "x", "--models", "y", "--study", "z"])
-    assert done.exit_code == 2 and "'codesyntax', 'syntaxeval'" in done.stderr
+    done = run("reproduce --source x --models y --study z", status=2)
+    assert "'codesyntax', 'syntaxeval'" in done.stderr
 
 
 def test_models_are_told_by_their_last_name():

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import filelock
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from conftest import figures_unrendered
+from support.commands import run
 
 import codesyntax_dataset
 import probing
@@ -21,7 +21,6 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SourceError
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from codesyntax_metric.topk_uas import score
-from probing.cli import main
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
 from probing.paper.cases import CASES
@@ -449,15 +448,6 @@ def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ".git").mkdir()
     for output in (tmp_path, tmp_path / "notes.txt"):
-        arguments = [
-            "reproduce",
-            "--source",
-            "sample",
-            "--models",
-            str(tiny_model),
-            "--output",
-            str(output),
-        ]
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code != 0 and "notes.txt" in result.output
+        asked = ("reproduce --source sample --models", tiny_model, "--output", output)
+        assert "notes.txt" in run(*asked, status=1).output
     assert (tmp_path / "notes.txt").read_text() == "mine" and (tmp_path / ".git").is_dir()

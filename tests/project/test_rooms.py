@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -31,6 +32,7 @@ ROOMS = (
 """From the bottom up: a module may import what is in its own room or in one before it. `probing` is its `__init__` alone."""
 
 
+@cache
 def modules() -> dict[str, Path]:
     """The name of every module of the packages, and its file."""
     files = [
@@ -49,27 +51,34 @@ def room(module: str) -> str:
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
 
 
-def imports(module: str, path: Path, known: dict[str, Path], types: bool = True) -> set[str]:
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: str, types: bool = True) -> set[str]:
     """The modules of the packages that `module` imports: at its top, in functions, or if `types` for types only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    imported = set()
-    for node in ast.walk(tree):
-        if node in typing_only and not types:
-            continue
+    known, imported, left = modules(), set(), [tree(modules()[module])]
+    while left:
+        node = left.pop()
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            is_package = known[module].name == "__init__.py"
+            package = module if is_package else module.rpartition(".")[0]
             source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             inner = {f"{source}.{alias.name}" for alias in node.names}
             imported |= {name if name in known else source for name in inner}
+        elif isinstance(node, ast.If) and not types and _is_for_types(node):
+            left += node.orelse
+        elif not isinstance(node, ast.expr):
+            left += ast.iter_child_nodes(node)
     return {name for name in imported if name in known} - {module}
+
+
+def _is_for_types(node: ast.If) -> bool:
+    return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def test_imports_run_downward():
@@ -77,8 +86,8 @@ def test_imports_run_downward():
     assert {room(name) for name in known} == set(ROOMS)
     upward = [
         f"{name} imports {other}"
-        for name, path in known.items()
-        for other in imports(name, path, known)
+        for name in known
+        for other in imports(name)
         if ROOMS.index(room(other)) > ROOMS.index(room(name))
     ]
     assert upward == []
@@ -87,14 +96,10 @@ def test_imports_run_downward():
 def test_no_circles_and_few_levels():
     """No module imports itself by way of others, not even for types; and rooms stand on at most ten levels."""
     known = modules()
-    TopologicalSorter(
-        {name: imports(name, path, known) for name, path in known.items()}
-    ).prepare()  # raises CycleError
+    TopologicalSorter({name: imports(name) for name in known}).prepare()  # raises CycleError
     rooms: dict[str, set[str]] = {name: set() for name in ROOMS}
-    for name, path in known.items():
-        rooms[room(name)] |= {room(other) for other in imports(name, path, known, types=False)} - {
-            room(name)
-        }
+    for name in known:
+        rooms[room(name)] |= {room(other) for other in imports(name, types=False)} - {room(name)}
     levels: dict[str, int] = {}
     for name in TopologicalSorter(rooms).static_order():
         levels[name] = 1 + max((levels[other] for other in rooms[name]), default=0)
@@ -106,7 +111,7 @@ def test_a_class_name_stands_in_one_module_of_probing():
         node.name
         for module, path in modules().items()
         if module.startswith("probing")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in tree(path).body
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, number in names.items() if number > 1} == set()
@@ -117,7 +122,7 @@ def test_the_drawing_of_errors_has_all_of_them():
     defined = {
         (node.name, ast.unparse(node.bases[0]))
         for path in modules().values()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in tree(path).body
         if isinstance(node, ast.ClassDef) and node.bases and not node.name.startswith("_")
     }
     drawn, parents = {("CodeSyntaxError", "ValueError")}, {-1: "CodeSyntaxError"}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from conftest import ROOT
-from test_rooms import modules
+from test_rooms import modules, tree
 
 README = "tests/README.md"
 ROOMS = {"codesyntax_dataset": "dataset", "codesyntax_metric": "metric"}
@@ -36,8 +36,8 @@ def by_name(module: Path) -> Path:
 
 def does_something(path: Path) -> bool:
     """Whether it has more than a docstring and imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return any(not isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom)) for node in tree.body)
+    only = ast.Expr, ast.Import, ast.ImportFrom
+    return any(not isinstance(node, only) for node in tree(path).body)
 
 
 def test_every_module_has_a_test_that_is_found():

@@ -59,20 +59,20 @@ def left_in(folder):
 
 def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
     """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
-    first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
+    first = probe(tiny_model, dataset_folder, output=tmp_path / "first", **SOME)
     assert len(left_in(place)) == 1
     assert place.stat().st_mode & 0o777 == 0o700  # nobody else reads it
     monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("prepared again"))
-    again = probe(str(tiny_model), dataset_folder, batch_tokens=64, **SOME)
+    again = probe(tiny_model, dataset_folder, batch_tokens=64, **SOME)
     assert again.to_json() == first.to_json()
-    probe(str(tiny_model), dataset_folder, output=tmp_path / "again", **SOME)
+    probe(tiny_model, dataset_folder, output=tmp_path / "again", **SOME)
     assert left_in(tmp_path / "again") == left_in(tmp_path / "first")
     assert len(left_in(tmp_path / "first")) == 2
 
 
 def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
     """What makes it quick; the time itself is not a test's to measure."""
-    probe(str(tiny_model), dataset_folder, **SOME)
+    probe(tiny_model, dataset_folder, **SOME)
     arguments = [
         "probe",
         str(tiny_model),
@@ -190,15 +190,12 @@ def test_code_in_every_room_counts(tmp_path, monkeypatch):
 
 def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_folder, runs):
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
-    first = probe(str(tiny_model), datasets.Dataset.from_list(rows))
-    again = probe(str(tiny_model), datasets.Dataset.from_list(rows))
+    first = probe(tiny_model, datasets.Dataset.from_list(rows))
+    again = probe(tiny_model, datasets.Dataset.from_list(rows))
     assert len(runs) == 1
     assert again.to_json() == first.to_json()
     rows[2]["relations"].pop()
-    assert (
-        len(probe(str(tiny_model), datasets.Dataset.from_list(rows)).ledger)
-        == len(first.ledger) - 1
-    )
+    assert len(probe(tiny_model, datasets.Dataset.from_list(rows)).ledger) == len(first.ledger) - 1
 
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
@@ -281,11 +278,11 @@ def test_a_model_in_memory_is_always_probed(place, tiny_model, dataset_folder, r
 
 @pytest.mark.parametrize("damage", ["truncated", "one bit", "empty", "another's"])
 def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, runs, caplog):
-    first = probe(str(tiny_model), dataset_folder, **SOME)
+    first = probe(tiny_model, dataset_folder, **SOME)
     (file,) = place.glob("*.parquet")
     whole = file.read_bytes()
     if damage == "another's":  # a whole ledger, but not the one that the name says
-        probe(str(tiny_model), dataset_folder, limit=5)
+        probe(tiny_model, dataset_folder, limit=5)
         content = next(other for other in place.glob("*.parquet") if other != file).read_bytes()
     else:
         middle = len(whole) // 2
@@ -293,7 +290,7 @@ def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, r
         content = {"truncated": whole[:middle], "one bit": flipped, "empty": b""}[damage]
     file.write_bytes(content)
     runs.clear()
-    assert probe(str(tiny_model), dataset_folder, **SOME).to_json() == first.to_json()
+    assert probe(tiny_model, dataset_folder, **SOME).to_json() == first.to_json()
     assert len(runs) == 1
     assert "is damaged" in caplog.text
     assert file.read_bytes() == whole
@@ -301,7 +298,7 @@ def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, r
 
 def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_folder, caplog):
     place.write_text("a file")
-    assert probe(str(tiny_model), dataset_folder, **SOME).functions > 0
+    assert probe(tiny_model, dataset_folder, **SOME).functions > 0
     assert "cannot cache the run" in caplog.text
 
 
@@ -309,13 +306,13 @@ def test_labels_are_read_once(place, tiny_model, dataset_folder, monkeypatch):
     """The key is of the very labels that are probed."""
     real, read = data.label_digest, []
     monkeypatch.setattr(data, "label_digest", lambda *arguments: read.append(1) or real(*arguments))
-    probe(str(tiny_model), dataset_folder, **SOME)
+    probe(tiny_model, dataset_folder, **SOME)
     assert read == [1]
 
 
 def test_many_at_once(place, tiny_model, dataset_folder):
     """Eight write and read the same slot: each reads the whole ledger or none, and one file is left."""
-    result = probe(str(tiny_model), dataset_folder, **SOME)
+    result = probe(tiny_model, dataset_folder, **SOME)
     place_of_it = slot(str(tiny_model), dataset_folder, **SOME)
 
     def both(_):
@@ -328,12 +325,10 @@ def test_many_at_once(place, tiny_model, dataset_folder):
 
 
 def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_path, monkeypatch):
-    path = probe(str(tiny_model), dataset_folder, output=tmp_path / "r", **SOME).paths(
-        tmp_path / "r"
-    )[0]
+    path = probe(tiny_model, dataset_folder, output=tmp_path / "r", **SOME).paths(tmp_path / "r")[0]
     runs.clear()
     monkeypatch.setattr(experiment, "_slot", lambda *_, **__: pytest.fail("looked"))
-    assert verify(path, model=str(tiny_model), data=dataset_folder).accepted
+    assert verify(path, model=tiny_model, data=dataset_folder).accepted
     assert runs == [json.loads(path.read_text())["functions"]]
 
 

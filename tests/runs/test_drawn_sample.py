@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import ArgumentError
 from probing import mask, probe
-from probing.cli import main
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
 from probing.instruments.attention.errors import analyse
@@ -26,10 +25,10 @@ def made(tiny_model, dataset_folder, tmp_path_factory):
     """The whole probe, and a sample of both splits in a folder."""
     folder = tmp_path_factory.mktemp("sample")
     sampled = {
-        split: probe(str(tiny_model), dataset_folder, split=split, sample=40, seed=3, output=folder)
+        split: probe(tiny_model, dataset_folder, split=split, sample=40, seed=3, output=folder)
         for split in ("test", "validation")
     }
-    return SimpleNamespace(folder=folder, whole=probe(str(tiny_model), dataset_folder), **sampled)
+    return SimpleNamespace(folder=folder, whole=probe(tiny_model, dataset_folder), **sampled)
 
 
 def test_ranks_are_those_of_the_whole_run(made):
@@ -69,10 +68,8 @@ def test_a_seed_draws_evenly():
 
 def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):
     path = made.test.paths(made.folder)[0]
-    assert verify(path, model=str(tiny_model), data=dataset_folder, functions=4).accepted
-    assert (
-        sum(analyse(path, model=str(tiny_model), data=dataset_folder).classes("first").values()) > 0
-    )
+    assert verify(path, model=tiny_model, data=dataset_folder, functions=4).accepted
+    assert sum(analyse(path, model=tiny_model, data=dataset_folder).classes("first").values()) > 0
     (evidence,) = gather(find([made.folder]), dataset_folder)
     assert np.array_equal(
         np.unique(evidence.splits.edges["test"].function), np.unique(made.test.ledger.function)
@@ -80,12 +77,12 @@ def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):
 
 
 def test_as_many_as_there_are_is_all(made, tiny_model, dataset_folder):
-    assert probe(str(tiny_model), dataset_folder, sample=141).settings == made.whole.settings
+    assert probe(tiny_model, dataset_folder, sample=141).settings == made.whole.settings
 
 
 def test_a_limit_and_a_sample(tiny_model, dataset_folder):
     with pytest.raises(ArgumentError, match="limit is 3 and sample is 5, expected one"):
-        probe(str(tiny_model), dataset_folder, limit=3, sample=5)
+        probe(tiny_model, dataset_folder, limit=3, sample=5)
     command = [
         "probe",
         str(tiny_model),
@@ -97,5 +94,5 @@ def test_a_limit_and_a_sample(tiny_model, dataset_folder):
         "1",
         "--json",
     ]
-    done = CliRunner().invoke(main, command)
+    done = run(*command)
     assert json.loads(done.stdout)["settings"]["limit"] == {"size": 5, "seed": 1}

@@ -7,9 +7,8 @@ from collections import Counter
 import datasets
 import pytest
 import transformers
-from click.testing import CliRunner
+from support.commands import run
 
-from probing.cli import main
 from probing.models import load, location
 from probing.models.location import TINY
 from probing.runs import data
@@ -64,10 +63,7 @@ def test_one_load(command, counted, dataset_folder, tmp_path):
     for split in ("test", "validation"):
         codes |= {*datasets.load_dataset(str(dataset_folder), "python", split=split)["code"]}
     given = ["--data", str(dataset_folder), "--output", str(tmp_path)]
-    done = CliRunner().invoke(
-        main, [command, TINY, *given, *COMMANDS[command]], catch_exceptions=False
-    )
-    assert done.exit_code == 0, done.output
+    run(command, TINY, *given, *COMMANDS[command])
     assert counts["loads"] == 1
     assert counts["self-checks"] == (command != "mask")  # a masked model checks itself
     assert counts["splits read"] == 2
@@ -80,6 +76,5 @@ def verified(counts: Counter[str], given: list[str], folder) -> None:
     """Verifying both results loads the model once, too."""
     results = sorted(file for file in folder.glob("*.json") if "silencing" not in file.name)
     counts.clear()
-    done = CliRunner().invoke(main, ["verify", *map(str, results), *given], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+    run("verify", *results, *given)
     assert (len(results), counts["loads"]) == (2, 1)

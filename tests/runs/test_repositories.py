@@ -6,12 +6,11 @@ import datasets
 import numpy as np
 import pandas
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 from support.evidence.masked_entries import masked
 
 import probing
 from codesyntax_dataset.errors import DatasetError, LedgerError, UnknownName
-from probing.cli.group import main
 from probing.evidence.gather import find, gather
 from probing.instruments.masking import hits as masking
 from probing.runs.repositories import repositories_of
@@ -156,21 +155,15 @@ def test_scores_of_attention(results, few_functions):
 
 def test_tables_say_so(results, few_functions, tmp_path, unrendered):
     folder = str(results[0].parent)
-    compared = CliRunner().invoke(
-        main, ["compare", folder, folder, "--cluster", "repository"], catch_exceptions=False
-    )
+    compared = run("compare", folder, folder, "--cluster repository")
     assert (
         "; intervals and p over repositories" in compared.output
         and "paired by repository" in compared.output
     )
-    plain = CliRunner().invoke(main, ["compare", folder, folder], catch_exceptions=False)
+    plain = run("compare", folder, folder)
     assert "repositor" not in plain.output and "paired by function" in plain.output
     csv = tmp_path / "scores.csv"
-    CliRunner().invoke(
-        main,
-        ["score", folder, "--csv", str(csv), "--cluster", "repository"],
-        catch_exceptions=False,
-    )
+    run("score", folder, "--csv", csv, "--cluster repository")
     assert set(pandas.read_csv(csv)["cluster"]) == {"repository"}
     probing.report(results, tmp_path / "report", few_functions, cluster="repository")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

@@ -9,11 +9,10 @@ import types
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing import merge, probe
-from probing.cli import main
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
 from probing.models import load
@@ -49,7 +48,7 @@ def whole(tiny_model, dataset_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "whole"
     for config in CONFIGS:
         assert (
-            probe(str(tiny_model), dataset_folder, config, output=folder, **SOME).functions > 20
+            probe(tiny_model, dataset_folder, config, output=folder, **SOME).functions > 20
         )  # more than 4 parts
     return left_in(folder)
 
@@ -59,10 +58,7 @@ def three(tiny_model, dataset_folder, tmp_path_factory):
     """The folder of three shards in Python."""
     folder = tmp_path_factory.mktemp("run") / "three"
     for number in (1, 2, 3):
-        assert (
-            probe(str(tiny_model), dataset_folder, output=folder, shard=f"{number}/3", **SOME)
-            is None
-        )
+        assert probe(tiny_model, dataset_folder, output=folder, shard=f"{number}/3", **SOME) is None
     return folder
 
 
@@ -88,7 +84,7 @@ def test_shards_give_the_bytes_of_one_process(
         for config in CONFIGS:
             assert (
                 probe(
-                    str(tiny_model),
+                    tiny_model,
                     dataset_folder,
                     config,
                     output=folder,
@@ -113,12 +109,8 @@ def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
     """Twice, and with a shard that a second job made again elsewhere."""
     shards_of = left_in(folder)
     for _ in range(2):
-        ran = CliRunner().invoke(main, ["merge", str(folder)])
-        assert (
-            ran.exit_code == 0
-            and ran.stderr.startswith(f"wrote {folder}")
-            and "first" in ran.stdout
-        )
+        ran = run("merge", folder)
+        assert ran.stderr.startswith(f"wrote {folder}") and "first" in ran.stdout
         assert len(left_in(folder, *RESULT)) == 2 and shards_of.items() <= left_in(folder).items()
     twice = shutil.copytree(
         folder, tmp_path / "twice", ignore=shutil.ignore_patterns("*-1-of-3*", "*.json")
@@ -143,7 +135,7 @@ def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(
 
     def shard():
         runs.clear()
-        probe(str(tiny_model), dataset_folder, output=place, shard="1/3", **SOME)
+        probe(tiny_model, dataset_folder, output=place, shard="1/3", **SOME)
         return len(runs)
 
     monkeypatch.setattr(Runner, "run", run)
@@ -186,13 +178,13 @@ def test_two_jobs_with_one_shard_and_two_with_two(
         monkeypatch.setattr(Runner, "run", real)
         for number in (2, 1):
             try:
-                probe(str(tiny_model), dataset_folder, output=place, shard=f"{number}/3", **SOME)
+                probe(tiny_model, dataset_folder, output=place, shard=f"{number}/3", **SOME)
             except LedgerError as error:
                 told.append(str(error))
         return real(self, functions, bar)
 
     monkeypatch.setattr(Runner, "run", meanwhile)
-    probe(str(tiny_model), dataset_folder, output=place, shard="1/3", **SOME)
+    probe(tiny_model, dataset_folder, output=place, shard="1/3", **SOME)
     assert [message.split(":")[0] for message in told] == [
         f"another run of the same settings is writing to {place}"
     ]
@@ -316,13 +308,9 @@ def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder
         rewritten(file, made=other_dtype(made_of(file)))
         file.rename(tmp_path / f"other.{file.name}")
     (tmp_path / files(tmp_path)[1].name).unlink()
-    ran = CliRunner().invoke(
-        main, ["merge", str(tmp_path), str(three), "--output", str(tmp_path / "new")]
-    )
+    ran = run("merge", tmp_path, three, "--output", tmp_path / "new", status=1)
     assert (
-        ran.exit_code == 1
-        and "Error: 1 of 3 shards beside" in ran.stderr
-        and "as before with --shard 2/3" in ran.stderr
+        "Error: 1 of 3 shards beside" in ran.stderr and "as before with --shard 2/3" in ran.stderr
     )
     assert len(left_in(tmp_path / "new")) == 2
 
@@ -331,9 +319,7 @@ def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder
     "text", ["0/7", "8/7", "-1/7", "1", "1/", "1/0", "a/b", "1/7/9", "1/999999", "١/7", " 1/7", ""]
 )
 def test_a_shard_is_one_of_all_counted_from_1(text):
-    with pytest.raises(
-        ArgumentError, match=r"^shard is .*, expected I/N, shard I of N, counted from 1: 1/7 to 7/7"
-    ):
+    with pytest.raises(ArgumentError, match=r"^shard is .*, expected I/N, .*: 1/7 to 7/7"):
         Shard.parse(text)
 
 
@@ -343,15 +329,15 @@ def test_where_there_can_be_no_shard(tmp_path):
         checked_shard("1/2", None, types.SimpleNamespace(count=1))
     with pytest.raises(
         ArgumentError,
-        match="'1/2' for 2 processes that share the work: start each shard as one process",
+        match="'1/2' for 2 processes that share the work",
     ):
         checked_shard("1/2", tmp_path, types.SimpleNamespace(count=2))
     for command in ("probe", "mask", "ablate"):
-        ran = CliRunner().invoke(main, [command, "m", "--shard", "1/2", "--json"])
-        assert ran.exit_code == 2 and "--json prints one result, and a shard has none" in ran.stderr
+        ran = run(command, "m --shard 1/2 --json", status=2)
+        assert "--json prints one result, and a shard has none" in ran.stderr
     with pytest.raises(
         LedgerError,
-        match=r"no shard in .*: expected files that `codesyntax probe --shard I/N --output`",
+        match=r"no shard in .*: expected files that `codesyntax",
     ):
         list(merge([tmp_path]))
     with pytest.raises(LedgerError, match="no folder .*none"):

@@ -54,7 +54,7 @@ def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        probe(str(tiny_model), dataset_folder, limit=3)
+        probe(tiny_model, dataset_folder, limit=3)
         assert (used, torch.get_num_threads()) == ([1], 2)
     finally:
         torch.set_num_threads(before)

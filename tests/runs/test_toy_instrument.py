@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.commands import run as command
 
 from probing import merge, scores
-from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing
 from probing.instruments.plain import PlainLedger, PlainResult
@@ -157,11 +156,10 @@ def test_cached(counting, tmp_path, monkeypatch):
 def test_scored_and_verified(whole, tiny_model, tmp_path):
     file = next((tmp_path / "whole").glob("*[0-9a-f].json"))
     ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
-    scored = CliRunner().invoke(main, ["score", str(ledger), "--json"], catch_exceptions=False)
-    assert scored.exit_code == 0 and '"attended"' in scored.stdout
-    printed = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False).stdout
+    assert '"attended"' in command("score", ledger, "--json").stdout
+    printed = command("score", ledger).stdout
     assert "attended" in printed and "If:if->test" in printed and "counting|model:tiny@" in printed
-    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    assert verify(file, model=tiny_model, functions=5, seed=0).accepted
     honest = CountResult.load(file)
     rows = honest.ledger.rows.copy()
     rows["attended"] += 1
@@ -170,7 +168,7 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     )
     forged = verify(
         next((tmp_path / "forged").glob("*.json")),
-        model=str(tiny_model),
+        model=tiny_model,
         data="codesyntax",
         functions=5,
     )

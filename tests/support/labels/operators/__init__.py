@@ -1,15 +1,15 @@
 """Every operator beside every other, and in every place of a statement: what a grammar may group otherwise than a language.
 
-A module for each language has its `SYNTAX`, after the language's own manual. A new operator is a row of it.
+A table beside this module has the operators of each language, after the language's own manual. A new operator is a line.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Literal
 
 _HOLE = re.compile(r"(?<![\w$'])_(?!\w)")
@@ -75,8 +75,25 @@ class Case:
 
 
 def syntax_of(language: str) -> Syntax:
-    """The operators of a language, by their module here."""
-    return importlib.import_module(f"{__name__}.{language}").SYNTAX
+    """The operators of a language, by its table here: those of a precedence and associativity stand below these.
+
+    `\\n` is a line break; `with` names a language whose operators and frames are this one's, too.
+    """
+    table = Path(__file__).with_name(f"{language}.txt").read_text("utf-8")
+    operators: list[Operator] = []
+    frames: list[str] = []
+    for other in re.findall(r"^with (\w+)$", table, re.MULTILINE):
+        operators += syntax_of(other).operators
+        frames += syntax_of(other).frames
+    for heading, lines in re.findall(r"^(\w.*)\n((?: +.*\n)+)", table, re.MULTILINE):
+        texts = [line.strip().replace("\\n", "\n") for line in lines.splitlines()]
+        if heading == "frames":
+            frames += texts
+        else:
+            precedence, *associativity = heading.split()
+            operators += [Operator(text, int(precedence), *associativity) for text in texts]
+    operand = re.search(r"^operand (.*)$", table, re.MULTILINE)
+    return Syntax(tuple(operators), tuple(frames), operand[1] if operand else "a")
 
 
 def filled(text: str, operand: int, inner: str) -> str:

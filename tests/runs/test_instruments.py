@@ -1,0 +1,140 @@
+"""What each instrument has of `probing/runs/experiment.py`: it goes on after an interruption, in shards and from the cache, to
+the same bytes, and runs nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.models.byte_tokenizer import byte_model
+from support.models.minimal_pairs import pairs_folder, tiny_decoder
+
+from probing import ablate, inform, mask, merge, prefer, probe, surprise
+from probing.instruments.registry import INSTRUMENTS
+from probing.instruments.silencing import ablate as heads_of
+from probing.instruments.silencing import silence
+from probing.models.location import TINY_DECODER
+from probing.runs.ledger_file import (
+    ATTENTION,
+    INFORMATION,
+    MASKING,
+    PREFERENCE,
+    SILENCING,
+    SURPRISAL,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+LONGEST = 700
+
+RUNS = {
+    ATTENTION: (probe, "tiny", "sample", {"limit": 26}),
+    MASKING: (mask, "masked", "sample", {"draws": 1, "limit": 12, "max_length": LONGEST}),
+    SILENCING: (ablate, "masked", "sample", {"draws": 2, "limit": 14}),
+    INFORMATION: (inform, "tiny", "sample", {"edges": 30, "limit": 20}),
+    PREFERENCE: (prefer, "decoder", "pairs", {}),
+    SURPRISAL: (surprise, "embedded", "sample", {"limit": 12}),
+}
+"""Instrument -> its function, model, data, and what else it is given."""
+
+PARTS = {ATTENTION: 5, SILENCING: 2, PREFERENCE: 16}
+"""Functions a part, 3 for the others."""
+
+
+@pytest.fixture(scope="module")
+def places(tiny_model, few_functions, tmp_path_factory) -> dict[str, str]:
+    """Models and data by name."""
+    folder = tmp_path_factory.mktemp("places")
+    made = {
+        "tiny": tiny_model,
+        "masked": byte_model(folder / "masked", LONGEST),
+        "decoder": tiny_decoder(folder / "decoder"),
+        "embedded": TINY_DECODER,
+        "sample": few_functions,
+        "pairs": pairs_folder(folder / "pairs"),
+    }
+    return {name: str(place) for name, place in made.items()}
+
+
+@pytest.fixture(scope="module", params=INSTRUMENTS)
+def instrument(request):
+    """In small parts; heads of random weights, which do not beat a guess, are silenced, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        experiment = INSTRUMENTS[request.param].experiment
+        patch.setattr(experiment, "PART", PARTS.get(request.param, 3))
+        patch.setattr(silence, "REFERENCE", 5)
+        patch.setattr(heads_of, "beats_guess", lambda ledger, *_: {*ledger.relations})
+        yield request.param
+
+
+@pytest.fixture(scope="module")
+def measure(instrument, places):
+    """The run of an instrument; further arguments as of its function."""
+    function, model, data, given = RUNS[instrument]
+    return lambda **more: function(places[model], places[data], **given, **more)
+
+
+@pytest.fixture(scope="module")
+def whole(measure, tmp_path_factory) -> dict[str, bytes]:
+    """The files of a run without any interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    measure(output=folder)
+    return files(folder)
+
+
+@pytest.fixture
+def experiment(instrument):
+    return INSTRUMENTS[instrument].experiment
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_an_interrupted_run_goes_on(
+    instrument, measure, experiment, whole, tmp_path, monkeypatch, capsys
+):
+    """Stopped in its second part, and again there before it has run. It says how far it is, and of what."""
+    real, parts = experiment.run, []
+
+    def run(self, part, bar):
+        parts.append([function.index for function in part])
+        if len(parts) in (2, 3):
+            raise KeyboardInterrupt
+        return real(self, part, bar)
+
+    monkeypatch.setattr(experiment, "run", run)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt, match="run the same command again"):
+            measure(output=tmp_path)
+        assert len([*tmp_path.glob(".*.parts/*.parquet")]) == 1
+    measure(output=tmp_path)
+    assert files(tmp_path) == whole and not [*tmp_path.glob(".*")]
+    assert f"{RUNS[instrument][0].__name__} " in capsys.readouterr().err
+    assert parts[1] == parts[2] == parts[3]
+    once = [index for part in (parts[0], *parts[3:]) for index in part]
+    assert len({*once}) == len(once) > len(parts[0] + parts[1])
+
+
+def test_shards_are_merged(measure, whole, tmp_path):
+    for number in (2, 1):
+        assert measure(output=tmp_path / "shards", shard=f"{number}/2") is None
+    assert len([*merge([tmp_path / "shards"], tmp_path)]) == 1
+    assert files(tmp_path).items() <= whole.items()
+
+
+def test_a_finished_run_is_not_run_again(measure, experiment, whole, tmp_path, monkeypatch):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(experiment, "run", lambda *_: pytest.fail("run again"))
+    measure(output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def test_the_cache_has_it(measure, experiment, whole, tmp_path_factory, monkeypatch):
+    cache, folder = (tmp_path_factory.mktemp(name) for name in ("cache", "new"))
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
+    measure()
+    monkeypatch.setattr(experiment, "prepare", lambda _: pytest.fail("prepared again"))
+    measure(output=folder)
+    assert files(folder) == whole
