@@ -146,7 +146,8 @@ def read_edges(
     `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError
     without any edge.
     """
-    language, variant = language_of(config), variant_of(config)
+    language = language_of(config)
+    variant = variant_of(config)
     keywords = language.keywords + further_keywords
     if len(keywords) > MOST_KEYWORDS:
         raise DatasetError(
@@ -438,7 +439,8 @@ def chosen_on(
     """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or
     `combined` -> what it hits of `test`."""
     picks = pick(validation, direction).filled(validation, useless)
-    chosen, scored = ledger(validation, picks), ledger(test, picks)
+    chosen = ledger(validation, picks)
+    scored = ledger(test, picks)
     of_kinds = {
         kind: held_out(only(chosen, kind), only(scored, kind), system=kind) for kind in KINDS
     }
@@ -527,11 +529,14 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
     They are a run, whose code is the number of its first and of its last one; a run without any is
     -1.
     """
-    allowed, columns = LANGUAGES[edges.language].offsets, _offsets(edges.language)
-    first, last = edges.first - edges.head, edges.last - edges.head
+    allowed = LANGUAGES[edges.language].offsets
+    columns = _offsets(edges.language)
+    first = edges.first - edges.head
+    last = edges.last - edges.head
     codes = []
     for begin, end in ((first, first), (first, last), (last, last)):
-        begin, end = np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1])
+        begin = np.maximum(begin, allowed[0])
+        end = np.minimum(end, allowed[-1])
         codes.append(
             np.where(begin <= end, (begin - allowed[0]) * len(allowed) + end - allowed[0], -1)
         )
@@ -551,7 +556,8 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
     same = edges.keyword[order][1:] == edges.keyword[order][:-1]
     # neighbours among equal keywords; one of another function is further than all tokens of an edge
-    earlier, later = order[:-1][same], order[1:][same]
+    earlier = order[:-1][same]
+    later = order[1:][same]
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
     bits = np.zeros((len(RULES), len(edges), max(1, -(-len(edges.keywords) // _WORD))), np.uint64)
@@ -564,7 +570,9 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
         ):  # of all tokens, `behind` sees the head best
             hit = (word >= 0) & (head < reading) & (reading <= last) & (reading <= repeated[head])
             bits[rule, hit, word[hit] // _WORD] = _bit(word[hit])
-        return bits[..., 0] if bits.shape[-1] == 1 else bits
+        if bits.shape[-1] == 1:
+            return bits[..., 0]
+        return bits
     previous = np.full(len(edges.keyword), -1)
     previous[later] = earlier
     # a pair for each edge and keyword token in its dependent
@@ -573,11 +581,14 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     edge = np.repeat(np.arange(len(edges)), count)
     token = keywords[np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)]
     nearest = previous[token] <= head[edge]
-    edge, token = edge[nearest], token[nearest]
+    edge = edge[nearest]
+    token = token[nearest]
     for rule, counts in enumerate((token == first[edge], slice(None), token == last[edge])):
         words = edges.keyword[token[counts]]
         np.bitwise_or.at(bits[rule], (edge[counts], words // _WORD), _bit(words))
-    return bits[..., 0] if bits.shape[-1] == 1 else bits
+    if bits.shape[-1] == 1:
+        return bits[..., 0]
+    return bits
 
 
 def _bit(word: np.ndarray) -> np.ndarray:

@@ -80,7 +80,9 @@ class Beyond:
         """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there
         is none."""
         shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
-        return float(100 * np.mean(shares)) if shares else float("nan")
+        if shares:
+            return float(100 * np.mean(shares))
+        return float("nan")
 
     @cached_property
     def mean(self) -> Estimate:
@@ -103,7 +105,8 @@ def beyond(
     Raises LedgerError as `held_out` does.
     """
     offsets = best_offsets(validation, avoided)
-    to_choose_on, to_find = is_hard(validation, offsets), is_hard(test, offsets)
+    to_choose_on = is_hard(validation, offsets)
+    to_find = is_hard(test, offsets)
     if not (to_choose_on.any() and to_find.any()):
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
@@ -158,7 +161,8 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
         stratum = np.searchsorted(bounds, size)
         for number in np.unique(stratum[counts]).tolist():
             inside = counts & (stratum == number)
-            heads, offset = float(100 * hit[inside].mean()), float(100 * guessed[inside].mean())
+            heads = float(100 * hit[inside].mean())
+            offset = float(100 * guessed[inside].mean())
             strata_found.append(Stratum(by, names[number], int(inside.sum()), heads, offset))
     return strata_found
 
@@ -251,10 +255,8 @@ def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarra
     share = counts / len(drawn)
     each = share if direction == HEAD_TO_DEPENDENT else np.log1p(-np.minimum(share, 1 - 1e-12))
     below = np.append(0, np.cumsum(each))
-    low, high = (
-        np.searchsorted(values, sought[0], "left"),
-        np.searchsorted(values, sought[1], "right"),
-    )
+    low = np.searchsorted(values, sought[0], "left")
+    high = np.searchsorted(values, sought[1], "right")
     within = below[high] - below[low]
     missed = np.log1p(-np.minimum(within, 1 - 1e-12)) if direction == HEAD_TO_DEPENDENT else within
     return 100 * (1 - np.exp(np.outer(KS, missed))).mean(axis=1)

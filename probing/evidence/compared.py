@@ -179,7 +179,8 @@ def _name(probed: Probed) -> str:
 def _is_named(probed: Probed, side: Path) -> bool:
     """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that
     `side` names."""
-    model, step = probed.test.settings.model, probed.test.run.step
+    model = probed.test.settings.model
+    step = probed.test.run.step
     named = str(side) in (model, at_step(model, step))
     return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
 
@@ -294,7 +295,9 @@ class Course:
         low = self.differences[1] if level is None else self.scores[1] - level
         (below,) = np.nonzero(~(low > 0))
         first = int(below[-1]) + 1 if len(below) else 0
-        return first if first < len(low) else None
+        if first < len(low):
+            return first
+        return None
 
 
 @dataclass(frozen=True)
@@ -323,7 +326,9 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     in_mean = [
         hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean
     ]  # of all or of none
-    rivals, hard, chance = splits.rivals[AVOIDED[0]], None, float("nan")
+    rivals = splits.rivals[AVOIDED[0]]
+    hard = None
+    chance = float("nan")
     if rivals is not None and in_mean:
         hard = _course(
             [hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0])
@@ -346,10 +351,8 @@ def step_of(checkpoint: Evidence) -> int:
 
 def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
-    steps, baseline = (
-        [model.only(names).at(ONE_GUESS) for model in models],
-        offsets.only(names).at(ONE_GUESS),
-    )
+    steps = [model.only(names).at(ONE_GUESS) for model in models]
+    baseline = offsets.only(names).at(ONE_GUESS)
     means = [step.hits.mean(step.system).at(0) for step in steps]
     differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)

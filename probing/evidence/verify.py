@@ -180,9 +180,11 @@ def undetected(points: np.ndarray, costs: np.ndarray) -> float:
     3.0
     """
     possible = (costs <= _BUDGET) & (points > 0)
-    points, costs = points[possible], np.maximum(costs[possible], 1e-12)
+    points = points[possible]
+    costs = np.maximum(costs[possible], 1e-12)
     order = np.argsort(-points / costs, kind="stable")
-    points, costs = points[order], costs[order]
+    points = points[order]
+    costs = costs[order]
     too_much = (costs.cumsum() - _BUDGET) / costs
     return float(points @ np.clip(1 - too_much, 0, 1))
 
@@ -193,7 +195,8 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
         return _BUDGET / ENOUGH
     if number >= np.count_nonzero(largest):
         return _CERTAIN
-    low, high = 0.0, 1e9
+    low = 0.0
+    high = 1e9
     for _ in range(100):
         rate = (low + high) / 2
         if -np.expm1(-rate * largest).sum() < number:
@@ -237,7 +240,9 @@ def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
         deviations[name] = float(differences.sum()) / (spread or 1.0)
     worst = max(deviations, key=lambda name: deviations[name])
     limit = math.sqrt(2 * math.log(len(signed) / BIAS))
-    return (worst, deviations[worst]) if deviations[worst] > limit else None
+    if deviations[worst] > limit:
+        return (worst, deviations[worst])
+    return None
 
 
 def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
@@ -369,7 +374,9 @@ class Verifier(Generic[AnyExperiment]):
     TOLERANCE: ClassVar[Mapping[str, float]] = {}
 
     def __init__(self, file: Path, result: Any, experiment: AnyExperiment):
-        self.file, self.ledger, self.experiment = file, result.ledger, experiment
+        self.file = file
+        self.ledger = result.ledger
+        self.experiment = experiment
         self.provenance = result.PROVENANCE.of(result.ledger)
 
     @staticmethod
@@ -388,7 +395,8 @@ class Verifier(Generic[AnyExperiment]):
 
     def counted(self) -> list[Criterion]:
         """Check that the ledger has the functions, and counts, that it should have."""
-        theirs, ours = self.provenance, self.experiment.provenance
+        theirs = self.provenance
+        ours = self.experiment.provenance
         checks = [same(name, getattr(theirs, name), getattr(ours, name)) for name in self.COUNTED]
         return [*checks, same("family", theirs.run.family, ours.run.family), self.complete()]
 
@@ -415,7 +423,8 @@ class Verifier(Generic[AnyExperiment]):
     def influence(self) -> Influence:
         """By what functions add to the published numbers; where they add nothing, they may have
         taken something away: as much as functions differ."""
-        places, published = self.places(self.ledger), self.published(self.ledger)
+        places = self.places(self.ledger)
+        published = self.published(self.ledger)
         if not published:
             equal = np.full(len(places), 100 / len(places))
             return Influence(places, {"a mean over functions": equal}, {}, equal)
@@ -468,7 +477,8 @@ class Verifier(Generic[AnyExperiment]):
             many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
             return RowComparison(f"{many}, as {self.row(claimed[outside.argmax()])}", False)
         finding = f"{np.count_nonzero(differing)} of {count} rows differ, all of them by rounding"
-        signed, gained = self.signed(claimed, rerun), self.gained(functions, rerun.rows)
+        signed = self.signed(claimed, rerun)
+        gained = self.gained(functions, rerun.rows)
         return RowComparison(finding, True, signed, gained)
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
@@ -498,7 +508,8 @@ class Verifier(Generic[AnyExperiment]):
         numbers to one side.
         """
         starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
-        arms, signed = self.arms(rerun.rows), {}
+        arms = self.arms(rerun.rows)
+        signed = {}
         for name, tolerance in rerun.tolerance.items():
             differences = np.nan_to_num(claimed[name].astype(float) - rerun.rows[name])
             differences[np.abs(differences) <= NEGLIGIBLE * np.asarray(tolerance)] = 0
@@ -512,7 +523,8 @@ class Verifier(Generic[AnyExperiment]):
         """The points that each published number gains by the claim, in each of these functions, by
         place: the numbers of the ledger, less those of the ledger with the rows that were found
         again."""
-        ledger, chosen = self.ledger, np.array(sorted(function.index for function in functions))
+        ledger = self.ledger
+        chosen = np.array(sorted(function.index for function in functions))
         both = ledger.rows.copy()
         both[np.isin(both["function"], chosen)] = rows
         reproduced = self.published(type(ledger)(ledger.names, both, ledger.settings))
@@ -629,10 +641,12 @@ def _verified(
         missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
         checks.append(Criterion("model and data", None if missing else False, str(error)))
         return verification
-    session, revision = experiment.session, settings.revision
+    session = experiment.session
+    revision = settings.revision
     loaded = revision if session.is_of(revision) else ours.revision
     checks.append(same("model", revision, loaded, session.named))
-    theirs, here = _version_and_labels(settings), _version_and_labels(ours)
+    theirs = _version_and_labels(settings)
+    here = _version_and_labels(ours)
     checks.append(same("data", theirs, here, data is not None))
     if len(ours.revision) == _COMMIT:
         check = _check_reference(settings.model, ours.revision)

@@ -264,7 +264,7 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     rng, checked = np.random.default_rng(0), 0
     published = means(test, validation)
     for found in (
-        on_test(test, test, published),
+        on_test(test, published),
         on_validation(validation, validation, test, published),
     ):
         drawn = np.zeros((2000, len(found.places)), bool)
