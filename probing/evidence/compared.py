@@ -59,18 +59,14 @@ class Sides:
     @classmethod
     def of(cls, first_hits: ChosenHits, second_hits: ChosenHits, **fields: Any) -> Self:
         """From hits with one guess, of the same relations."""
-        first, second = (
-            float(side.hits.mean(side.system).value[0]) for side in (first_hits, second_hits)
-        )
+        sides = first_hits, second_hits
+        first, second = (float(side.hits.mean(side.system).value[0]) for side in sides)
+        counted = [name in first_hits.hits.counted for name in first_hits.relations]
         return cls(
             means=(first, second),
-            relations=np.concatenate(
-                [side.hits.scores(side.system) for side in (first_hits, second_hits)]
-            ),
+            relations=np.concatenate([side.hits.scores(side.system) for side in sides]),
             edges=first_hits.hits.n,
-            in_mean=np.array(
-                [name in first_hits.hits.counted for name in first_hits.relations], bool
-            ),
+            in_mean=np.array(counted, bool),
             difference=compare_hits(first_hits, second_hits),
             **fields,
         )
@@ -126,17 +122,15 @@ def compare(
         sides = [_by_place(side, among, bool(results)) for side in (first, second)]
     shared = [shared_place for shared_place in sides[0] if shared_place in sides[1]]
     if not shared:
-        there = [
-            f"{side} on {', '.join(map(_words, places))}"
-            for side, places in zip((first, second), sides)
-        ]
+        there = []
+        for side, places in zip((first, second), sides):
+            on = ", ".join(map(_words, places))
+            there.append(f"{side} on {on}")
         raise LedgerError(
             f"{' and '.join(there)}: probe both on the same data, config, split and direction"
         )
     with caching():
-        return [
-            _compared(sides[0][shared_place], sides[1][shared_place]) for shared_place in shared
-        ]
+        return [_compared(sides[0][alike], sides[1][alike]) for alike in shared]
 
 
 def _words(shared: _Place) -> str:
@@ -240,7 +234,10 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
     names = set(first.relations) & set(second.relations)
     if not names:
         return None
-    by = {who: Sides.of(*(side[who].only(names) for side in systems)) for who in WHO}
+    by = {}
+    for who in WHO:
+        of_both = [side[who].only(names) for side in systems]
+        by[who] = Sides.of(*of_both)
     lost = len(np.setdiff1d(before.test.ledger.function, test))
     return Changes(len(test), int(first.only(names).hits.n.sum()), lost, by)
 
@@ -323,9 +320,8 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     splits = ordered[0].splits
     all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
     beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
-    in_mean = [
-        hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean
-    ]  # of all or of none
+    # of all or of none
+    in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]
     rivals = splits.rivals[AVOIDED[0]]
     hard = None
     chance = float("nan")
