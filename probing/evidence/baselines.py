@@ -146,7 +146,8 @@ def read_edges(
     `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError
     without any edge.
     """
-    language, variant = language_of(config), variant_of(config)
+    language = language_of(config)
+    variant = variant_of(config)
     keywords = language.keywords + further_keywords
     if len(keywords) > MOST_KEYWORDS:
         raise DatasetError(
@@ -250,19 +251,19 @@ class Picks:
         def added(kind: str, rule: str, name: str, picked: list[int]) -> list[int]:
             if kind == "keyword":
                 return np.argsort(-occurring, kind="stable").tolist()
-            distance = np.abs(offsets[:, None] - (offsets[picked] if picked else 0)).min(axis=1)
+            known = offsets[picked] if picked else np.zeros(1, int)
+            distance = np.abs(offsets[:, None] - known).min(axis=1)
             numbers = np.argsort(distance, kind="stable")
             if useless and rule == RULES[0]:
-                numbers = numbers[~np.isin(offsets[numbers], useless.get(name, []))]
+                avoided = np.isin(offsets[numbers], useless.get(name, []))
+                numbers = numbers[~avoided]
             return numbers.tolist()
 
-        longer = {
-            key: dict.fromkeys([*picked, *added(*key, picked)])
-            for key, picked in self.lists.items()
-        }
-        return dataclasses.replace(
-            self, lists={key: [*numbers][: max(KS)] for key, numbers in longer.items()}
-        )
+        lists = {}
+        for key, picked in self.lists.items():
+            longer = dict.fromkeys([*picked, *added(*key, picked)])
+            lists[key] = list(longer)[: max(KS)]
+        return dataclasses.replace(self, lists=lists)
 
 
 def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -316,10 +317,12 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
     for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
         numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
+        if not numbers:
+            continue
         listed = patterns.hits[:, numbers]  # (patterns, list)
-        if numbers:
-            position = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
-            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = position[patterns.pattern]
+        position = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
+        of_kind = ranks[RULES.index(rule), :, 0, KINDS.index(kind)]
+        of_kind[index] = position[patterns.pattern]
     settings = {
         "baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
     }
@@ -340,14 +343,17 @@ def better(ledger: RankLedger) -> Choice:
     validation has few edges. If they are equal at k = 1, the offset is chosen.
     """
     counts = ledger.counts()
-    choice: Choice = {name: np.zeros((len(RULES), len(KS), 2), int) for name in counts.counts}
-    for name, heads in choice.items():
+    choice: Choice = {}
+    for name in counts.counts:
+        heads = np.zeros((len(RULES), len(KS), 2), int)
         for number, rule in enumerate(RULES):
             offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
             chosen = 0
             for position, gained in enumerate((keyword - offset).tolist()):
-                chosen = int(gained > 0) if gained else chosen
+                if gained:
+                    chosen = int(gained > 0)
                 heads[number, position, 1] = chosen
+        choice[name] = heads
     return choice
 
 
@@ -375,24 +381,23 @@ class BaselineResult:
     def same_relations(self) -> dict[str, Means]:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with
         its means."""
-        both = zip(self.hits["published"].items(), self.hits["held-out"].values())
-        return {
-            kind: self.summaries["published"][kind]["scores"]
-            if chosen.relations == held.relations
-            else means(chosen.only(held.relations).hits.mean(kind))
-            for (kind, chosen), held in both
-        }
+        same = {}
+        for kind, chosen in self.hits["published"].items():
+            relations = self.hits["held-out"][kind].relations
+            if chosen.relations == relations:
+                same[kind] = self.summaries["published"][kind]["scores"]
+            else:
+                same[kind] = means(chosen.only(relations).hits.mean(kind))
+        return same
 
     def to_json(self) -> str:
         """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
-        protocols = {
-            protocol: {
-                "picked": self.picks[protocol].picked,
-                "ties": _by_kind(self.picks[protocol].ties),
-            }
-            | {name: summed.model_dump() for name, summed in summaries.items()}
-            for protocol, summaries in self.summaries.items()
-        }
+        protocols = {}
+        for protocol, summaries in self.summaries.items():
+            picks = self.picks[protocol]
+            numbers = {name: summed.model_dump() for name, summed in summaries.items()}
+            choices = {"picked": picks.picked, "ties": _by_kind(picks.ties)}
+            protocols[protocol] = choices | numbers
         result = {
             "settings": self.settings.model_dump(),
             "protocols": protocols,
@@ -403,11 +408,10 @@ class BaselineResult:
     def save(self, folder: str | os.PathLike) -> Path:
         """Write the result atomically into `folder`; return the file's path."""
         settings = self.settings
-        digest = hashlib.sha256(
-            json.dumps(settings.model_dump(), sort_keys=True).encode()
-        ).hexdigest()[:8]
-        file = Path(folder) / f"baselines.{settings.config}.{settings.split}.{digest}.json"
-        return write(file, self.to_json())
+        text = json.dumps(settings.model_dump(), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        name = f"baselines.{settings.config}.{settings.split}.{digest}.json"
+        return write(Path(folder) / name, self.to_json())
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
@@ -438,11 +442,13 @@ def chosen_on(
     """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or
     `combined` -> what it hits of `test`."""
     picks = pick(validation, direction).filled(validation, useless)
-    chosen, scored = ledger(validation, picks), ledger(test, picks)
-    of_kinds = {
-        kind: held_out(only(chosen, kind), only(scored, kind), system=kind) for kind in KINDS
-    }
-    return picks, {**of_kinds, BEST_BASELINE: apply(scored, better(chosen), BEST_BASELINE)}
+    chosen = ledger(validation, picks)
+    scored = ledger(test, picks)
+    hits = {}
+    for kind in KINDS:
+        hits[kind] = held_out(only(chosen, kind), only(scored, kind), system=kind)
+    hits[BEST_BASELINE] = apply(scored, better(chosen), BEST_BASELINE)
+    return picks, hits
 
 
 @checked
@@ -487,37 +493,23 @@ def _by_relation(
     by_relation = np.argsort(edges.relation, kind="stable")
     ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
     places = np.split(by_relation, ends[:-1])
-    for kind, codes, expand in (
-        ("offset", *_offset_patterns(edges)),
-        (
-            "keyword",
-            _keyword_codes(edges, direction),
-            partial(_expand_keywords, len(edges.keywords)),
-        ),
-    ):
+    keywords = partial(_expand_keywords, len(edges.keywords))
+    kinds = (*_offset_patterns(edges),), (_keyword_codes(edges, direction), keywords)
+    for kind, (codes, expand) in zip(KINDS, kinds):
         for rule, edge_codes in zip(RULES, codes):
+            axis = 0 if edge_codes.ndim > 1 else None
             for relation, index in enumerate(places):
                 if len(index):
-                    several = 0 if edge_codes.ndim > 1 else None
-                    distinct, pattern = np.unique(
-                        edge_codes[index], return_inverse=True, axis=several
-                    )
-                    yield (
-                        kind,
-                        rule,
-                        relation,
-                        index,
-                        Patterns(expand(distinct), pattern.reshape(-1)),
-                    )
+                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=axis)
+                    patterns = Patterns(expand(distinct), pattern.reshape(-1))
+                    yield kind, rule, relation, index, patterns
 
 
 def _offsets(language: str) -> np.ndarray:
     """The offsets from head to dependent that the baseline may predict, nearest first: int64
     (offsets,)."""
-    allowed = LANGUAGES[language].offsets
-    return np.array(
-        sorted((offset for offset in allowed if offset), key=lambda offset: (abs(offset), -offset))
-    )
+    allowed = [offset for offset in LANGUAGES[language].offsets if offset]
+    return np.array(sorted(allowed, key=lambda offset: (abs(offset), -offset)))
 
 
 def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
@@ -527,14 +519,16 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
     They are a run, whose code is the number of its first and of its last one; a run without any is
     -1.
     """
-    allowed, columns = LANGUAGES[edges.language].offsets, _offsets(edges.language)
-    first, last = edges.first - edges.head, edges.last - edges.head
+    allowed = LANGUAGES[edges.language].offsets
+    columns = _offsets(edges.language)
+    first = edges.first - edges.head
+    last = edges.last - edges.head
     codes = []
     for begin, end in ((first, first), (first, last), (last, last)):
-        begin, end = np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1])
-        codes.append(
-            np.where(begin <= end, (begin - allowed[0]) * len(allowed) + end - allowed[0], -1)
-        )
+        begin = np.maximum(begin, allowed[0])
+        end = np.minimum(end, allowed[-1])
+        run = (begin - allowed[0]) * len(allowed) + end - allowed[0]
+        codes.append(np.where(begin <= end, run, -1))
 
     def expand(codes: np.ndarray) -> np.ndarray:
         begin, end = np.divmod(codes[:, None], len(allowed))
@@ -549,9 +543,11 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     integers) of many."""
     keywords = np.flatnonzero(edges.keyword >= 0)
     order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
-    same = edges.keyword[order][1:] == edges.keyword[order][:-1]
+    in_order = edges.keyword[order]
+    same = in_order[1:] == in_order[:-1]
     # neighbours among equal keywords; one of another function is further than all tokens of an edge
-    earlier, later = order[:-1][same], order[1:][same]
+    earlier = order[:-1][same]
+    later = order[1:][same]
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
     bits = np.zeros((len(RULES), len(edges), max(1, -(-len(edges.keywords) // _WORD))), np.uint64)
@@ -559,25 +555,33 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
         repeated = np.full(len(edges.keyword), len(edges.keyword))
         repeated[earlier] = later
         word = edges.keyword[head]
-        for rule, reading in enumerate(
-            (first, behind, last)
-        ):  # of all tokens, `behind` sees the head best
-            hit = (word >= 0) & (head < reading) & (reading <= last) & (reading <= repeated[head])
+        furthest = np.minimum(last, repeated[head])
+        # of all tokens, `behind` sees the head best
+        for rule, reading in enumerate((first, behind, last)):
+            hit = (word >= 0) & (head < reading) & (reading <= furthest)
             bits[rule, hit, word[hit] // _WORD] = _bit(word[hit])
-        return bits[..., 0] if bits.shape[-1] == 1 else bits
+        if bits.shape[-1] == 1:
+            return bits[..., 0]
+        return bits
     previous = np.full(len(edges.keyword), -1)
     previous[later] = earlier
     # a pair for each edge and keyword token in its dependent
     begin = np.searchsorted(keywords, behind)
     count = np.maximum(np.searchsorted(keywords, last, side="right") - begin, 0)
     edge = np.repeat(np.arange(len(edges)), count)
-    token = keywords[np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)]
+    start = begin - (count.cumsum() - count)
+    token = keywords[np.arange(count.sum()) + np.repeat(start, count)]
     nearest = previous[token] <= head[edge]
-    edge, token = edge[nearest], token[nearest]
-    for rule, counts in enumerate((token == first[edge], slice(None), token == last[edge])):
+    edge = edge[nearest]
+    token = token[nearest]
+    at_first = token == first[edge]
+    at_last = token == last[edge]
+    for rule, counts in enumerate((at_first, slice(None), at_last)):
         words = edges.keyword[token[counts]]
         np.bitwise_or.at(bits[rule], (edge[counts], words // _WORD), _bit(words))
-    return bits[..., 0] if bits.shape[-1] == 1 else bits
+    if bits.shape[-1] == 1:
+        return bits[..., 0]
+    return bits
 
 
 def _bit(word: np.ndarray) -> np.ndarray:
@@ -587,4 +591,5 @@ def _bit(word: np.ndarray) -> np.ndarray:
 def _expand_keywords(words: int, codes: np.ndarray) -> np.ndarray:
     """Which of so many keywords are in codes: (patterns, keywords)."""
     word = np.arange(words)
-    return (codes.reshape(len(codes), -1)[:, word // _WORD] & _bit(word)) != 0
+    integers = codes.reshape(len(codes), -1)
+    return (integers[:, word // _WORD] & _bit(word)) != 0

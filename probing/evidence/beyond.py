@@ -80,7 +80,9 @@ class Beyond:
         """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there
         is none."""
         shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
-        return float(100 * np.mean(shares)) if shares else float("nan")
+        if shares:
+            return float(100 * np.mean(shares))
+        return float("nan")
 
     @cached_property
     def mean(self) -> Estimate:
@@ -103,14 +105,19 @@ def beyond(
     Raises LedgerError as `held_out` does.
     """
     offsets = best_offsets(validation, avoided)
-    to_choose_on, to_find = is_hard(validation, offsets), is_hard(test, offsets)
+    to_choose_on = is_hard(validation, offsets)
+    to_find = is_hard(test, offsets)
     if not (to_choose_on.any() and to_find.any()):
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
     easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
     few = {name: len(group.places) for name, group in hard.hits.groups.items() if group.few}
-    chosen = test.relation[to_find], test.relation
-    counts = [np.bincount(relation, minlength=len(test.relations)).tolist() for relation in chosen]
+    edges = {}
+    for number, name in enumerate(test.relations):
+        of_relation = test.relation == number
+        if of_relation.any():
+            left = np.count_nonzero(to_find & of_relation)
+            edges[name] = left, np.count_nonzero(of_relation)
     shown = hard.only(set(hard.relations) - few.keys())
     enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
     by_first = easy.hits.where(measures=MEASURES[: len(KS)])
@@ -119,7 +126,7 @@ def beyond(
         chosen=shown.only(enough),
         shown=shown,
         easy=dict(zip(by_first.groups, by_first.scores(easy.system).T)),
-        edges={name: (left, edges) for name, left, edges in zip(test.relations, *counts) if edges},
+        edges=edges,
         few=few,
     )
 
@@ -141,16 +148,16 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
 
     One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
     """
-    cells = (
-        np.array([choice[name][0, 0] if name in choice else (0, 0) for name in test.relations])
-        .reshape(-1, 2)
-        .T
-    )
-    hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
+    cells = np.zeros((2, len(RULES), len(test.relations)), np.intp)
+    in_mean = np.zeros(len(test.relations), bool)
+    for number, name in enumerate(test.relations):
+        if name in choice:
+            cells[..., number] = choice[name][0, 0][:, None]
+            in_mean[number] = name not in NOT_IN_MEAN
+    by_first, *_ = test.of_heads(*cells)
+    hit = by_first == 0
     guessed = ~is_hard(test, offsets)
-    counts = np.array(
-        [name in choice and name not in NOT_IN_MEAN for name in test.relations], bool
-    )[test.relation]
+    counts = in_mean[test.relation]
     strata_found = []
     distance = np.abs(test.first - test.head)
     for by, size, bounds in (("distance", distance, DISTANCES), ("length", test.tokens, LENGTHS)):
@@ -158,7 +165,8 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
         stratum = np.searchsorted(bounds, size)
         for number in np.unique(stratum[counts]).tolist():
             inside = counts & (stratum == number)
-            heads, offset = float(100 * hit[inside].mean()), float(100 * guessed[inside].mean())
+            heads = float(100 * hit[inside].mean())
+            offset = float(100 * guessed[inside].mean())
             strata_found.append(Stratum(by, names[number], int(inside.sum()), heads, offset))
     return strata_found
 
@@ -166,7 +174,10 @@ def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
 def _names_of(bounds: Sequence[int]) -> list[str]:
     """The names of ranges up to each of some bounds, and above the last, such as `3 to 5`."""
     starts = [low + 1 for low in (0, *bounds)]
-    names = [f"{low} to {high}" if low < high else f"{high}" for low, high in zip(starts, bounds)]
+    names = []
+    for low, high in zip(starts, bounds):
+        name = f"{low} to {high}" if low < high else f"{high}"
+        names.append(name)
     return [*names, f"over {bounds[-1]}"]
 
 
@@ -225,19 +236,23 @@ def guesses(
     """
     scores = {}
     for name in sorted({*validation.relations} & {*test.relations}):
-        drawn, sought = (_distances(table, name) for table in (validation, test))
+        drawn = _distances(validation, name)
+        sought = _distances(test, name)
         if drawn["first"].size and sought["first"].size:
-            ends = {rule: drawn["last" if rule == "last" else "first"][0] for rule in RULES}
-            scores[name] = np.concatenate(
-                [_guessed(ends[rule], sought[rule], direction) for rule in RULES]
-            )
+            by_rule = []
+            for rule in RULES:
+                ends, _ = drawn["last" if rule == "last" else "first"]
+                by_rule.append(_guessed(ends, sought[rule], direction))
+            scores[name] = np.concatenate(by_rule)
     return scores
 
 
 def _distances(table: EdgeTable, name: str) -> dict[str, np.ndarray]:
     """Rule -> from which to which distance from the head a relation's edges are found: (2, E)."""
     edges = table.relation == table.relations.index(name)
-    first, last = ((column - table.head)[edges] for column in (table.first, table.last))
+    head = table.head[edges]
+    first = table.first[edges] - head
+    last = table.last[edges] - head
     return {
         "first": np.stack([first, first]),
         "any": np.stack([first, last]),
@@ -248,13 +263,18 @@ def _distances(table: EdgeTable, name: str) -> dict[str, np.ndarray]:
 def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarray:
     """Percent (k,) of the edges whose distances `sought` (2, E) are guessed."""
     values, counts = np.unique(drawn, return_counts=True)
+    forward = direction == HEAD_TO_DEPENDENT
     share = counts / len(drawn)
-    each = share if direction == HEAD_TO_DEPENDENT else np.log1p(-np.minimum(share, 1 - 1e-12))
+    each = share if forward else _log_of_rest(share)
     below = np.append(0, np.cumsum(each))
-    low, high = (
-        np.searchsorted(values, sought[0], "left"),
-        np.searchsorted(values, sought[1], "right"),
-    )
+    low = np.searchsorted(values, sought[0], "left")
+    high = np.searchsorted(values, sought[1], "right")
     within = below[high] - below[low]
-    missed = np.log1p(-np.minimum(within, 1 - 1e-12)) if direction == HEAD_TO_DEPENDENT else within
-    return 100 * (1 - np.exp(np.outer(KS, missed))).mean(axis=1)
+    missed = _log_of_rest(within) if forward else within
+    found = 1 - np.exp(np.outer(KS, missed))
+    return 100 * found.mean(axis=1)
+
+
+def _log_of_rest(share: np.ndarray) -> np.ndarray:
+    """The logarithm of what is left of 1."""
+    return np.log1p(-np.minimum(share, 1 - 1e-12))

@@ -59,18 +59,14 @@ class Sides:
     @classmethod
     def of(cls, first_hits: ChosenHits, second_hits: ChosenHits, **fields: Any) -> Self:
         """From hits with one guess, of the same relations."""
-        first, second = (
-            float(side.hits.mean(side.system).value[0]) for side in (first_hits, second_hits)
-        )
+        sides = first_hits, second_hits
+        first, second = (float(side.hits.mean(side.system).value[0]) for side in sides)
+        counted = [name in first_hits.hits.counted for name in first_hits.relations]
         return cls(
             means=(first, second),
-            relations=np.concatenate(
-                [side.hits.scores(side.system) for side in (first_hits, second_hits)]
-            ),
+            relations=np.concatenate([side.hits.scores(side.system) for side in sides]),
             edges=first_hits.hits.n,
-            in_mean=np.array(
-                [name in first_hits.hits.counted for name in first_hits.relations], bool
-            ),
+            in_mean=np.array(counted, bool),
             difference=compare_hits(first_hits, second_hits),
             **fields,
         )
@@ -126,17 +122,15 @@ def compare(
         sides = [_by_place(side, among, bool(results)) for side in (first, second)]
     shared = [shared_place for shared_place in sides[0] if shared_place in sides[1]]
     if not shared:
-        there = [
-            f"{side} on {', '.join(map(_words, places))}"
-            for side, places in zip((first, second), sides)
-        ]
+        there = []
+        for side, places in zip((first, second), sides):
+            on = ", ".join(map(_words, places))
+            there.append(f"{side} on {on}")
         raise LedgerError(
             f"{' and '.join(there)}: probe both on the same data, config, split and direction"
         )
     with caching():
-        return [
-            _compared(sides[0][shared_place], sides[1][shared_place]) for shared_place in shared
-        ]
+        return [_compared(sides[0][alike], sides[1][alike]) for alike in shared]
 
 
 def _words(shared: _Place) -> str:
@@ -179,7 +173,8 @@ def _name(probed: Probed) -> str:
 def _is_named(probed: Probed, side: Path) -> bool:
     """True if this is the model, or the checkpoint of it in the folder `side`, or at the step that
     `side` names."""
-    model, step = probed.test.settings.model, probed.test.run.step
+    model = probed.test.settings.model
+    step = probed.test.run.step
     named = str(side) in (model, at_step(model, step))
     return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
 
@@ -239,7 +234,10 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
     names = set(first.relations) & set(second.relations)
     if not names:
         return None
-    by = {who: Sides.of(*(side[who].only(names) for side in systems)) for who in WHO}
+    by = {}
+    for who in WHO:
+        of_both = [side[who].only(names) for side in systems]
+        by[who] = Sides.of(*of_both)
     lost = len(np.setdiff1d(before.test.ledger.function, test))
     return Changes(len(test), int(first.only(names).hits.n.sum()), lost, by)
 
@@ -294,7 +292,9 @@ class Course:
         low = self.differences[1] if level is None else self.scores[1] - level
         (below,) = np.nonzero(~(low > 0))
         first = int(below[-1]) + 1 if len(below) else 0
-        return first if first < len(low) else None
+        if first < len(low):
+            return first
+        return None
 
 
 @dataclass(frozen=True)
@@ -320,10 +320,11 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     splits = ordered[0].splits
     all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
     beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
-    in_mean = [
-        hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean
-    ]  # of all or of none
-    rivals, hard, chance = splits.rivals[AVOIDED[0]], None, float("nan")
+    # of all or of none
+    in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]
+    rivals = splits.rivals[AVOIDED[0]]
+    hard = None
+    chance = float("nan")
     if rivals is not None and in_mean:
         hard = _course(
             [hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0])
@@ -346,10 +347,8 @@ def step_of(checkpoint: Evidence) -> int:
 
 def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     names = [name for name in models[0].relations if name in offsets.relations]
-    steps, baseline = (
-        [model.only(names).at(ONE_GUESS) for model in models],
-        offsets.only(names).at(ONE_GUESS),
-    )
+    steps = [model.only(names).at(ONE_GUESS) for model in models]
+    baseline = offsets.only(names).at(ONE_GUESS)
     means = [step.hits.mean(step.system).at(0) for step in steps]
     differences = family([compare_means(step, baseline).at(0) for step in steps])
     scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)

@@ -271,7 +271,8 @@ class Evidence:
     @cached_property
     def hits(self) -> dict[str, ChosenHits]:
         """Protocol -> the hits of the model's heads."""
-        test, validation = self.probed.test, self.probed.validation
+        test = self.probed.test
+        validation = self.probed.validation
         check_alike(validation.ledger, test.ledger)
         unread = self._unread
         held_out = (
@@ -317,12 +318,15 @@ class Evidence:
         not corrected over models; empty for controls with other labels."""
         means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
         same = self.same_relations[1]
-        return means if same is None else {**means, SAME_RELATIONS: same}
+        if same is None:
+            return means
+        return {**means, SAME_RELATIONS: same}
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
-        test, validation = self.probed.test.ledger, self.probed.validation.ledger
+        test = self.probed.test.ledger
+        validation = self.probed.validation.ledger
         return {
             avoided: beyond(validation, test, avoided, self._unread)
             for avoided in self.splits.rivals
@@ -352,12 +356,17 @@ class Evidence:
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
-        return self._submission() if self.whole is None else self.whole()._submission()
+        if self.whole is None:
+            return self._submission()
+        return self.whole()._submission()
 
     def _submission(self) -> AttentionSubmission:
-        read, avoided = self.read or self.probed, AVOIDED[0]
-        test, validation = read.test, read.validation
-        model, rival = self.beyond[avoided], self.splits.rivals[avoided]
+        read = self.read or self.probed
+        avoided = AVOIDED[0]
+        test = read.test
+        validation = read.validation
+        model = self.beyond[avoided]
+        rival = self.splits.rivals[avoided]
         rivals = {name: self.splits.baselines.hits[name] for name in PUBLISHED_FIRST}
         chosen = dict(self.hits)
         if (
@@ -457,7 +466,8 @@ def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
     known: dict[str, Mapping[str, ChosenHits]] = dict(whole.baselines.hits)
     if (rival := whole.rivals[AVOIDED[0]]) is not None:
         known[BEYOND_OFFSET] = rival.hits
-    theirs, ours = submission.tables, {}
+    theirs = submission.tables
+    ours = {}
     for name, hits in theirs.items():
         relations = known[name][BEST_BASELINE].relations if name in known else []
         if not set(hits.names) <= set(relations):

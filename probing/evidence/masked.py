@@ -250,7 +250,8 @@ def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.
 
 def gains(measured: Hits) -> dict[str, list[FillerGain]]:
     """Node type -> the gain in T1 and in T0 by the outcome of `measured`."""
-    best, estimates = [], []
+    best = []
+    estimates = []
     for arm in ARMS:
         systems = fillers(measured, arm)
         scores = np.stack([measured.scores(system)[0] for system in systems])

@@ -143,11 +143,10 @@ def compare(
         }
 
     known = cached(f"comparison {tested}", hits.content(), compute)
-    of_relations = np.array([len(group.places) for group in hits.drawn.groups.values()], np.intp)
-    value, low, high, p = known["mean"]
-    mean = Estimate(value, low, high, p, int(known["n"][0]))
-    value, low, high, p = known["relations"]
-    return Comparison(hits.names, hits.measures, mean, Estimate(value, low, high, p, of_relations))
+    n = [len(group.places) for group in hits.drawn.groups.values()]
+    mean = Estimate(*known["mean"], int(known["n"][0]))
+    by_relation = Estimate(*known["relations"], np.array(n, np.intp))
+    return Comparison(hits.names, hits.measures, mean, by_relation)
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
@@ -156,7 +155,9 @@ def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
 
 
 def mean_of(comparison: Comparison | None) -> Estimate | None:
-    return None if comparison is None else comparison.mean
+    if comparison is None:
+        return None
+    return comparison.mean
 
 
 def over_models(
@@ -179,9 +180,8 @@ def over_models(
 
 
 def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
-    return first.hits.named({first.system: "first"}).join(
-        second.hits.named({second.system: "second"})
-    )
+    renamed = first.hits.named({first.system: "first"})
+    return renamed.join(second.hits.named({second.system: "second"}))
 
 
 def choose(ledger: RankLedger) -> Choice:
@@ -200,16 +200,20 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     who reads less chooses no better.
     """
     choice = choose(validation)
-    known, scored = validation.counts(), test.counts()
+    known = validation.counts()
+    scored = test.counts()
     lost = validation.relation[np.isin(validation.function, list(unread))]
     for relation, edges in zip(*np.unique(lost, return_counts=True)):
         name = validation.relations[relation]
-        for number, rule in enumerate(RULES) if name in scored.counts else ():
+        if name not in scored.counts:
+            continue
+        for number, rule in enumerate(RULES):
             hits = known.hits(name, rule).reshape(-1, WORST_RANK)
             test_hits = scored.hits(name, rule).reshape(-1, WORST_RANK)
             possible = hits >= hits.max(axis=0) - edges
-            worst = np.where(possible, test_hits, test_hits.max() + 1).argmin(axis=0)
-            choice[name][number] = np.stack(np.divmod(worst[_PLACES], known.heads), axis=-1)
+            of_possible = np.where(possible, test_hits, test_hits.max() + 1)
+            worst = of_possible.argmin(axis=0)[_PLACES]
+            choice[name][number] = np.stack(np.divmod(worst, known.heads), axis=-1)
     return choice
 
 
@@ -222,9 +226,11 @@ def choice_of(result: ProbeResult) -> Choice:
 
 def _heads(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Layers and heads (rules, k, 2), from those by k for each rule."""
-    return np.array(
-        [[(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS] for cells in by_rule]
-    )
+    heads = np.empty((len(by_rule), len(KS), 2), int)
+    for row, cells in zip(heads, by_rule):
+        for place, k in enumerate(map(str, KS)):
+            row[place] = cells[k]["layer"], cells[k]["head"]
+    return heads
 
 
 def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
@@ -238,13 +244,11 @@ def apply_each(
 ) -> list[ChosenHits]:
     """The same for several choices of heads, for which the ranks are read once."""
     guesses = [_heads_by_guess(ledger, choice) for choice in choices]
-    ranks = np.minimum(
-        ledger.of_heads(*np.concatenate(guesses, axis=1)), _WORST
-    )  # (all guesses, rules, E)
+    ranks = ledger.of_heads(*np.concatenate(guesses, axis=1))
+    np.minimum(ranks, _WORST, out=ranks)  # (all guesses, rules, E)
     ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
-    return [
-        _chosen(ledger, choice, own, system) for choice, own in zip(choices, np.split(ranks, ends))
-    ]
+    by_choice = zip(choices, np.split(ranks, ends))
+    return [_chosen(ledger, choice, own, system) for choice, own in by_choice]
 
 
 def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) -> ChosenHits:
@@ -253,7 +257,8 @@ def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) 
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
-    groups, unchosen = {}, {}
+    groups = {}
+    unchosen = {}
     for name in names:
         number = ledger.relations.index(name)
         if name not in choice:
@@ -267,11 +272,13 @@ def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) 
         for rule, heads_by_k in enumerate(choice[name]):
             distinct, which = _distinct(heads_by_k)
             for guess in range(len(distinct)):
+                by_it = which == guess
                 cells = own * (_WORST + 1) + ranks[guess, rule, index]
                 counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
                 within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
-                hits[rule, which == guess] = within.T[_PLACES[which == guess]]
-        groups[name] = Group(places, edges, {system: Columns.of(hits.reshape(len(MEASURES), -1))})
+                hits[rule, by_it] = within.T[_PLACES[by_it]]
+        columns = Columns.of(hits.reshape(len(MEASURES), -1))
+        groups[name] = Group(places, edges, {system: columns})
     chosen_hits = Hits(
         functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
     )
@@ -282,17 +289,16 @@ def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
     """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation
     chose, in order."""
     layers, heads = ledger.ranks.shape[2:]
-    names = [ledger.relations[number] for number in np.unique(ledger.relation)]
-    distinct = {
-        (rule, name): _distinct(choice[name][rule])[0]
-        for rule in range(len(RULES))
-        for name in names
-        if name in choice
-    }
+    distinct = {}
+    for number in np.unique(ledger.relation).tolist():
+        name = ledger.relations[number]
+        for rule, heads_by_k in enumerate(choice.get(name, ())):
+            distinct[rule, name], _ = _distinct(heads_by_k)
     most = max(map(len, distinct.values()), default=0)
     cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
     for (rule, name), chosen in distinct.items():
-        if (beyond := (chosen >= (layers, heads)).any(axis=1)).any():
+        beyond = (chosen >= (layers, heads)).any(axis=1)
+        if beyond.any():
             layer, head = chosen[beyond.argmax()]
             raise LedgerError(
                 f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
@@ -304,9 +310,8 @@ def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
 
 def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
-    numbers, which = np.unique(
-        heads @ (1 << 32, 1), return_inverse=True
-    )  # much faster than over an axis
+    as_one = heads @ (1 << 32, 1)  # much faster than over an axis
+    numbers, which = np.unique(as_one, return_inverse=True)
     return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
 
 
@@ -324,15 +329,15 @@ def held_out(
     Raises what `check_alike` does.
     """
     check_alike(validation, test)
-    return apply(
-        test, choose_least(validation, test, unread) if len(unread) else choose(validation), system
-    )
+    choice = choose_least(validation, test, unread) if len(unread) else choose(validation)
+    return apply(test, choice, system)
 
 
 def check_alike(validation: RankLedger, test: RankLedger) -> None:
     """Raise LedgerError unless these are ledgers of the same model and settings, and of two
     splits."""
-    chosen, scored = (ledger.settings.get("settings", {}) for ledger in (validation, test))
+    chosen = validation.settings.get("settings", {})
+    scored = test.settings.get("settings", {})
     for name in sorted({*chosen, *scored} - {"split", "labels", "limit"}):
         if chosen.get(name) != scored.get(name):
             raise LedgerError(

@@ -55,7 +55,10 @@ class _Search(NamedTuple):
 
 class _RandomRanks(RanksInParts):
     def __init__(self, edges: Edges, direction: str, heads: int, seed: int):
-        self._edges, self._direction, self._heads, self._seed = edges, direction, heads, seed
+        self._edges = edges
+        self._direction = direction
+        self._heads = heads
+        self._seed = seed
         self.shape = (len(RULES), len(edges), 1, heads)
         self._may = ~edges.left_out
         self._before = _counted_before(self._may)
@@ -76,49 +79,53 @@ class _RandomRanks(RanksInParts):
         """The ranks of the edges of some functions: uint8 (edges, rules, 1, heads)."""
         edges = self._edges
         begin = edges.begin[part].astype(np.int64)
-        head, first, last = (
-            begin + column[part] for column in (edges.head, edges.first, edges.last)
-        )
         end = begin + edges.tokens[part]
+        head = begin + edges.head[part]
+        first = begin + edges.first[part]
+        last = begin + edges.last[part]
         ranks = np.empty((len(begin), len(RULES), 1, self._heads), np.uint8)
+        by_first, by_any, by_last = ranks[:, :, 0].transpose(1, 0, 2)
         if self._direction == HEAD_TO_DEPENDENT:
             several = np.flatnonzero(first < last)  # of one token, the three rules seek the same
-            by_first = _Search(head, first, first, begin, end)
-            by_any = _Search(head, first, last, begin, end).take(several)
-            by_last = _Search(head, last, last, begin, end).take(several)
-            columns = zip(by_first, by_any, by_last)
+            of_first = _Search(head, first, first, begin, end)
+            of_any = _Search(head, first, last, begin, end).take(several)
+            of_last = _Search(head, last, last, begin, end).take(several)
+            columns = zip(of_first, of_any, of_last)
             found_at = self._ranks(rng, _Search(*map(np.concatenate, columns)))
             ranks[:, :, 0] = found_at[: len(head), None]
-            ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found_at[len(head) :], 2)
+            further = found_at[len(head) :]
+            by_any[several] = further[: len(several)]
+            by_last[several] = further[len(several) :]
             return ranks
         size = last - first + 1
-        edge = np.repeat(
-            np.arange(len(size)), size
-        )  # each token of each dependent looks for the head
+        # each token of each dependent looks for the head
+        edge = np.repeat(np.arange(len(size)), size)
         start = size.cumsum() - size
         token = first[edge] + np.arange(len(edge)) - start[edge]
         search = _Search(first, head, head, begin, end).take(edge)
         found_at = self._ranks(rng, search._replace(reader=token))
-        ranks[:, 0, 0] = found_at[start]
-        ranks[:, 1, 0] = np.minimum.reduceat(found_at, start, axis=0)
-        ranks[:, 2, 0] = found_at[start + size - 1]
+        by_first[:] = found_at[start]
+        by_any[:] = np.minimum.reduceat(found_at, start, axis=0)
+        by_last[:] = found_at[start + size - 1]
         return ranks
 
     def _ranks(self, rng: np.random.Generator, search: _Search) -> np.ndarray:
         """Where the row of each of q readers has the first token that it seeks: uint8 (q,
         heads)."""
-        before, may = self._before, self._may
+        before = self._before
+        may = self._may
         reader, first, last, begin, end = search
         _, example, row = np.unique(reader, return_index=True, return_inverse=True)
-        others = before[end] - before[begin] - may[reader]
+        counted = may[reader]
+        in_front = before[begin]
+        others = before[end] - in_front - counted
         # from which to which of the others is sought
-        low = before[first] - before[begin] - (may[reader] & (reader < first))
-        high = before[last + 1] - before[begin] - (may[reader] & (reader <= last))
+        low = before[first] - in_front - (counted & (reader < first))
+        high = before[last + 1] - in_front - (counted & (reader <= last))
         width = high - low
         number = _numbers_within(row, low)
-        by_guess = np.zeros(
-            len(example), bool
-        )  # rows that draw what is best, not where tokens stand
+        # rows that draw what is best, not where tokens stand
+        by_guess = np.zeros(len(example), bool)
         by_guess[row[(width > 1) | (number >= _FEW)]] = True
         of_row = others[example]
         as_bytes = of_row < 2**8 - GUESSES  # of which places are bytes, which takes half the time
@@ -129,11 +136,14 @@ class _RandomRanks(RanksInParts):
             ranks[asked] = _first_within(best, drawn_row, low[asked], width[asked])
         # where the few that are sought stand is as random as which stand at the best places
         asked, drawn_row = _asked(~by_guess, row, width)
-        stands = _different(rng, of_row[~by_guess], self._heads, _FEW)[number[asked], drawn_row]
+        places = _different(rng, of_row[~by_guess], self._heads, _FEW)
+        stands = places[number[asked], drawn_row]
         ranks[asked] = np.where(stands < GUESSES, stands, WORST_RANK)
-        own = np.flatnonzero((first <= reader) & (reader <= last) & (others < GUESSES))
-        ranks[own] = np.minimum(ranks[own], others[own, None].astype(np.uint8))
-        ranks[~may[reader]] = WORST_RANK
+        inside = (first <= reader) & (reader <= last)
+        own = np.flatnonzero(inside & (others < GUESSES))
+        behind_all = others[own, None].astype(np.uint8)
+        ranks[own] = np.minimum(ranks[own], behind_all)
+        ranks[~counted] = WORST_RANK
         return ranks
 
 
@@ -155,7 +165,8 @@ def _asked(rows: np.ndarray, row: np.ndarray, width: np.ndarray) -> tuple[np.nda
     """Which of q that seek anything are of some `rows`, bool (all rows,), and the numbers of their
     rows among these."""
     asked = np.flatnonzero(rows[row] & (width > 0))
-    return asked, (np.cumsum(rows) - 1)[row[asked]]
+    numbers = np.cumsum(rows) - 1
+    return asked, numbers[row[asked]]
 
 
 def _first_within(
@@ -163,10 +174,12 @@ def _first_within(
 ) -> np.ndarray:
     """The first of the guesses (n, rows, heads) of the row of each of q that is one of `width` from
     `low` on: uint8 (q, heads), WORST_RANK if none is."""
-    low, width = (part.astype(guesses.dtype)[:, None] for part in (low, width))
+    low = low.astype(guesses.dtype)[:, None]
+    width = width.astype(guesses.dtype)[:, None]
     first = np.full((len(row), guesses.shape[2]), WORST_RANK, np.uint8)
-    for number, guess in reversed([*enumerate(guesses)]):
-        within = guess.take(row, axis=0) - low < width  # below 0 it wraps around
+    for number in reversed(range(len(guesses))):
+        guess = guesses[number].take(row, axis=0)
+        within = guess - low < width  # below 0 it wraps around
         first ^= (first ^ np.uint8(number)) * within
     return first
 
@@ -204,11 +217,8 @@ def expected(
     `of_relation`: from `by_relation`; `relations`: take the mean over these only. NaN if none is in
     the mean.
     """
-    in_mean = [
-        name
-        for name in (of_relation if relations is None else relations)
-        if name not in NOT_IN_MEAN
-    ]
+    names = of_relation if relations is None else relations
+    in_mean = [name for name in names if name not in NOT_IN_MEAN]
     if not in_mean:
         return np.full(len(RULES) * len(KS), np.nan)
     return np.mean([of_relation[name] for name in in_mean], axis=0)
@@ -224,33 +234,25 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
     in m.
     """
     before = _counted_before(~edges.left_out)
-    head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
+    begin = edges.begin
+    head = begin + edges.head
+    first = begin + edges.first
+    last = begin + edges.last
     may = ~edges.left_out[head]
-
-    def single(token: np.ndarray) -> np.ndarray:
-        return (may & ~edges.left_out[token]).astype(int)
-
-    sought = {
-        "first": single(first),
-        "any": (before[last + 1] - before[first]) * may,
-        "last": single(last),
-    }
-    own = {"first": first == head, "any": (first <= head) & (head <= last), "last": last == head}
-    others = before[edges.begin + edges.tokens] - before[edges.begin] - 1  # of the function (E,)
+    others = before[begin + edges.tokens] - before[begin] - 1  # of the function (E,)
+    ends = {"first": (first, first), "any": (first, last), "last": (last, last)}
     chances = []  # of each rule: the distinct ones (distinct, k), and which is each edge's (E,)
     for rule in RULES:
-        cells = np.stack(
-            [others, sought[rule] - (own[rule] & may), sought[rule] > 0]
-        )  # m without the own one
+        low, high = ends[rule]
+        sought = (before[high + 1] - before[low]) * may
+        own = (low <= head) & (head <= high)
+        cells = np.stack([others, sought - (own & may), sought > 0])  # m without the own one
         _, example, which = np.unique(_in_one(cells), return_index=True, return_inverse=True)
         n, m, there = cells[:, example, None]
         chances.append((_chance(n, m, there, direction), which))
-    edges_of = {
-        name: np.flatnonzero(edges.relation == number)
-        for number, name in enumerate(edges.relations)
-    }
     scores = {}
-    for name, index in sorted(edges_of.items()):
+    for number, name in sorted(enumerate(edges.relations), key=lambda item: item[1]):
+        index = np.flatnonzero(edges.relation == number)
         if len(index):
             by_rule = [chance[which[index]].mean(axis=0) for chance, which in chances]
             scores[name] = 100 * np.concatenate(by_rule)
@@ -263,11 +265,13 @@ def _chance(others: np.ndarray, m: np.ndarray, there: np.ndarray, direction: str
     k = np.array(KS)
     if direction == HEAD_TO_DEPENDENT:
         left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
-        missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
+        each = np.clip(1 - m / left, 0, 1)
+        missed = np.cumprod(each, axis=1)
     else:
-        missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
-    # so many guesses are all tokens, the token itself included
-    return np.where((k > others) & (there > 0), 1, 1 - missed)
+        each = np.clip(1 - k / np.maximum(others, 1), 0, 1)
+        missed = each**m
+    everything = k > others  # so many guesses are all tokens, the token itself included
+    return np.where(everything & (there > 0), 1, 1 - missed)
 
 
 def _in_one(cells: np.ndarray) -> np.ndarray:

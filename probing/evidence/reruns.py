@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
@@ -46,9 +46,11 @@ from probing.evidence.protocols import (
     TABLE_MEASURES,
     TABLE_PLACES,
     Choice,
+    ChosenHits,
     apply,
     choose,
-    choose_least,
+    held_out,
+    published,
 )
 from probing.evidence.verify import (
     DECIMALS_APART,
@@ -106,57 +108,42 @@ CELLS = [f"{rule}, k = {k}" for rule in RULES for k in TABLE_KS]
 
 
 class Mean(NamedTuple):
-    """The means of a protocol, by each rule and k: the heads that it chooses, the distances that
-    its edges avoid, if any, and relation -> the points that one of its edges weighs."""
+    """The means of a protocol, by each rule and k: what the heads that it chooses hit of the split
+    that is scored, and the distances that its edges avoid, if any."""
 
     protocol: str
-    choice: Choice
-    offsets: Offsets | None
-    weight: dict[str, float]
-
-    @classmethod
-    def of_table(
-        cls,
-        protocol: str,
-        choice: Choice,
-        offsets: Offsets | None,
-        test: RankLedger,
-        relations: Iterable[str],
-    ) -> Mean:
-        """The means over those `relations` that have edges in `test`."""
-        counts = np.bincount(test.relation, minlength=len(test.relations))
-        edges = {name: int(count) for name, count in zip(test.relations, counts) if count}
-        weighed = [name for name in relations if name in edges]
-        mean = cls(protocol, choice, offsets, dict.fromkeys(weighed, 0.0))
-        mean.weight.update({name: 100 / mean.among / edges[name] for name in weighed})
-        return mean
+    chosen: ChosenHits
+    offsets: Offsets | None = None
 
     @property
     def among(self) -> int:
         """Over how many relations it is a mean."""
-        return max(1, sum(name not in NOT_IN_MEAN for name in self.weight))
+        return max(1, len(self.chosen.hits.counted))
+
+    @property
+    def weight(self) -> dict[str, float]:
+        """Relation -> the points that one of its edges weighs."""
+        groups = self.chosen.hits.groups
+        return {name: 100 / self.among / group.total for name, group in groups.items()}
 
     def edges(self, ledger: RankLedger) -> RankLedger:
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def added(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
-        """What each function adds to the means: its place (F,), and points (rules * k, F)."""
-        functions, points, names = self.points(ledger)
-        counted = [name not in NOT_IN_MEAN for name in names]
-        return functions, points[..., counted].sum(axis=-1)
-
-    def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """What each function adds by its relations, as if all were in the means: its place (F,),
-        points (rules * k, F, R), and the relations."""
-        chosen = apply(self.edges(ledger), self.choice).at(TABLE_MEASURES)
-        groups = chosen.hits.groups
-        points = np.zeros((len(TABLE_MEASURES), len(chosen.functions), len(groups)), np.float32)
-        for column, (name, group) in enumerate(groups.items()):
-            points[:, group.places, column] = (
-                self.weight.get(name, 0.0) * group.sums[chosen.system].sums
-            )
-        return chosen.functions, points, list(groups)
+    def added(
+        self, ledger: RankLedger, choice: Choice | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What each function of a ledger adds to the means: its place (F,), and points (rules * k,
+        F); `choice`: by other heads."""
+        heads = self.chosen.choice if choice is None else choice
+        found = apply(self.edges(ledger), heads).at(TABLE_MEASURES)
+        points = np.zeros((len(TABLE_MEASURES), len(found.functions)))
+        weight = self.weight
+        for name in found.hits.counted:
+            if name in weight:
+                group = found.hits.groups[name]
+                points[:, group.places] += weight[name] * group.sums[found.system].sums
+        return found.functions, points
 
 
 def means(
@@ -167,29 +154,28 @@ def means(
 
     `unread`: the functions of `validation` that the model could not read.
     """
-    published = [Mean.of_table(PUBLISHED, choose(test), None, test, test.relations)]
-    if validation is None:
-        return published
-    chosen = choose_least(validation, test, unread) if len(unread) else choose(validation)
-    published.append(Mean.of_table(HELD_OUT, chosen, None, test, chosen))
-    hard = beyond(validation, test, AVOIDED[0], unread)
-    if hard is not None and hard.in_mean:
-        edges, offsets = test.take(is_hard(test, hard.offsets)), hard.offsets
-        choice, relations = hard.chosen.choice, hard.chosen.relations
-        published.append(Mean.of_table(BEYOND_OFFSET, choice, offsets, edges, relations))
-    return published
+    by_protocol = [Mean(PUBLISHED, published(test))]
+    if validation is not None:
+        by_protocol.append(Mean(HELD_OUT, held_out(validation, test, unread)))
+        hard = beyond(validation, test, AVOIDED[0], unread)
+        if hard is not None and hard.in_mean:
+            by_protocol.append(Mean(BEYOND_OFFSET, hard.chosen, hard.offsets))
+    return [mean._replace(chosen=mean.chosen.at(TABLE_MEASURES)) for mean in by_protocol]
 
 
-def on_test(ledger: RankLedger, test: RankLedger, published: Sequence[Mean]) -> Influence:
+def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
     """The influence of the functions of a `ledger` of the split that is scored on the published
     means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
-        functions, added = mean.added(test)
-        for cell, of_cell in zip(CELLS, added):
-            influence.add(f"{mean.protocol}: {cell}", functions, of_cell)
-        for of_relation in mean.points(test)[1][0].T:
-            influence.add_part(f"{mean.protocol}: {PART}", functions, of_relation * mean.among)
+        functions = mean.chosen.functions
+        hits = mean.chosen.hits
+        for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
+            influence.add(f"{mean.protocol}: {cell}", functions, added)
+        for group in hits.groups.values():
+            found = group.sums[mean.chosen.system].sums[0]
+            part = 100 / group.total * found
+            influence.add_part(f"{mean.protocol}: {PART}", functions[group.places], part)
     return influence
 
 
@@ -205,16 +191,19 @@ def on_validation(
     influence = _without_means(ledger)
     for mean in published[1:]:
         totals = mean.edges(test).counts()
-        for rule_number, rule in enumerate(RULES):
-            for swing in _by_relation(mean.edges(validation), rule):
-                if swing.relation not in mean.weight:
+        chosen_on = mean.edges(validation)
+        weight = mean.weight
+        for number, rule in enumerate(RULES):
+            for swing in _by_relation(chosen_on, rule):
+                if swing.relation not in weight:
                     continue
                 scored = totals.hits(swing.relation, rule).reshape(-1, WORST_RANK)  # (heads, k)
                 lost = int(swing.edges[np.isin(swing.functions, list(unread))].sum())
-                chosen = mean.choice[swing.relation][rule_number, TABLE_PLACES] @ (totals.heads, 1)
-                for k, hits, head in zip(TABLE_KS, swing.hits, chosen.tolist()):
+                heads = mean.chosen.choice[swing.relation][number, TABLE_PLACES]
+                chosen = (heads @ (totals.heads, 1)).tolist()
+                for k, hits, head in zip(TABLE_KS, swing.hits, chosen):
                     gain = _of_choice(swing.edges, hits, scored[:, int(k) - 1], head, lost)
-                    points = mean.weight[swing.relation] * gain
+                    points = weight[swing.relation] * gain
                     if swing.relation not in NOT_IN_MEAN:
                         influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
                     if (rule, k) == (RULES[0], TABLE_KS[0]):
@@ -232,12 +221,16 @@ def _of_choice(
     read; `scored` (heads,): hits on test; `chosen`: the head.
     """
     totals = hits.sum(axis=0)
-    best, worse = int(totals.argmax()), np.flatnonzero(scored < scored[chosen])
+    best = int(totals.argmax())
+    worse = np.flatnonzero(scored < scored[chosen])
     if not len(worse):
         return np.zeros(len(edges))
     margin = np.maximum(totals[best] - lost - totals[worse], 1)
-    swing = hits[:, [best]] + edges[:, None] - hits[:, worse]
-    return (np.minimum(swing / margin, 1) * (scored[chosen] - scored[worse])).max(axis=1)
+    most = hits[:, [best]] + edges[:, None]
+    swing = most - hits[:, worse]
+    moved = np.minimum(swing / margin, 1)
+    gained = scored[chosen] - scored[worse]
+    return (moved * gained).max(axis=1)
 
 
 class _Relation(NamedTuple):
@@ -261,11 +254,14 @@ def _by_relation(ledger: RankLedger, rule: str) -> Iterator[_Relation]:
         here = pair[part][order]
         starts = np.flatnonzero(np.diff(here, prepend=-1))
         for k, of_k in zip(TABLE_KS, hits):
-            of_k[here[starts]] += np.add.reduceat(of_rule < int(k), starts, axis=0, dtype=np.int32)
-    relation, function = pairs >> 32, pairs & (2**32 - 1)
+            hit = of_rule < int(k)
+            of_k[here[starts]] += np.add.reduceat(hit, starts, axis=0, dtype=np.int32)
+    relation = pairs >> 32
+    function = pairs & (2**32 - 1)
     for number in np.unique(relation).tolist():
         rows = relation == number
-        yield _Relation(ledger.relations[number], function[rows], edges[rows], hits[:, rows])
+        name = ledger.relations[number]
+        yield _Relation(name, function[rows], edges[rows], hits[:, rows])
 
 
 def _without_means(ledger: RankLedger) -> Influence:
@@ -274,7 +270,8 @@ def _without_means(ledger: RankLedger) -> Influence:
     edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
     places, row = np.unique(ledger.function, return_inverse=True)
     weights = 100 / np.count_nonzero(edges) / edges[ledger.relation]
-    return Influence(places, {}, {}, _LEAST * np.bincount(row, weights=weights))
+    least = _LEAST * np.bincount(row, weights=weights)
+    return Influence(places, {}, {}, least)
 
 
 class RanksVerifier(Verifier[Probing]):
@@ -290,9 +287,11 @@ class RanksVerifier(Verifier[Probing]):
     def complete(self) -> Criterion:
         """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads
         of the model."""
-        ledger, encoder = self.ledger, self.experiment.encoder
+        ledger = self.ledger
+        encoder = self.experiment.encoder
         ours = stacked([function.edges for function in self.experiment.functions])
-        begin, heads = self.provenance.settings.begin, ledger.ranks.shape[2:]
+        begin = self.provenance.settings.begin
+        heads = ledger.ranks.shape[2:]
         wrong = ""
         if encoder.begin != begin:
             wrong = f"the token in front is {begin}, but the model reads after {encoder.begin}"
@@ -328,7 +327,9 @@ class RanksVerifier(Verifier[Probing]):
     def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
         """As submissions have them: the ledger of the split that is scored; if it is here, that of
         the one on which heads are chosen; and the functions of the latter that were not read."""
-        settings, ledger, other = self.provenance.settings, self.ledger, self.counterpart
+        settings = self.provenance.settings
+        ledger = self.ledger
+        other = self.counterpart
         nothing = np.array([], int)
         if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
             return ledger, None, nothing
@@ -355,36 +356,38 @@ class RanksVerifier(Verifier[Probing]):
         test, validation, unread = self._submitted
         if validation is not None and self._chosen_on:
             return on_validation(self.ledger, validation, test, self._published, unread)
-        return on_test(self.ledger, test, self._published)
+        return on_test(self.ledger, self._published)
 
     def compare(self, functions: Sequence[EncodedFunction]) -> RowComparison:
         settings = self.experiment.settings
         claimed = self.ledger.only(np.array([function.index for function in functions]))
-        again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
+        again = np.empty_like(claimed.ranks)
+        outside = np.zeros(claimed.ranks.shape[1:], bool)
         runner = Runner(self.experiment.encoder, settings.direction, None)
         listener = partial(RankBounds, slack=SLACK[settings.precision])
-        for part, bounds in self.in_parts(
-            functions, lambda part, bar: runner.run(part, bar, listener)
-        ):
+        parts = self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener))
+        for part, bounds in parts:
             places = np.concatenate([_edges_of(claimed, function.index) for function in part])
             again[:, places], least, most = np.moveaxis(bounds, -1, 0)
             ranks = claimed.ranks[:, places]
-            outside[places] = ((ranks < least) | (ranks > most)).any(axis=0)
+            impossible = (ranks < least) | (ranks > most)
+            outside[places] = impossible.any(axis=0)
         if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
+            count = np.count_nonzero(outside)
             where = f"{_names(claimed)[edge]} in function {claimed.function[edge]}"
-            many = (
-                f"{np.count_nonzero(outside)} of {outside.size} ranks differ by more than rounding"
-            )
+            many = f"{count} of {outside.size} ranks differ by more than rounding"
             return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
-        reproduced, published = replace(claimed, ranks=again), self._published
+        reproduced = replace(claimed, ranks=again)
+        by_protocol = self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
-            published = means(self.ledger, None)
-        choices = [mean.choice for mean in published if mean.protocol != PUBLISHED]
-        signed = _better_ranks(claimed, reproduced) | _more_hits(claimed, reproduced, choices)
-        share = f"{float((again != claimed.ranks).mean()):.3%}"
-        finding = f"{share} of {again.size} ranks differ, all of them by rounding"
-        return RowComparison(finding, True, signed, _gained_means(claimed, reproduced, published))
+            by_protocol = means(self.ledger, None)
+        signed = _better_ranks(claimed, reproduced)
+        signed |= _more_hits(claimed, reproduced, by_protocol)
+        share = float((again != claimed.ranks).mean())
+        finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
+        gained = _gained_means(claimed, reproduced, by_protocol)
+        return RowComparison(finding, True, signed, gained)
 
 
 def _names(edges: EdgeTable) -> np.ndarray:
@@ -398,19 +401,22 @@ def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
 
 
 def _gained_means(
-    claimed: RankLedger, again: RankLedger, published: Sequence[Mean]
+    claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
 ) -> dict[str, np.ndarray]:
     """The name of each mean -> points that each function gains by the claim."""
     functions = np.unique(claimed.function)
     gained = {}
-    for mean in published:
-        theirs, ours = mean, mean
+    for mean in by_protocol:
+        theirs = ours = mean.chosen.choice
         if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
-            theirs, ours = (mean._replace(choice=choose(ledger)) for ledger in (claimed, again))
-        places, added = theirs.added(claimed)
-        for cell, of_cell in zip(CELLS, added - ours.added(again)[1]):
-            of_functions = gained[f"{mean.protocol}: {cell}"] = np.zeros(len(functions))
-            of_functions[np.searchsorted(functions, places)] = of_cell
+            theirs = choose(claimed)
+            ours = choose(again)
+        places, added = mean.added(claimed, theirs)
+        _, reproduced = mean.added(again, ours)
+        points = np.zeros((len(CELLS), len(functions)))
+        points[:, np.searchsorted(functions, places)] = added - reproduced
+        for cell, of_cell in zip(CELLS, points):
+            gained[f"{mean.protocol}: {cell}"] = of_cell
     return gained
 
 
@@ -423,21 +429,24 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
         better = np.sign(again.ranks[number].astype(np.int16) - claimed.ranks[number])
         of_functions = np.add.reduceat(better, starts, axis=0, dtype=np.int64)
         for layer, head in np.ndindex(of_functions.shape[1:]):
-            signed[f"head {layer}-{head} by the rule {rule}"] = of_functions[:, layer, head]
+            name = f"head {layer}-{head} by the rule {rule}"
+            signed[name] = of_functions[:, layer, head]
     return signed
 
 
 def _more_hits(
-    claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]
+    claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
 ) -> dict[str, np.ndarray]:
-    """For each relation and table cell of chosen heads, claimed hits minus reproduced hits of a
-    function: (F,)."""
+    """For each relation and table cell of heads that were chosen on another split, claimed hits
+    minus reproduced hits of a function: (F,)."""
+    choices = [mean.chosen.choice for mean in by_protocol if mean.protocol != PUBLISHED]
     signed = {}
     for number, choice in enumerate(choices, 1):
-        theirs, ours = (apply(ledger, choice).at(TABLE_MEASURES) for ledger in (claimed, again))
-        for name, group in theirs.hits.groups.items():
-            hits = group.sums[theirs.system].sums.astype(np.int64)
-            differences = hits - ours.hits.groups[name].sums[ours.system].sums
+        theirs = apply(claimed, choice, "claimed").at(TABLE_MEASURES)
+        ours = apply(again, choice, "again").at(TABLE_MEASURES)
+        both = theirs.hits.join(ours.hits)
+        for name, group in both.groups.items():
+            differences = group.gained("claimed", "again")
             for cell, of_cell in zip(CELLS, differences):
                 signed[f"the score of {name} ({cell}, choice {number})"] = of_cell
     return signed
@@ -474,23 +483,26 @@ class CopiesVerifier(Verifier[Masking]):
     def influence(self) -> Influence:
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
         been the worst."""
-        pairs, places = _pairs(self.ledger), self.places(self.ledger)
+        pairs = _pairs(self.ledger)
+        places = self.places(self.ledger)
         least = _LEAST * pairs.added(np.ones(len(pairs.function)))
         influence = Influence(places, {}, {}, least)
         for name, (t1, t0) in pairs.arms.items():
             raised = np.nan_to_num(t1, nan=1)
-            influence.add(f"{name}: T1", places, pairs.added(raised))
             both = raised + 1 - np.nan_to_num(t0)
+            influence.add(f"{name}: T1", places, pairs.added(raised))
             influence.add(f"{name}: T1 - T0", places, pairs.added(both))
-        restored = np.nan_to_num(pairs.arms[SIMILARITIES[0]][0], nan=1)
+        headline = SIMILARITIES[0]
+        restored = np.nan_to_num(pairs.arms[headline][0], nan=1)
         names = self.ledger.named()
         for name in names:
-            points = len(names) * pairs.added(restored * (pairs.node_type == name))
-            influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", places, points)
+            of_type = pairs.added(restored * (pairs.node_type == name))
+            influence.add_part(f"{headline}: T1 of any node type", places, len(names) * of_type)
         return influence
 
     def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
-        pairs, added = _pairs(ledger), {}
+        pairs = _pairs(ledger)
+        added = {}
         for name, arms in pairs.arms.items():
             t1, t0 = np.nan_to_num(arms)
             added[f"{name}: T1"] = pairs.added(t1)
@@ -498,10 +510,15 @@ class CopiesVerifier(Verifier[Masking]):
         return added
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
-        parts = [copies for _, copies in self.in_parts(functions, self.experiment.rows)]
-        again = np.concatenate([ledger.rows for ledger, _ in parts])
+        ledgers = []
+        counts = []
+        for _, (ledger, of_part) in self.in_parts(functions, self.experiment.rows):
+            ledgers.append(ledger.rows)
+            counts.append(of_part)
+        again = np.concatenate(ledgers)
         order = np.lexsort((again["copy"], again["node_type"], again["function"]))
-        rows, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
+        rows = again[order]
+        unsure = np.concatenate(counts)[order]
         similar = np.where(unsure > 0, 1.0, _EXACT)
         tolerance = {**self.TOLERANCE, **dict.fromkeys(HITS, unsure)}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
@@ -526,7 +543,8 @@ class CopiesVerifier(Verifier[Masking]):
         by_index = {function.index: function for function in functions}
         for number in np.flatnonzero(other & asked):
             row = claimed[number]
-            impossible[number] = not _possible(self.experiment, by_index[int(row["function"])], row)
+            function = by_index[int(row["function"])]
+            impossible[number] = not _possible(self.experiment, function, row)
         return impossible
 
     def row(self, row: np.ndarray) -> str:
@@ -547,8 +565,10 @@ class _Pairs(NamedTuple):
 
     def added(self, values: np.ndarray) -> np.ndarray:
         """What each function adds to the mean over node types of values (P,), in points."""
-        sums, names = {"": 100 * values[None]}, self.node_type.tolist()
-        return Hits.of_rows(self.function, names, sums, ("",), unit="points").contributions("")[0]
+        sums = {"": 100 * values[None]}
+        names = self.node_type.tolist()
+        hits = Hits.of_rows(self.function, names, sums, ("",), unit="points")
+        return hits.contributions("")[0]
 
 
 def _pairs(ledger: RowLedger) -> _Pairs:
@@ -560,9 +580,11 @@ def _pairs(ledger: RowLedger) -> _Pairs:
     arms = {}
     for name, values in outcomes.items():
         of_controls = np.where(rows["copy"] > 0, np.nan_to_num(values), 0)
-        arms[name] = np.stack([values[starts], np.add.reduceat(of_controls, starts) / controls])
+        t0 = np.add.reduceat(of_controls, starts) / controls
+        arms[name] = np.stack([values[starts], t0])
     first = rows[starts]
-    return _Pairs(first["function"], np.asarray(ledger.names, object)[first["node_type"]], arms)
+    node_type = np.asarray(ledger.names, object)[first["node_type"]]
+    return _Pairs(first["function"], node_type, arms)
 
 
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
@@ -572,12 +594,14 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
     """
     import torch
 
-    model, restoration = masking.model, masking.restoration
+    model = masking.model
+    restoration = masking.restoration
     if isinstance(model, InfillingModel):
         return True
     (read,) = restoration.masker.read([function.code])
     copies, *_ = masking.copies(read, function.index)
-    name, number = int(row["node_type"]), int(row["copy"])
+    name = int(row["node_type"])
+    number = int(row["copy"])
     (copy,) = (copy for copy in copies if (copy.node_type, copy.number) == (name, number))
     true = function.ids[copy.positions]
     columns = torch.as_tensor(copy.positions, dtype=torch.int64, device=model.device)
@@ -586,7 +610,8 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
         return False
     claimed = [row[name] for name in SIMILARITIES]
     for predicted in map(np.array, product(*ties)):
-        if (predicted == true).sum() == row[HITS[0]]:
+        hits = (predicted == true).sum()
+        if hits == row[HITS[0]]:
             similarities = restoration.similarity(read, copy.positions, predicted)
             if np.allclose(claimed, similarities, 0, _EXACT, True):
                 return True
@@ -603,8 +628,9 @@ class HeadsVerifier(Verifier[Ablation]):
     TOLERANCE: ClassVar = {"log_probability": DECIMALS_APART}
 
     def counted(self) -> list[Criterion]:
-        theirs, ours = self.provenance.heads, self.experiment.provenance.heads
-        other = sorted(name for name in theirs | ours if theirs.get(name) != ours.get(name))
+        theirs = self.provenance.heads
+        ours = self.experiment.provenance.heads
+        other = [name for name in sorted(theirs | ours) if theirs.get(name) != ours.get(name)]
         finding = f"all {len(ours)} again"
         if other:
             finding = f"of other relations, or chosen otherwise, for {', '.join(other)}"
@@ -640,10 +666,13 @@ class InformationVerifier(Verifier[Informing]):
     def published(self, ledger: InformationLedger) -> dict[str, np.ndarray]:
         """In percent, and hundredths of a bit: the means over relations."""
         measured = information.hits(InformationResult.from_ledger(ledger))
-        bits, uas = _counted(measured["bits"]), _counted(measured["uas"])
-        words, both = (100 * bits.contributions(choice)[0] for choice in (WORDS, BOTH))
+        uas = _counted(measured["uas"])
+        bits = _counted(measured["bits"])
         points = {finder: uas.contributions(finder)[0] for finder in information.FINDERS}
-        return {**points, "adds": words - both, "open": words}
+        words = 100 * bits.contributions(WORDS)[0]
+        points["adds"] = words - 100 * bits.contributions(BOTH)[0]
+        points["open"] = words
+        return points
 
 
 TEXT_ROUNDING = 0.02
@@ -662,12 +691,13 @@ class _LogProbabilities(Verifier[S]):
     """Scores texts again."""
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
-        rows, tolerance = super().rerun(functions).rows, dict(self.TOLERANCE)
+        rows = super().rerun(functions).rows
+        tolerance = dict(self.TOLERANCE)
         if self.experiment.settings.precision != "float32":
             other = self._alone(functions)
             for name in tolerance:
-                apart = float(np.abs(rows[name] - other[name]).max())
-                tolerance[name] += SPREAD * apart
+                apart = np.abs(rows[name] - other[name])
+                tolerance[name] += SPREAD * float(apart.max())
         return Rerun(rows, tolerance)
 
     def _alone(self, functions: Sequence[Any]) -> np.ndarray:
@@ -710,19 +740,26 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
     def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
         """In hundredths of a bit: by how much nodes are foreseen better than their controls, and
         than by 5-grams."""
-        added, places = {}, self.places(ledger)
+        added = {}
+        places = self.places(ledger)
         of_roles = likelihood.of_surprisal(SurprisalResult.from_ledger(ledger))
-        for role, hits in of_roles.items():
-            if role in ROLES and hits.names:
-                counted, here = _counted(hits), np.searchsorted(places, hits.clusters)
-                control = counted.contributions(likelihood.CONTROL)
-                gained = control - counted.contributions(likelihood.NODE)
-                for measure in (BITS, likelihood.OVER):
-                    points = added[f"{role}: {measure}"] = np.zeros(len(places))
-                    points[here] = 100 * gained[hits.measures.index(measure)]
+        for role in ROLES:
+            hits = of_roles[role]
+            if not hits.names:
+                continue
+            counted = _counted(hits)
+            here = np.searchsorted(places, hits.clusters)
+            control = counted.contributions(likelihood.CONTROL)
+            gained = control - counted.contributions(likelihood.NODE)
+            for measure in (BITS, likelihood.OVER):
+                points = np.zeros(len(places))
+                points[here] = 100 * gained[hits.measures.index(measure)]
+                added[f"{role}: {measure}"] = points
         return added
 
 
 def _counted(hits: Hits) -> Hits:
     """The same, of which all groups are in the mean if none is."""
-    return hits if hits.counted else replace(hits, left_out=frozenset())
+    if hits.counted:
+        return hits
+    return replace(hits, left_out=frozenset())

@@ -190,7 +190,8 @@ class _Slice:
         """Rows of groups (M, G), by some measures or all."""
         parts = [np.broadcast_to(part, np.shape(estimate.value)) for part in estimate]
         for measure in self.hits.measures if measures is None else measures:
-            shared, row = self._shared(measure, system, against), self.hits.measures.index(measure)
+            shared = self._shared(measure, system, against)
+            row = self.hits.measures.index(measure)
             every = zip(*(part[row].tolist() for part in parts))
             for (name, group), numbers in zip(self.hits.groups.items(), every):
                 if numbers[0] == numbers[0]:  # not NaN
@@ -261,7 +262,9 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD, CHANCE)
 
 def beyond_protocol(avoided: int) -> str:
     """The protocol of hard edges, beyond so many of the best offsets."""
-    return BEYOND_OFFSET if avoided == 1 else f"{BEYOND_OFFSET}, {avoided} offsets"
+    if avoided == 1:
+        return BEYOND_OFFSET
+    return f"{BEYOND_OFFSET}, {avoided} offsets"
 
 
 def easy_protocol(avoided: int) -> str:
@@ -332,7 +335,8 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
 def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     """Rows of hard edges, of a model and of what needs none there, on the relations of its
     score."""
-    model, rivals = member.beyond[avoided], member.splits.rivals[avoided]
+    model = member.beyond[avoided]
+    rivals = member.splits.rivals[avoided]
     if model is None or not model.in_mean or rivals is None:
         return
     protocol = beyond_protocol(avoided)
@@ -389,7 +393,8 @@ _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
 def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
     """Rows of what needs no model, on the functions that all of `evidence` share."""
     first = evidence[0]
-    known, settings = first.splits.baselines, first.probed.test.settings
+    known = first.splits.baselines
+    settings = first.probed.test.settings
     about = _about(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
     for protocol in PUBLISHED_FIRST:
         for kind in kinds_of(settings.config):
@@ -410,7 +415,8 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
 
 def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     """Rows of means of random attention: of the best of so many heads, and of one on average."""
-    test, direction = first.splits.edges["test"], first.probed.test.settings.direction
+    test = first.splits.edges["test"]
+    direction = first.probed.test.settings.direction
     drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
     by_chance = by_relation(test, direction)
     for mean, chosen in side_by_side(first.hits).items():

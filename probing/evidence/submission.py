@@ -239,7 +239,8 @@ class Submission(Record):
         shared = json.dumps(self._facts.shared)
         self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
         if self.verified:
-            again, total = self.verified.functions, self.verified.total
+            again = self.verified.functions
+            total = self.verified.total
             least, most = self._facts.verifiable
             known = str(most) if least == most else f"{least} to {most}"
             if not (again <= total and least <= total <= most):
@@ -355,7 +356,8 @@ class Submission(Record):
 
     def difference(self, other: Submission) -> str | None:
         """The table or field, other than `verified`, in which they differ first."""
-        mine, theirs = self._parts(), other._parts()
+        mine = self._parts()
+        theirs = other._parts()
         return next((name for name in mine | theirs if mine.get(name) != theirs.get(name)), None)
 
     def _parts(self) -> dict[str, Any]:

@@ -174,7 +174,8 @@ class MaskedSubmission(Submission):
 
 def in_points(hits: Hits) -> Hits:
     """A table without `masked`, of percent, and log-probabilities of nats."""
-    outcomes, groups = hits.where(measures=OUTCOMES), {}
+    outcomes = hits.where(measures=OUTCOMES)
+    groups = {}
     units = np.array([[_UNITS[name]] for name in OUTCOMES])
     signs = np.array([[-1 if name == "log_probability" else 1] for name in OUTCOMES])
     for name, group in outcomes.groups.items():
@@ -197,7 +198,8 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
     first = ledger.rows[ledger.rows["copy"] == 0]
     names = [name for name in result.settings.node_types if len(holding[name])]
     by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
-    parts, compared = [], 0
+    parts = []
+    compared = 0
     for name in names:
         sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
         sums[:, OUTCOMES.index("log_probability")] = MISSED_NATS

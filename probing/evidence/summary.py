@@ -51,7 +51,8 @@ class Summary(FieldsByName):
 
 def summary(chosen: ChosenHits) -> Summary:
     """The summary of one protocol."""
-    hits, by_relation = chosen.hits, chosen.hits.by_group(chosen.system)
+    hits = chosen.hits
+    by_relation = chosen.hits.by_group(chosen.system)
     scores = each_bounded(by_relation)  # [measure][relation]
     relations = {
         name: _of_relation(chosen, name, [of_measure[column] for of_measure in scores])
@@ -65,7 +66,8 @@ def summary(chosen: ChosenHits) -> Summary:
 def _of_relation(
     chosen: ChosenHits, name: str, scores: list[list[float | None]]
 ) -> RelationSummary:
-    group, heads = chosen.hits.groups[name], chosen.choice[name].reshape(-1, 2)
+    group = chosen.hits.groups[name]
+    heads = chosen.choice[name].reshape(-1, 2)
     by_rule: dict[str, dict[str, HeadEstimate]] = {rule: {} for rule in RULES}
     for (rule, k), score, (layer, head) in zip(MEASURES, scores, heads.tolist()):
         by_rule[rule][str(k)] = HeadEstimate(score=score, layer=layer, head=head)

@@ -121,7 +121,9 @@ def _of_attention(session: Session, language: str, functions: int) -> dict[str, 
         "best_rule": _best_rule(language, results[0].settings.direction, *read),
     }
     hard = beyond(validation, test, AVOIDED[0])
-    return numbers if hard is None else {**numbers, "beyond_offset": _mean(hard.chosen)}
+    if hard is None:
+        return numbers
+    return {**numbers, "beyond_offset": _mean(hard.chosen)}
 
 
 def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
@@ -173,7 +175,9 @@ def _mean(chosen: ChosenHits) -> float:
 
 
 def _average(numbers: Any) -> float:
-    return float(np.mean(numbers)) if len(numbers) else math.nan
+    if len(numbers):
+        return float(np.mean(numbers))
+    return math.nan
 
 
 @cache
@@ -236,7 +240,8 @@ class SyntaxCallback(TrainerCallback):
         language: str = "python",
         functions: int = EVALUATED_FUNCTIONS,
     ):
-        self.trainer, self.every = trainer, every
+        self.trainer = trainer
+        self.every = every
         self.tokenizer = trainer.processing_class if tokenizer is None else tokenizer
         self.options: dict[str, Any] = {"language": language, "functions": functions}
         self.failed = False

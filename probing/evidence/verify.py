@@ -155,9 +155,8 @@ def draw(
         everything: draw all functions.
     """
     largest = influence.largest
-    costs = np.full(
-        len(largest), np.inf
-    )  # where no function can have raised a number, all are drawn
+    # where no function can have raised a number, all are drawn
+    costs = np.full(len(largest), np.inf)
     if largest.any() and not everything:
         costs = _rate(largest, number) * largest
     chance = -np.expm1(-costs)
@@ -180,9 +179,11 @@ def undetected(points: np.ndarray, costs: np.ndarray) -> float:
     3.0
     """
     possible = (costs <= _BUDGET) & (points > 0)
-    points, costs = points[possible], np.maximum(costs[possible], 1e-12)
+    points = points[possible]
+    costs = np.maximum(costs[possible], 1e-12)
     order = np.argsort(-points / costs, kind="stable")
-    points, costs = points[order], costs[order]
+    points = points[order]
+    costs = costs[order]
     too_much = (costs.cumsum() - _BUDGET) / costs
     return float(points @ np.clip(1 - too_much, 0, 1))
 
@@ -193,7 +194,8 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
         return _BUDGET / ENOUGH
     if number >= np.count_nonzero(largest):
         return _CERTAIN
-    low, high = 0.0, 1e9
+    low = 0.0
+    high = 1e9
     for _ in range(100):
         rate = (low + high) / 2
         if -np.expm1(-rate * largest).sum() < number:
@@ -233,11 +235,14 @@ def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
         return None
     deviations = {}
     for name, differences in signed.items():
-        spread = float(np.sqrt((differences.astype(float) ** 2).sum()))
+        squares = differences.astype(float) ** 2
+        spread = math.sqrt(squares.sum())
         deviations[name] = float(differences.sum()) / (spread or 1.0)
     worst = max(deviations, key=lambda name: deviations[name])
     limit = math.sqrt(2 * math.log(len(signed) / BIAS))
-    return (worst, deviations[worst]) if deviations[worst] > limit else None
+    if deviations[worst] > limit:
+        return (worst, deviations[worst])
+    return None
 
 
 def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
@@ -249,8 +254,9 @@ def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, f
     latter say what is accepted.
     """
     whole = gained / chance
-    against = (np.minimum(whole, 0) ** 2).sum()
-    return float(whole.sum()), float(ROUNDING + DEVIATIONS * np.sqrt(2 * against))
+    against = np.minimum(whole, 0)
+    spread = np.sqrt(2 * (against**2).sum())
+    return float(whole.sum()), float(ROUNDING + DEVIATIONS * spread)
 
 
 # ---------------------------------------------------------------------------------------------------------- the verdict
@@ -327,7 +333,10 @@ def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
 def report(verification: Verification) -> Sequence[str]:
     """One line per check, and the verdict."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
-    lines = [f"{mark[check.passed]} {check.name}: {check.finding}" for check in verification.checks]
+    lines = []
+    for name, passed, finding in verification.checks:
+        line = f"{mark[passed]} {name}: {finding}"
+        lines.append(line)
     verdict = verification.verdict
     if verdict != ACCEPTED:
         return [*lines, verdict.upper()]
@@ -338,7 +347,9 @@ def report(verification: Verification) -> Sequence[str]:
     if groups:
         often = f"{1 / MISSED:.0f}"
         lines.append(f"A forger whom this misses once in {often} times gains, in points, at most:")
-    lines += [f"     {protocol}: {', '.join(cells)}" for protocol, cells in groups.items()]
+    for protocol, cells in groups.items():
+        bounds = ", ".join(cells)
+        lines.append(f"     {protocol}: {bounds}")
     return [*lines, verdict]
 
 
@@ -369,7 +380,9 @@ class Verifier(Generic[AnyExperiment]):
     TOLERANCE: ClassVar[Mapping[str, float]] = {}
 
     def __init__(self, file: Path, result: Any, experiment: AnyExperiment):
-        self.file, self.ledger, self.experiment = file, result.ledger, experiment
+        self.file = file
+        self.ledger = result.ledger
+        self.experiment = experiment
         self.provenance = result.PROVENANCE.of(result.ledger)
 
     @staticmethod
@@ -388,9 +401,11 @@ class Verifier(Generic[AnyExperiment]):
 
     def counted(self) -> list[Criterion]:
         """Check that the ledger has the functions, and counts, that it should have."""
-        theirs, ours = self.provenance, self.experiment.provenance
+        theirs = self.provenance
+        ours = self.experiment.provenance
         checks = [same(name, getattr(theirs, name), getattr(ours, name)) for name in self.COUNTED]
-        return [*checks, same("family", theirs.run.family, ours.run.family), self.complete()]
+        checks.append(same("family", theirs.run.family, ours.run.family))
+        return [*checks, self.complete()]
 
     def complete(self) -> Criterion:
         """Check that the ledger has what there is to measure, and nothing else."""
@@ -415,13 +430,14 @@ class Verifier(Generic[AnyExperiment]):
     def influence(self) -> Influence:
         """By what functions add to the published numbers; where they add nothing, they may have
         taken something away: as much as functions differ."""
-        places, published = self.places(self.ledger), self.published(self.ledger)
+        places = self.places(self.ledger)
+        published = self.published(self.ledger)
         if not published:
             equal = np.full(len(places), 100 / len(places))
             return Influence(places, {"a mean over functions": equal}, {}, equal)
-        least = np.full(len(places), max(points.std() for points in published.values()))
+        spread = max(points.std() for points in published.values())
         raised = {name: np.maximum(points, 0) for name, points in published.items()}
-        return Influence(places, raised, {}, least)
+        return Influence(places, raised, {}, np.full(len(places), spread))
 
     def again(
         self, number: int | None, everything: bool, rng: np.random.Generator
@@ -435,8 +451,10 @@ class Verifier(Generic[AnyExperiment]):
         text = f"{len(functions)} functions run again, "
         if not compared.passed:
             return Criterion(self.RERUN, compared.passed, text + compared.report), drawn
-        if bias := biased(compared.signed):
-            favoured = f"differences favour {bias[0]} by {bias[1]:.1f} standard deviations"
+        bias = biased(compared.signed)
+        if bias:
+            name, deviations = bias
+            favoured = f"differences favour {name} by {deviations:.1f} standard deviations"
             return Criterion(self.RERUN, False, text + favoured), drawn
         bounds = dict(drawn.bounds)
         for name, points in compared.gained.items():
@@ -447,7 +465,8 @@ class Verifier(Generic[AnyExperiment]):
                 return Criterion("rounding", False, f"{text}{favoured}, {limit}"), drawn
             if name in bounds:
                 bounds[name] += accepted
-        return Criterion(self.RERUN, True, text + compared.report), drawn._replace(bounds=bounds)
+        check = Criterion(self.RERUN, True, text + compared.report)
+        return check, drawn._replace(bounds=bounds)
 
     def compare(self, functions: Sequence[Any]) -> RowComparison:
         """Compare the rows of functions with what they are again."""
@@ -456,19 +475,21 @@ class Verifier(Generic[AnyExperiment]):
         count = len(claimed)
         if count != len(rerun.rows):
             return RowComparison(f"{count} rows, here {len(rerun.rows)}", False)
-        apart = {name: _apart(claimed[name], rerun.rows[name]) for name in claimed.dtype.names}
         outside, differing = np.zeros((2, count), bool)
-        for name, distance in apart.items():
+        for name in claimed.dtype.names:
+            distance = _apart(claimed[name], rerun.rows[name])
             outside |= distance > rerun.tolerance.get(name, 0)
             differing |= distance > 0
         if rerun.undecided and not outside.any():
             return RowComparison(rerun.undecided, None)
         outside |= self.impossible(functions, claimed, rerun, ~outside)
         if outside.any():
+            example = self.row(claimed[outside.argmax()])
             many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
-            return RowComparison(f"{many}, as {self.row(claimed[outside.argmax()])}", False)
+            return RowComparison(f"{many}, as {example}", False)
         finding = f"{np.count_nonzero(differing)} of {count} rows differ, all of them by rounding"
-        signed, gained = self.signed(claimed, rerun), self.gained(functions, rerun.rows)
+        signed = self.signed(claimed, rerun)
+        gained = self.gained(functions, rerun.rows)
         return RowComparison(finding, True, signed, gained)
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
@@ -485,7 +506,8 @@ class Verifier(Generic[AnyExperiment]):
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
-        return f"one of {self.ledger.names[row[self.ledger.GROUP_COLUMN]]} in function {row['function']}"
+        name = self.ledger.names[row[self.ledger.GROUP_COLUMN]]
+        return f"one of {name} in function {row['function']}"
 
     def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""
@@ -498,12 +520,15 @@ class Verifier(Generic[AnyExperiment]):
         numbers to one side.
         """
         starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
-        arms, signed = self.arms(rerun.rows), {}
+        arms = self.arms(rerun.rows)
+        signed = {}
         for name, tolerance in rerun.tolerance.items():
             differences = np.nan_to_num(claimed[name].astype(float) - rerun.rows[name])
-            differences[np.abs(differences) <= NEGLIGIBLE * np.asarray(tolerance)] = 0
+            negligible = NEGLIGIBLE * np.asarray(tolerance)
+            differences[np.abs(differences) <= negligible] = 0
             for arm, rows in arms.items():
-                sums = np.add.reduceat(np.where(rows, differences, 0.0), starts)
+                of_arm = np.where(rows, differences, 0.0)
+                sums = np.add.reduceat(of_arm, starts)
                 signed[f"higher {name} {arm}".strip()] = sums
                 signed[f"lower {name} {arm}".strip()] = -sums
         return signed
@@ -512,13 +537,17 @@ class Verifier(Generic[AnyExperiment]):
         """The points that each published number gains by the claim, in each of these functions, by
         place: the numbers of the ledger, less those of the ledger with the rows that were found
         again."""
-        ledger, chosen = self.ledger, np.array(sorted(function.index for function in functions))
+        ledger = self.ledger
+        chosen = np.array(sorted(function.index for function in functions))
         both = ledger.rows.copy()
         both[np.isin(both["function"], chosen)] = rows
         reproduced = self.published(type(ledger)(ledger.names, both, ledger.settings))
         here = np.searchsorted(self.places(ledger), chosen)
-        claimed = self.published(ledger)
-        return {name: points[here] - reproduced[name][here] for name, points in claimed.items()}
+        gained = {}
+        for name, claimed in self.published(ledger).items():
+            points = claimed - reproduced[name]
+            gained[name] = points[here]
+        return gained
 
     def in_parts(
         self, functions: Sequence[Any], run: Callable[[Any, tqdm], Any]
@@ -536,7 +565,8 @@ def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
     if claimed.dtype.kind != "f":  # a float does not hold all whole numbers
         return np.where(claimed == again, 0, np.maximum(apart, 1))
     unknown = np.isnan(claimed) & np.isnan(again)
-    return np.where(unknown, 0, np.nan_to_num(apart, nan=np.inf))
+    known = np.nan_to_num(apart, nan=np.inf)
+    return np.where(unknown, 0, known)
 
 
 # -------------------------------------------------------------------------------------------------------------- results
@@ -629,10 +659,12 @@ def _verified(
         missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
         checks.append(Criterion("model and data", None if missing else False, str(error)))
         return verification
-    session, revision = experiment.session, settings.revision
+    session = experiment.session
+    revision = settings.revision
     loaded = revision if session.is_of(revision) else ours.revision
     checks.append(same("model", revision, loaded, session.named))
-    theirs, here = _version_and_labels(settings), _version_and_labels(ours)
+    theirs = _version_and_labels(settings)
+    here = _version_and_labels(ours)
     checks.append(same("data", theirs, here, data is not None))
     if len(ours.revision) == _COMMIT:
         check = _check_reference(settings.model, ours.revision)

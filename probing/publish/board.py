@@ -393,7 +393,8 @@ def _downloaded(source: str, folder: Path) -> _Source:
         }
         files = [name for name in sizes if name.endswith(_SUFFIXES)]
         inside = [name for name in files if name.startswith("entries/")]
-        refused, wanted = [], []
+        refused = []
+        wanted = []
         for name in sorted(inside or files):
             if reason := _refused(name, sizes[name]):
                 refused.append(LeftOut(printable(f"{source}/{name}"), reason))
@@ -434,7 +435,9 @@ def _refused(name: str, size: int) -> str | None:
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
     if name.endswith(_EARLIER):
         return EARLIER
-    return f"the file is larger than {LARGEST_ENTRY:,} bytes" if size > LARGEST_ENTRY else None
+    if size > LARGEST_ENTRY:
+        return f"the file is larger than {LARGEST_ENTRY:,} bytes"
+    return None
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -486,9 +489,11 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
         listed = api.get_dataset_leaderboard(dataset, base_model_only=False)[:MOST_LISTED]
         results = []
         for result in listed:
-            model, notes = str(result.model_id), str(result.notes or "")
+            model = str(result.model_id)
+            notes = str(result.notes or "")
             row = known.get((model.lower(), notes.partition(";")[0]))
-            value, badge = _value(dataset, result.value), result.verified is True
+            value = _value(dataset, result.value)
+            badge = result.verified is True
             names = printable(model), printable(notes)
             results.append(HubResult(int(result.rank), names[0], value, badge, names[1], row))
         return results
@@ -630,12 +635,15 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
 def _alike(name: str, bare: Collection[str]) -> str:
     """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among
     `bare`."""
-    whole, model = folded(name), folded(name.rpartition("/")[2])
+    whole = folded(name)
+    model = folded(name.rpartition("/")[2])
     return model if model in bare else whole
 
 
 def _first(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    if len(names) == 1:
+        return names[0]
+    return f"{names[0]} and {len(names) - 1} more"
 
 
 def folded(name: str) -> str:

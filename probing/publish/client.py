@@ -155,7 +155,9 @@ def _retry_after(error: hub_errors.HfHubHTTPError) -> int | None:
     if re.fullmatch("[0-9]{1,9}", headers.get("Retry-After", "")):
         return max(1, int(headers["Retry-After"]))
     limit = hub_utils.parse_ratelimit_headers(headers)
-    return max(1, limit.reset_in_seconds) if limit else None
+    if limit:
+        return max(1, limit.reset_in_seconds)
+    return None
 
 
 @contextmanager
@@ -206,7 +208,8 @@ def _message(error: BaseException, repo: str) -> str:
 
 
 def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
-    status, reason = error.response.status_code, error.server_message or "no reason given"
+    status = error.response.status_code
+    reason = error.server_message or "no reason given"
     if isinstance(error, hub_errors.GatedRepoError):
         return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
     if isinstance(error, hub_errors.RevisionNotFoundError):

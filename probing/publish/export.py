@@ -82,7 +82,9 @@ class Number(NamedTuple):
     @property
     def p(self) -> float | None:
         """That of the difference."""
-        return None if np.isnan(self.difference.p) else self.difference.p
+        if np.isnan(self.difference.p):
+            return None
+        return self.difference.p
 
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:
@@ -157,7 +159,8 @@ def export(
 
 def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Submission]:
     """The submissions among `results`, and those of the others."""
-    entries, others = [], []
+    entries = []
+    others = []
     for path in map(Path, results):
         files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
         if files and all(file.name.endswith(SUFFIX) for file in files):
@@ -201,7 +204,8 @@ def numbers(entry: Submission) -> Iterator[Number]:
         hits = tables[HELD_OUT]
         headline = hits.where(measures=hits.measures[:1]).by_group(entry.SYSTEM)
         for column, relation in enumerate(hits.names):
-            score, head = headline.at(0, column), entry.head(HELD_OUT, column, 0)
+            score = headline.at(0, column)
+            head = entry.head(HELD_OUT, column, 0)
             yield _uas(_HEADLINE, score, relation=relation, head=head)
     elif isinstance(entry, MaskedSubmission):
         for name, outcomes in entry.by_type(tables).items():
@@ -241,7 +245,8 @@ def instances(entry: Submission) -> Iterator[Instance]:
     restored sub-tokens, by node type."""
     tables = entry.tables
     if isinstance(entry, AttentionSubmission):
-        hits, measure = tables[HELD_OUT], 0
+        hits = tables[HELD_OUT]
+        measure = 0
         ids = {name: _id_of(_HEADLINE, name) for name in hits.groups}
     else:
         (hits,) = entry.means(tables).values()
@@ -340,7 +345,8 @@ def for_store(entry: Submission, organization: str, relationship: str, now: int)
 
 
 def _metric(entry: Submission, number: Number, name: str) -> dict[str, object]:
-    settings, parts = entry.settings, number.parts
+    settings = entry.settings
+    parts = number.parts
     low, high = _BOUNDS[number.unit]
     bounds = {"min_score": low, "max_score": high}
     functions = entry.scored

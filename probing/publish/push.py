@@ -64,7 +64,8 @@ class Push(Upload):
         existing repository is public but `private` was requested.
         """
         with plain_errors(self.repo):
-            api, sdk = client(), "gradio" if self.kind == "space" else None
+            api = client()
+            sdk = "gradio" if self.kind == "space" else None
             retry_when_rate_limited(
                 lambda: api.create_repo(
                     self.repo,

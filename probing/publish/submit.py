@@ -209,7 +209,8 @@ def submission(
             total += verification.total
         verified = Verified.model_validate({"functions": functions, "of": total})
         entries[number] = entries[number].claiming(verified)
-    title, api = _title(model, complete), None if dry_run else client()
+    title = _title(model, complete)
+    api = None if dry_run else client()
     if board and source_url is None:
         source_url = f"{constants.ENDPOINT}/datasets/{board}"
     ours = [
@@ -333,7 +334,8 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")
             _check_settings(file, settings)
             _check_skips(file, result.skips)
-        task, file = _first_task(run.settings), run.files["test"]
+        task = _first_task(run.settings)
+        file = run.files["test"]
         if task in seen:
             raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
         seen[task] = file
@@ -382,7 +384,9 @@ def _check_settings(file: Path, settings: AnySettings) -> None:
 
 
 def _as_argument(value: Any) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return str(value)
 
 
 def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
@@ -456,8 +460,10 @@ def _headlines(entries: list[Submission]) -> dict[str, Headline]:
 
 def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
     """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
-    headlines, on_read = {}, entry.on_read
-    scores, rivals = entry.scores(entry.SYSTEM), entry.scores(entry.RIVAL)
+    headlines = {}
+    on_read = entry.on_read
+    scores = entry.scores(entry.SYSTEM)
+    rivals = entry.scores(entry.RIVAL)
     for mean in TASK_PROTOCOLS:
         task = task_id(entry.settings.config, mean, entry.settings.direction)
         score = scores.get((mean, RULE, K))
@@ -467,7 +473,8 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
             raise LedgerError(
                 f"there is no number for {task}: no relation that counts has edges to choose a head on"
             )
-        value, notes = round(score.value, 2), entry.signature + _on_read(entry, on_read.get(mean))
+        value = round(score.value, 2)
+        notes = entry.signature + _on_read(entry, on_read.get(mean))
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
         name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
@@ -497,7 +504,8 @@ def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
 def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
     """A folder with the files of the model's repository, or None if the result names a commit of
     it."""
-    name, revision = settings.model, settings.revision
+    name = settings.model
+    revision = settings.revision
     with plain_errors(model):
         api = client()
         if name.lower() == model.lower():  # as the Hub finds repositories
@@ -598,7 +606,9 @@ def _text(api: HfApi | None, model: str, path: str) -> str | None:
     """The text of a file in the model's repository, or None."""
     data = _there(api, model, "model", path)
     try:
-        return None if data is None else data.decode("utf-8")
+        if data is None:
+            return None
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise HubError(f"{path} in {model} is not text in UTF-8: {error}; mend it first") from error
 
@@ -609,7 +619,8 @@ def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
 
     What is there already, but for its date, keeps it: the same results are sent once.
     """
-    there_now, tasks = _results(there), [_task(result) for result in ours]
+    there_now = _results(there)
+    tasks = [_task(result) for result in ours]
     merged = [result for result in there_now if _task(result) not in tasks]
     for result in ours:
         same = [other for other in there_now if _undated(other) == _undated(result)]

@@ -54,7 +54,9 @@ class Checker:
     """Checks entries against the dataset at `data`; `device` and `seed`: as of `verify`."""
 
     def __init__(self, data: Any, device: str | None = None, seed: int | None = None):
-        self.data, self._device, self._seed = data, device, seed
+        self.data = data
+        self._device = device
+        self._seed = seed
         self._splits = cache(lambda config, direction: WholeSplits(data, config, direction))
         self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
 

@@ -92,16 +92,46 @@ class Group:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
 
+    def gained(self, system: str, against: str | None = None) -> np.ndarray:
+        """What a system gets right, or how much more than another: (M, f)."""
+        sums = self.sums[system].sums
+        if against is None:
+            return sums
+        wide = np.int32 if np.issubdtype(sums.dtype, np.integer) else np.float64
+        return sums.astype(wide) - self.sums[against].sums
+
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
-        sums = {
-            system: Columns.of(columns.distinct[columns.which[measures]][:, clusters])
-            for system, columns in self.sums.items()
-        }
+        sums = {}
+        for system, columns in self.sums.items():
+            of_measures = columns.distinct[columns.which[measures]]
+            sums[system] = Columns.of(of_measures[:, clusters])
         n, worth = self.n[clusters], self.worth
         if worth is not None:
             worth *= float(n.sum() / self.total)
         return Group(self.places[clusters], n, sums, worth)
+
+    def clustered(self, larger: np.ndarray) -> Group:
+        """The same by larger clusters: `larger` (f,) are the places of those of its clusters."""
+        places, which = np.unique(larger, return_inverse=True)
+        sums = {}
+        for system, columns in self.sums.items():
+            sums[system] = columns._replace(distinct=_added(columns.distinct, which))
+        return Group(places, _added(self.n, which), sums, self.worth)
+
+    def same_things(self, other: Group) -> bool:
+        """True if the other one has as many things in the same clusters."""
+        return np.array_equal(self.places, other.places) and np.array_equal(self.n, other.n)
+
+
+class _Mean(NamedTuple):
+    """A mean or difference by M measures: its `value` (M,), what each cluster adds to it, `added`
+    (M, F), the `influence` of each on it (M, F), and the `share` of each in it (F,)."""
+
+    value: np.ndarray
+    added: np.ndarray
+    influence: np.ndarray
+    share: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +176,10 @@ class Hits:
         for name in sorted(set(groups)):
             rows = np.flatnonzero(names == name)
             places, which = np.unique(positions[rows], return_inverse=True)
-            of_systems = {
-                system: Columns.of(_added(cells[:, rows], which)) for system, cells in sums.items()
-            }
+            of_systems = {}
+            for system, cells in sums.items():
+                added = _added(cells[:, rows], which)
+                of_systems[system] = Columns.of(added)
             weights = numbers[rows].astype(float)
             worth = float(weights.sum() ** 2 / (weights**2).sum()) if weighted else None
             parts[name] = Group(places, _added(numbers[rows], which), of_systems, worth)
@@ -163,7 +194,9 @@ class Hits:
 
     @cached_property
     def systems(self) -> list[str]:
-        return list(next(iter(self.groups.values())).sums) if self.groups else []
+        if self.groups:
+            return list(next(iter(self.groups.values())).sums)
+        return []
 
     @property
     def counted(self) -> list[str]:
@@ -173,7 +206,9 @@ class Hits:
     @property
     def scale(self) -> float:
         """What a share of 1 is in the unit."""
-        return 100.0 if self.unit == PERCENT_UNIT else 1.0
+        if self.unit == PERCENT_UNIT:
+            return 100.0
+        return 1.0
 
     @property
     def n(self) -> np.ndarray:
@@ -182,7 +217,9 @@ class Hits:
 
     def of(self, group: str) -> np.ndarray:
         """The clusters that have a group, by number: (f,); none have one that is not there."""
-        return self.clusters[self.groups[group].places if group in self.groups else []]
+        if group not in self.groups:
+            return self.clusters[:0]
+        return self.clusters[self.groups[group].places]
 
     def total(self, system: str) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
@@ -201,41 +238,38 @@ class Hits:
     ) -> Hits:
         """Some of the clusters, by number, of the groups, by name, and of the measures; groups
         without any things are left out."""
-        names = self.names if groups is None else sorted(groups)
         places = np.arange(len(self.clusters))
         if clusters is not None:
             places = np.flatnonzero(np.isin(self.clusters, clusters))
         chosen = self.measures if measures is None else tuple(measures)
         order = np.array([self.measures.index(measure) for measure in chosen], np.intp)
         parts = {}
-        for name in names:
+        for name in self.names if groups is None else sorted(groups):
             inside = np.isin(self.groups[name].places, places)
             if inside.any():
                 group = self.groups[name].among(inside, order)
-                parts[name] = replace(group, places=np.searchsorted(places, group.places))
+                new_places = np.searchsorted(places, group.places)
+                parts[name] = replace(group, places=new_places)
         return replace(self, clusters=self.clusters[places], groups=parts, measures=chosen)
 
     def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
-        parts = {
-            name: self.groups[name].among(np.isin(self.of(name), clusters[name]))
-            for name in sorted(clusters)
-        }
+        parts = {}
+        for name in sorted(clusters):
+            inside = np.isin(self.of(name), clusters[name])
+            parts[name] = self.groups[name].among(inside)
         return replace(self, groups=parts)
 
     def join(self, other: Hits) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same
         things in the same clusters."""
-        names = sorted(set(self.groups) & set(other.groups))
-        mine, theirs = self.where(groups=names), other.where(groups=names)
         same = np.array_equal(self.clusters, other.clusters) and self.measures == other.measures
-        for name in names:
-            first, second = mine.groups[name], theirs.groups[name]
-            same = (
-                same
-                and np.array_equal(first.places, second.places)
-                and np.array_equal(first.n, second.n)
-            )
+        joined = {}
+        for name in sorted(set(self.groups) & set(other.groups)):
+            group = self.groups[name]
+            theirs = other.groups[name]
+            same = same and group.same_things(theirs)
+            joined[name] = replace(group, sums={**group.sums, **theirs.sums})
         if not same:
             common = len(np.intersect1d(self.clusters, other.clusters))
             raise LedgerError(
@@ -243,27 +277,23 @@ class Hits:
                 f"{common} in common, or on different edges: probe with --also-fits, or make the baseline for the "
                 "model's functions"
             )
-        joined = {
-            name: replace(group, sums={**group.sums, **theirs.groups[name].sums})
-            for name, group in mine.groups.items()
-        }
         return replace(self, groups=joined)
 
     def named(self, systems: Mapping[str, str]) -> Hits:
         """Some of the systems, each under its new name."""
-        groups = {
-            name: replace(group, sums={new: group.sums[old] for old, new in systems.items()})
-            for name, group in self.groups.items()
-        }
+        groups = {}
+        for name, group in self.groups.items():
+            sums = {new: group.sums[old] for old, new in systems.items()}
+            groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
     def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
         """With a `new` system, which is one of the systems in each group: `systems`, by the groups'
         names."""
-        groups = {
-            name: replace(group, sums={**group.sums, new: group.sums[systems[name]]})
-            for name, group in self.groups.items()
-        }
+        groups = {}
+        for name, group in self.groups.items():
+            sums = {**group.sums, new: group.sums[systems[name]]}
+            groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
     def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
@@ -273,23 +303,16 @@ class Hits:
         clusters, positions = np.unique(larger, return_inverse=True)
         groups = {}
         for name, group in self.groups.items():
-            places, which = np.unique(positions[group.places], return_inverse=True)
-            sums = {
-                system: Columns(_added(columns.distinct, which), columns.which)
-                for system, columns in group.sums.items()
-            }
-            groups[name] = Group(places, _added(group.n, which), sums, group.worth)
+            groups[name] = group.clustered(positions[group.places])
         return replace(self, clusters=clusters, groups=groups, repositories=None)
 
     @cached_property
     def drawn(self) -> Hits:
         """The same by the clusters that intervals and tests are over."""
         repositories = self.repositories
-        return (
-            self
-            if repositories is None
-            else self.clustered(lambda functions: repositories[functions])
-        )
+        if repositories is None:
+            return self
+        return self.clustered(lambda functions: repositories[functions])
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
@@ -299,11 +322,14 @@ class Hits:
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
-        value, added, influence, share = self.drawn._of_mean(system, against)
-        estimate = mean_estimate(value, influence, share, None if against is None else added)
-        if against is not None or self.unit != PERCENT_UNIT:
+        mean = self.drawn._of_mean(system, against)
+        if against is not None:
+            return mean_estimate(mean.value, mean.influence, mean.share, mean.added)
+        estimate = mean_estimate(mean.value, mean.influence, mean.share)
+        if self.unit != PERCENT_UNIT:
             return estimate
-        low, high = (np.clip(bound, 0, 100) for bound in (estimate.low, estimate.high))
+        low = np.clip(estimate.low, 0, 100)
+        high = np.clip(estimate.high, 0, 100)
         return estimate._replace(low=low, high=high)
 
     def by_group(
@@ -315,17 +341,15 @@ class Hits:
         `tested`: the measures with a p-value, most of the work; by default all.
         """
         groups = self.drawn.groups.values()
-        cells = [self._of_group(group, system, against) for group in groups]
-        value, low, high = (
-            np.array(cells).reshape(len(cells), 3, len(self.measures)).transpose(1, 2, 0)
-        )
+        cells = np.zeros((3, len(self.measures), len(groups)))
+        for column, group in enumerate(groups):
+            cells[..., column] = self._of_group(group, system, against)
+        value, low, high = cells
         n = np.array([len(group.places) for group in groups], np.intp)
         p = np.full(value.shape, np.nan)
         if against is not None:
-            rows = [
-                self.measures.index(measure)
-                for measure in (self.measures if tested is None else tested)
-            ]
+            with_p = self.measures if tested is None else tested
+            rows = [self.measures.index(measure) for measure in with_p]
             p[rows] = self.drawn._group_p(system, against, rows)
             low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
@@ -347,52 +371,40 @@ class Hits:
     def portion(self, system: str, against: str, whole_system: str) -> Estimate:
         """By how many percent of the mean of a system `whole_system` the mean of one is above that of
         another: (M,)."""
-        _, gained, gained_influence, share = self.drawn._of_mean(system, against)
-        _, whole, whole_influence, _ = self.drawn._of_mean(whole_system, None)
-        total = whole.sum(axis=-1, keepdims=True)
-        value = np.divide(
-            gained.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0
-        )
+        gained = self.drawn._of_mean(system, against)
+        whole = self.drawn._of_mean(whole_system, None)
+        total = whole.added.sum(axis=-1, keepdims=True)
+        difference = gained.added.sum(axis=-1, keepdims=True)
+        value = np.divide(difference, total, out=np.zeros(total.shape), where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)
-        influence = per * (gained_influence - value * whole_influence)
-        return mean_estimate(100 * value[..., 0], influence, share)
+        influence = per * (gained.influence - value * whole.influence)
+        return mean_estimate(100 * value[..., 0], influence, gained.share)
 
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
-        return self._of_mean(system, None)[1]
+        return self._of_mean(system, None).added
 
-    def _of_mean(
-        self, system: str, against: str | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """A mean or difference (M,), what each cluster adds to it (M, F), its influence on it (M,
-        F), and its share (F,)."""
-        counted = [self.groups[name] for name in self.counted]
-        contribution = np.zeros((len(self.measures), len(self.clusters)))
-        influence, share = contribution.copy(), np.zeros(len(self.clusters))
+    def _of_mean(self, system: str, against: str | None) -> _Mean:
+        counted = self.counted
         value = np.zeros(len(self.measures))
-        for group in counted:
+        added = np.zeros((len(self.measures), len(self.clusters)))
+        influence = added.copy()
+        share = np.zeros(len(self.clusters))
+        for name in counted:
+            group = self.groups[name]
             weight = self.scale / group.total / len(counted)
-            sums = self._gained(group, system, against)
-            part, total = group.n / group.total, sums.sum(axis=1, keepdims=True)
-            value += self.scale * total[:, 0] / group.total
-            contribution[:, group.places] += weight * sums
+            sums = group.gained(system, against)
+            part = group.n / group.total
+            value += self.scale * sums.sum(axis=1) / group.total
+            added[:, group.places] += weight * sums
             influence[:, group.places] += influence_of(weight * sums, part)
             share[group.places] += part
-        return value / max(1, len(counted)), contribution, influence, share
-
-    @staticmethod
-    def _gained(group: Group, system: str, against: str | None) -> np.ndarray:
-        """What a system gets right of a group, or more than another: (M, f)."""
-        sums = group.sums[system].sums
-        if against is None:
-            return sums
-        wide = np.int32 if np.issubdtype(sums.dtype, np.integer) else np.float64
-        return sums.astype(wide) - group.sums[against].sums
+        return _Mean(value / max(1, len(counted)), added, influence, share)
 
     def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
         """The value with bounds (3, M) of one group."""
         if self.unit != PERCENT_UNIT:
-            sums = self._gained(group, system, against)
+            sums = group.gained(system, against)
             part = group.n / group.total
             contribution = sums / group.total
             influence = influence_of(contribution, part)
@@ -405,24 +417,22 @@ class Hits:
             return 100 * shares[:, columns.which]
         other = group.sums[against]
         pairs, which = np.unique([columns.which, other.which], axis=1, return_inverse=True)
-        differences = wilson_difference(
-            columns.distinct[pairs[0]], other.distinct[pairs[1]], group.n, group.worth
-        )
+        first = columns.distinct[pairs[0]]
+        second = other.distinct[pairs[1]]
+        differences = wilson_difference(first, second, group.n, group.worth)
         return 100 * differences[:, which.reshape(-1)]
 
     def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
         """Of each group the p-values (rows, G) of the differences by some measures."""
-        parts, of_measures = [], []
-        for group in self.groups.values():
-            gained = Columns.of(self._gained(group, system, against)[list(rows)])
-            parts.append((group.places, gained.distinct))
-            of_measures.append(gained.which)
+        groups = self.groups.values()
+        gained = [Columns.of(group.gained(system, against)[list(rows)]) for group in groups]
+        parts = [(group.places, columns.distinct) for group, columns in zip(groups, gained)]
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
-        for column, ((_, differences), of_signs, which) in enumerate(
-            zip(parts, by_signs, of_measures)
-        ):
-            p[:, column] = np.maximum(of_signs, hall_p(differences.astype(float)))[which]
+        for column, (differences, which) in enumerate(gained):
+            of_hall = hall_p(differences.astype(float))
+            largest = np.maximum(by_signs[column], of_hall)
+            p[:, column] = largest[which]
         return p
 
     def content(self) -> Iterator[bytes]:
@@ -435,10 +445,8 @@ class Hits:
             yield repr([name, len(group.n)]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
-                yield (
-                    repr([system, columns.distinct.shape]).encode()
-                    + columns.which.astype(np.int64).tobytes()
-                )
+                name = repr([system, columns.distinct.shape]).encode()
+                yield name + columns.which.astype(np.int64).tobytes()
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 

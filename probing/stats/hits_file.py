@@ -64,15 +64,18 @@ class Layout(NamedTuple):
     @property
     def columns(self) -> dict[str, np.dtype]:
         """Name -> type."""
-        sums = [
-            f"{system} {_name(measure)}" for system in self.systems for measure in self.measures
-        ]
-        whole, number = np.dtype(np.int32), np.dtype(self.number)
-        return {**dict.fromkeys(_KEYS, whole), **dict.fromkeys(sums, number)}
+        columns = dict.fromkeys(_KEYS, np.dtype(np.int32))
+        number = np.dtype(self.number)
+        for system in self.systems:
+            for measure in self.measures:
+                columns[f"{system} {_name(measure)}"] = number
+        return columns
 
 
 def _name(measure: Measure) -> str:
-    return " ".join(map(str, measure)) if isinstance(measure, tuple) else str(measure)
+    if isinstance(measure, tuple):
+        return " ".join(map(str, measure))
+    return str(measure)
 
 
 def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -> bytes:
@@ -80,14 +83,15 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
     parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
-    columns = layout.columns
-    fields = [
-        pa.field(name, pa.from_numpy_dtype(kind), nullable=False) for name, kind in columns.items()
-    ]
     header = {**about, _NAMES: {"tables": list(tables), "groups": groups}}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
     rows = np.concatenate(parts, axis=1)
-    arrays = [pa.array(row.astype(kind)) for row, kind in zip(rows, columns.values())]
+    fields = []
+    arrays = []
+    for row, (name, kind) in zip(rows, layout.columns.items()):
+        array = pa.array(row.astype(kind))
+        fields.append(pa.field(name, array.type, nullable=False))
+        arrays.append(array)
     table = pa.table(arrays, pa.schema(fields))
     file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, **_WRITTEN) as writer:
@@ -102,19 +106,13 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     parts = []
     for name, group in hits.groups.items():
         alone[group.places] = False
-        sums = [group.sums[system].sums for system in layout.systems]
-        parts.append(
-            _cells(
-                table,
-                groups.index(name),
-                hits.clusters[group.places],
-                group.n,
-                np.concatenate(sums),
-            )
-        )
-    nothing = np.zeros((len(layout.columns) - len(_KEYS), np.count_nonzero(alone)))
+        sums = np.concatenate([group.sums[system].sums for system in layout.systems])
+        clusters = hits.clusters[group.places]
+        parts.append(_cells(table, groups.index(name), clusters, group.n, sums))
+    clusters = hits.clusters[alone]
+    nothing = np.zeros((len(layout.columns) - len(_KEYS), len(clusters)))
     first = groups.index(min(hits.groups)) if hits.groups else 0
-    parts.append(_cells(table, first, hits.clusters[alone], nothing[:1].sum(axis=0), nothing))
+    parts.append(_cells(table, first, clusters, np.zeros(len(clusters)), nothing))
     rows = np.concatenate(parts, axis=1)
     return rows[:, np.lexsort(rows[len(_PLACE) - 1 :: -1])]
 
@@ -122,8 +120,9 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
 def _cells(
     table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray
 ) -> np.ndarray:
-    keys = np.stack([np.full(len(clusters), table), np.full(len(clusters), group), clusters, n])
-    return np.concatenate([keys, sums])
+    of_table = np.full(len(clusters), table)
+    of_group = np.full(len(clusters), group)
+    return np.concatenate([[of_table, of_group, clusters, n], sums])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +155,8 @@ class HitsFile:
         try:
             names = self.names["tables"], self.names["groups"]
             for texts in names:
-                if not texts or not all(map(is_name, texts)) or len(set(texts)) < len(texts):
+                twice = len(set(texts)) < len(texts)
+                if not texts or twice or not all(map(is_name, texts)):
                     raise ValueError("names of tables or groups that are none, or twice")
             if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
                 raise ValueError("names of groups that are not in order")
@@ -165,9 +165,9 @@ class HitsFile:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
         steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)
-        rises = (steps[0] > 0) | (steps[0] == 0) & (
-            (steps[1] > 0) | (steps[1] == 0) & (steps[2] > 0)
-        )
+        rises = np.zeros(steps.shape[1], bool)
+        for step in steps[::-1]:
+            rises = (step > 0) | (step == 0) & rises
         if not rises.all() or (columns[: len(_KEYS)] < 0).any():
             raise EntryError("rows are not in order by table, group and cluster, each once")
         for numbers, texts in ((table, names[0]), (group, names[1])):
@@ -188,7 +188,8 @@ def _no_hits_file(reason: object) -> str:
 def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
-    metadata, schema = parquet.metadata, parquet.schema
+    metadata = parquet.metadata
+    schema = parquet.schema
     if set(metadata.metadata) != {_METADATA_KEY} or metadata.num_row_groups != 1:
         raise ValueError("other metadata, or several row groups")
     if schema.names != list(columns) or len(schema) != len(columns):
@@ -196,14 +197,12 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     chunks = [metadata.row_group(0).column(number) for number in range(len(schema))]
     for number, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
         column = schema.column(number)
-        plain = column.path == chunk.path_in_schema == name and column.logical_type.type == "NONE"
+        plain = column.path == chunk.path_in_schema == name
+        plain &= column.logical_type.type == "NONE"
         plain &= column.max_definition_level == column.max_repetition_level == 0
-        if (
-            not plain
-            or column.physical_type != _TYPES[kind]
-            or chunk.compression != "GZIP"
-            or chunk.file_path
-        ):
+        plain &= column.physical_type == _TYPES[kind]
+        plain &= chunk.compression == "GZIP"
+        if not plain or chunk.file_path:
             raise ValueError(f"a column {shown(name)} of another kind")
         if chunk.num_values != metadata.num_rows or chunk.total_compressed_size < 0:
             raise ValueError("columns of other sizes")
@@ -220,7 +219,8 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
 
 def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
     _, group, cluster, n = columns[: len(_KEYS)].astype(np.int64)
-    sums = columns[len(_KEYS) :].reshape(len(layout.systems), len(layout.measures), -1)
+    shape = len(layout.systems), len(layout.measures), -1
+    sums = columns[len(_KEYS) :].reshape(shape)
     if layout.unit == PERCENT_UNIT:
         wrong = ((sums < 0) | (sums > n)).any(axis=(1, 2))
         if wrong.any():
@@ -231,11 +231,11 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
     if not np.isfinite(sums).all() or sums[..., n == 0].any():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
-    groups, present = {}, np.flatnonzero(n)
+    groups = {}
+    present = np.flatnonzero(n)
     numbers, starts = np.unique(group[present], return_index=True)
     for number, rows in zip(numbers.tolist(), np.split(present, starts[1:])):
-        of_systems = {
-            system: Columns.of(part[:, rows]) for system, part in zip(layout.systems, sums)
-        }
+        columns_of = [Columns.of(part[:, rows]) for part in sums]
+        of_systems = dict(zip(layout.systems, columns_of))
         groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

@@ -217,7 +217,8 @@ def mean_estimate(
     there = share > 0
     clusters = int(there.sum())
     low = high = p = np.full(value.shape, np.nan)
-    varying, varies = influence[..., there], share[there]
+    varying = influence[..., there]
+    varies = share[there]
     if differences is not None:
         most = np.abs(differences).max(axis=-1, keepdims=True, initial=0)
         varies = np.where(np.abs(differences[..., there]) > _ROUNDING * most, varies, 0)
@@ -236,7 +237,8 @@ def agreeing(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The bounds of a difference, extended to 0 where a test does not separate it from 0, else
     short of 0."""
-    equal, separated = p > ALPHA, p <= ALPHA
+    equal = p > ALPHA
+    separated = p <= ALPHA
     short = np.abs(value) * _ROUNDING
     low = np.where(
         equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low)
@@ -274,7 +276,8 @@ def wilson(
     Where it rests on how much the f clusters vary, the quantile is Student's with f - 1 degrees of
     freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
-    total, clusters = n.sum(), len(n)
+    total = n.sum()
+    clusters = len(n)
     share = hits.sum(axis=1) / total
     residuals = hits - share[:, None] * n
     variance = (residuals**2).sum(axis=1) / total**2 * clusters / max(clusters - 1, 1)
@@ -288,7 +291,8 @@ def wilson(
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
-    low, high = np.clip(middle - away, 0, share), np.clip(middle + away, share, 1)
+    low = np.clip(middle - away, 0, share)
+    high = np.clip(middle + away, share, 1)
     return np.stack([share, low, high]), residuals
 
 
@@ -310,10 +314,8 @@ def wilson_difference(
     def away(own: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.sqrt(np.maximum(own**2 - 2 * correlation * own * other + other**2, 0))
 
-    below, above = (
-        away(share - low, other_high - other_share),
-        away(high - share, other_share - other_low),
-    )
+    below = away(share - low, other_high - other_share)
+    above = away(high - share, other_share - other_low)
     difference = share - other_share
     return np.stack(
         [difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)]
@@ -346,7 +348,8 @@ def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> lis
 def _as_extreme(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """The number of `sums` (columns, B) farther from 0 than `observed` (columns,); sums equally far
     count half."""
-    sums, observed = np.abs(sums), np.abs(observed)[:, None]
+    sums = np.abs(sums)
+    observed = np.abs(observed)[:, None]
     least, most = ((observed + close).astype(sums.dtype) for close in (-_ROUNDING, _ROUNDING))
     return ((sums >= least).sum(axis=-1) + (sums > most).sum(axis=-1)) / 2
 

@@ -189,7 +189,7 @@ def of_bounds(data: Path, draws: int = 2000) -> None:
     )
     print("| --- | ---: | ---: | ---: | ---: |")
     for split, influence in (
-        ("test", reruns.on_test(test, test, published)),
+        ("test", reruns.on_test(test, published)),
         ("validation", reruns.on_validation(validation, validation, test, published)),
     ):
         bounds = draw(influence, None, rng).bounds

@@ -22,26 +22,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 def results(tiny_model, dataset_folder, tmp_path_factory):
     """Of two models that read the same functions but one: the other one may read less."""
     folder = tmp_path_factory.mktemp("results")
+    runs = {"one": {}, "other": {"max_length": 150}, "random": {"control": "random-weights"}}
     for split in ("test", "validation"):
-        probe(str(tiny_model), dataset_folder, "python", split, limit=25, output=folder / "one")
-        probe(
-            str(tiny_model),
-            dataset_folder,
-            "python",
-            split,
-            limit=25,
-            max_length=150,
-            output=folder / "other",
-        )
-        probe(
-            str(tiny_model),
-            dataset_folder,
-            "python",
-            split,
-            limit=25,
-            control="random-weights",
-            output=folder / "random",
-        )
+        for name, options in runs.items():
+            where = str(tiny_model), dataset_folder, "python", split
+            probe(*where, limit=25, output=folder / name, **options)
     return folder
 
 

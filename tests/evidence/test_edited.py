@@ -42,21 +42,15 @@ class Planted:
                 rank[None, :, None, None], (len(RULES), len(edges), 1, 1)
             ).copy()
             settings = SimpleNamespace(config=config, split="test", direction=HEAD_TO_DEPENDENT)
-            setattr(
-                self,
-                split,
-                SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings),
-            )
+            result = SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings)
+            setattr(self, split, result)
 
     def only(self, test, validation):
         fewer = copy.copy(self)
         for split, functions in (("test", test), ("validation", validation)):
             side = getattr(self, split)
-            setattr(
-                fewer,
-                split,
-                SimpleNamespace(ledger=side.ledger.only(functions), settings=side.settings),
-            )
+            ledger = side.ledger.only(functions)
+            setattr(fewer, split, SimpleNamespace(ledger=ledger, settings=side.settings))
         return fewer
 
 
@@ -86,17 +80,12 @@ def functions_of(data, config):
 
 def test_planted_heads_and_counted_offsets(data):
     before = Planted(data, "python")
-    functions = {
-        split: places[places > 0] for split, places in functions_of(data, "python_distance").items()
-    }
-    without_first = np.arange(
-        1, 1000
-    )  # as where the edit finds nothing to change in the first function
-    found = changes(
-        before,
-        Planted(data, "python_distance", lambda places: places % 2 == 0, without_first),
-        data,
-    )
+    functions = functions_of(data, "python_distance")
+    functions = {split: places[places > 0] for split, places in functions.items()}
+    # as where the edit finds nothing to change in the first function
+    without_first = np.arange(1, 1000)
+    after = Planted(data, "python_distance", lambda places: places % 2 == 0, without_first)
+    found = changes(before, after, data)
     everything = functions_of(data, "python")
     assert found.functions == len(functions["test"]) < len(everything["test"])
     assert found.lost == len(everything["test"]) - len(functions["test"])
@@ -165,21 +154,14 @@ def findings(config, *models):
 
 
 def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
-    monkeypatch.setattr(
-        module,
-        "_probed",
-        lambda subject: Planted(
-            data,
-            subject.config,
-            (lambda places: places % 2 == 0)
-            if subject.config == "python_distance"
-            else (lambda places: places >= 0),
-        ),
-    )
-    configs = ("python", "python_rename_letters", "python_distance", "java")
-    everything = [
-        findings(config, "one", *(["two"] if config == "python" else [])) for config in configs
-    ]
+    def planted(subject):
+        every = 2 if subject.config == "python_distance" else 1
+        return Planted(data, subject.config, lambda places: places % every == 0)
+
+    monkeypatch.setattr(module, "_probed", planted)
+    edited = [f"python{edit}" for edit in ("_rename_letters", "_distance")]
+    everything = [findings("python", "one", "two")]
+    everything += [findings(config, "one") for config in (*edited, "java")]
     edited = module.read_edited(everything, data)
     assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
         "python": [("rename-letters", "one"), ("distance", "one")]

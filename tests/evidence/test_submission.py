@@ -169,31 +169,16 @@ def no_such_baseline(entry, table, system, measure):
     entry["chosen"][table]["better"][0][measure] = 2
 
 
+LATER = [measure for measure in MEASURED if measure % 4]  # which have one guess fewer before them
+OTHER = "has other edges of .* than published|more hard edges in a function"
+ALL = ("",)
 GUARDS = [
     (more_than_edges, TABLES, SYSTEMS, MEASURED, "more hits in a function than it has edges"),
     (below_nothing, TABLES, SYSTEMS, MEASURED, "or fewer than none"),
-    (
-        fewer_with_more_guesses,
-        TABLES,
-        SYSTEMS[1:],
-        (1, 2, 3, 5, 6, 7, 9, 10, 11),
-        "than with one guess fewer",
-    ),
-    (
-        other_edges,
-        TABLES[1:],
-        ("",),
-        (0,),
-        "has other edges of .* than published|more hard edges in a function",
-    ),
-    (no_such_head, TABLES, ("",), MEASURED, "heads has .*, expected a whole number from 0 to 5"),
-    (
-        no_such_baseline,
-        TABLES,
-        ("",),
-        MEASURED,
-        "better has 2, expected a whole number from 0 to 1",
-    ),
+    (fewer_with_more_guesses, TABLES, SYSTEMS[1:], LATER, "than with one guess fewer"),
+    (other_edges, TABLES[1:], ALL, (0,), OTHER),
+    (no_such_head, TABLES, ALL, MEASURED, "heads has .*, expected a whole number from 0 to 5"),
+    (no_such_baseline, TABLES, ALL, MEASURED, "better has 2, .* whole number from 0 to 1"),
 ]
 """What is changed, in which tables, systems and measures, and the reason it is refused for."""
 

@@ -101,190 +101,154 @@ def test_a_few_functions_have_no_interval():
         assert np.isnan(loaded(made).scores(*compared)["jaccard"][1:3]).all()
 
 
-@pytest.mark.parametrize("change", [1, -1])
-@pytest.mark.parametrize(
-    "path",
-    [
-        ("dropped", "no node of the type"),
-        ("uncompared", "not in the results that it was compared with"),
-    ],
-)
-def test_counts_that_do_not_add_up_are_refused(path, change, honest):
-    """How many functions were skipped, the data alone can say."""
-    forged = copy.deepcopy(honest)
-    forged[path[0]][path[1]] += change
-    with pytest.raises(EntryError):
-        loaded(forged)
+# ------------------------------------------------------------------------------------------------------ what is refused
 
 
 def column(outcome):
     return [*OUTCOMES, "masked"].index(outcome)
 
 
-@pytest.mark.parametrize(
-    ("name", "step", "reason"),
-    [
-        ("cluster", 10**6, "not those of a split of 22"),
-        ("n", 1, "counted several times in a function"),
-        ("masked", 1, "other sub-tokens are masked in T1|not one of its masked"),
-        ("jaccard", 10, "does not follow from Jaccard"),
-        ("sorensen_dice", 10, "does not follow from Jaccard"),
-        ("restored", 10, "not one of its masked|a share is above 1"),
-    ],
-)
-def test_one_number_of_a_function_is_refused(name, step, reason, honest):
-    forged = copy.deepcopy(honest)
-    table = forged["tables"]["masking"]
-    values = table[name] if name in table else table["T1"][column(name)]
-    values[-1] += step
-    with pytest.raises(EntryError, match=reason):
-        loaded(forged)
+def put(arm, outcome, value):
+    """A number of one function, which is written in millionths."""
 
-
-def test_a_function_that_is_left_out_is_refused(honest):
-    """The count of pairs tells."""
-    forged = copy.deepcopy(honest)
-    table = forged["tables"]["masking"]
-    forged["tables"]["masking"] = {name: of[..., :-1] for name, of in table.items()}
-    with pytest.raises(EntryError, match="pairs of a function and a node type are compared"):
-        loaded(forged)
-
-
-def rewritten(honest, change):
-    """The entry with other values by function."""
-    forged = copy.deepcopy(honest)
-    change(forged["tables"]["masking"])
-    return forged
-
-
-def put(outcome, value, arm=0):
-    def change(table):
-        table[f"T{1 - arm}"][column(outcome), PLACE] = round(abs(value) * 10**6)
+    def change(entry):
+        entry["tables"]["masking"][arm][column(outcome), PLACE] = value
 
     return change
 
 
-def all_restored(table):
-    table["T1"][column("restored"), PLACE] = 10**6
+def add(arm, outcome, step):
+    def change(entry):
+        entry["tables"]["masking"][arm][column(outcome), -1] += step
+
+    return change
 
 
-def too_large(table):
+def add_to(name, step):
+    def change(entry):
+        entry["tables"]["masking"][name][-1] += step
+
+    return change
+
+
+def count(field, reason, step):
+    def change(entry):
+        entry[field][reason] += step
+
+    return change
+
+
+def said(path, value):
+    *steps, field = path.split(".")
+
+    def change(entry):
+        for step in steps:
+            entry = entry[step]
+        entry[field] = value
+
+    return change
+
+
+def too_large(entry):
     for arm in ("T1", "T0"):
-        table[arm][column("masked"), PLACE] = 512
+        put(arm, "masked", 512)(entry)
 
 
-def other_masked(table):
-    table["T0"][column("masked"), PLACE] += 1
+def left_out(entry):
+    table = entry["tables"]["masking"]
+    entry["tables"]["masking"] = {name: of[..., :-1] for name, of in table.items()}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (put("jaccard", 1.5), "share is above 1"),
-        (put("sorensen_dice", 0.5), "Sorensen-Dice does not follow from Jaccard"),
-        (put("sorensen_dice", 0.1, 1), "no such Sorensen-Dice"),
-        (put("levenshtein", 1.0), "in order than in common"),
-        (put("restored", 0.123456), "not one of its masked"),
-        (put("log_probability", 0.0), "too likely"),
-        (all_restored, "but the tree is another"),
-        (too_large, "no function has so many"),
-        (other_masked, "other sub-tokens are masked in T1"),
-    ],
-)
-def test_what_no_model_can_have_is_refused(change, reason, honest):
-    """However consistent the numbers are."""
-    with pytest.raises(EntryError, match=reason):
-        loaded(rewritten(honest, change))
-
-
-def test_another_table_is_refused(honest):
-    forged = copy.deepcopy(honest)
-    forged["tables"] = {"published": forged["tables"]["masking"]}
-    with pytest.raises(EntryError, match="the tables are others than masking"):
-        loaded(forged)
-
-
-def test_a_number_below_nothing_is_refused(honest):
-    for outcome in (*OUTCOMES, "masked"):
-        for arm in ("T1", "T0"):
-            forged = copy.deepcopy(honest)
-            forged["tables"]["masking"][arm][column(outcome), PLACE] = -1
-            with pytest.raises(
-                EntryError,
-                match="a number is below 0|other sub-tokens are masked|are compared or counted",
-            ):
-                loaded(forged)
-
-
-def test_what_was_not_compared_restores_nothing(honest):
-    forged = copy.deepcopy(honest)
+def restored_unread(entry):
+    """What was not compared restores nothing."""
     for arm in ("T1", "T0"):
-        forged["tables"]["masking"][arm][column("masked"), PLACE] = 0
-    forged["uncompared"]["in one arm, every comparison of trees failed"] += 1
-    with pytest.raises(EntryError, match="nothing is masked, and yet restored"):
-        loaded(forged)
+        put(arm, "masked", 0)(entry)
+    entry["uncompared"]["in one arm, every comparison of trees failed"] += 1
 
 
-def test_a_function_of_no_node_type_is_refused(honest):
-    """It has a row in which there is nothing."""
-    forged = copy.deepcopy(honest)
-    table = forged["tables"]["masking"]
+def of_no_type(entry):
+    """A function has a row in which there is nothing."""
+    table = entry["tables"]["masking"]
     rows = {name: np.append(of, of[..., -1:], axis=-1) for name, of in table.items()}
     rows["cluster"][-1], rows["n"][-1] = 21, 0
     for arm in ("T1", "T0"):
         rows[arm][:, -1] = 0
-    forged["tables"]["masking"] = rows
-    with pytest.raises(EntryError, match="a function has none of the node types"):
-        loaded(forged)
+    entry["tables"]["masking"] = rows
 
 
-def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(honest):
-    def better(table):
-        table["T1"][column("levenshtein"), PLACE] -= 10_000
-
-    scores = [
-        loaded(one).scores("T1")["levenshtein"] for one in (honest, rewritten(honest, better))
-    ]
-    assert scores[0] != scores[1]
+def other_table(entry):
+    entry["tables"] = {"published": entry["tables"]["masking"]}
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "reason"),
-    [
-        (("instrument",), "attention", "unknown field|lacks the field"),
-        (("version",), 1, "version is 1, expected 2"),
-        (("settings", "control"), "x", "'sub-tokens' or 'spans'"),
-        (("settings", "node_types"), [], "at least 1 item"),
-        (
-            ("settings", "node_types"),
-            ["parameters", "string"],
-            "some of the node types of the settings",
-        ),
-        (("skips",), {}, "the functions are not those of a split of 18|functions of a node type"),
-        (("verified",), {"functions": 3, "of": 2}, "verified is 3 of 2"),
-        (("skips",), {"<b>": 1}, "plain text"),
-        (("run", "parser"), "<b>", "plain text"),
-    ],
-)
-def test_other_files_are_refused_with_a_reason(path, value, reason, honest):
+def fewer_skips(entry):
+    entry |= {"functions": 18, "skips": {}}
+
+
+def filling_the_memory(entry):
+    names = [f"n{number:04}" for number in range(1000)]
+    entry["functions"], entry["settings"]["node_types"] = 10**5, names
+    rows = {name: np.tile(of[..., :1], 1000) for name, of in entry["tables"]["masking"].items()}
+    entry["tables"]["masking"] = rows | {"group": np.array(names, object)}
+
+
+MILLION = 10**6
+NEVER, UNSHARED = "no node of the type", "not in the results that it was compared with"
+COUNTED = "pairs of a function and a node type are compared"
+BELOW = "a number is below 0|other sub-tokens are masked|are compared or counted"
+SHARE, OTHERS = "not one of its masked|a share is above 1", "other sub-tokens are masked in T1"
+DICE, SOME = "does not follow from Jaccard", "some of the node types of the settings"
+FEWER = "the functions are not those of a split of 18|functions of a node type"
+
+# fmt: off
+CASES = [
+    *((count("dropped", NEVER, step), COUNTED) for step in (1, -1)),
+    *((count("uncompared", UNSHARED, step), f"{COUNTED}|uncompared") for step in (1, -1)),
+    (add_to("cluster", MILLION), "not those of a split of 22"),
+    (add_to("n", 1), "counted several times in a function"),
+    (add("T1", "masked", 1), f"{OTHERS}|{SHARE}"),
+    (add("T1", "jaccard", 10), DICE),
+    (add("T1", "sorensen_dice", 10), DICE),
+    (add("T1", "restored", 10), SHARE),
+    (put("T1", "jaccard", 3 * MILLION // 2), "share is above 1"),
+    (put("T1", "sorensen_dice", MILLION // 2), DICE),
+    (put("T0", "sorensen_dice", MILLION // 10), "no such Sorensen-Dice"),
+    (put("T1", "levenshtein", MILLION), "in order than in common"),
+    (put("T1", "restored", 123_456), "not one of its masked"),
+    (put("T1", "log_probability", 0), "too likely"),
+    (put("T1", "restored", MILLION), "but the tree is another"),
+    (add("T0", "masked", 1), OTHERS),
+    *((put(arm, name, -1), BELOW) for arm in ("T1", "T0") for name in (*OUTCOMES, "masked")),
+    (too_large, "no function has so many"),
+    (left_out, COUNTED),
+    (restored_unread, "nothing is masked, and yet restored"),
+    (of_no_type, "a function has none of the node types"),
+    (other_table, "the tables are others than masking"),
+    (fewer_skips, FEWER),
+    (filling_the_memory, "at most 3,000,000 pairs"),
+    (said("instrument", "attention"), "unknown field|lacks the field"),
+    (said("version", 1), "version is 1, expected 2"),
+    (said("settings.control", "x"), "'sub-tokens' or 'spans'"),
+    (said("settings.node_types", []), "at least 1 item"),
+    (said("settings.node_types", ["parameters", "string"]), SOME),
+    (said("verified", {"functions": 3, "of": 2}), "verified is 3 of 2"),
+    (said("skips", {"<b>": 1}), "plain text"),
+    (said("run.parser", "<b>"), "plain text"),
+]
+"""What no run gives, however consistent it is, and why it is refused."""
+# fmt: on
+
+
+@pytest.mark.parametrize(("change", "reason"), CASES)
+def test_what_no_run_gives_is_refused_with_a_reason(change, reason, honest):
     forged = copy.deepcopy(honest)
-    if path == ("skips",) and value == {}:
-        forged["functions"] = 18
-    place = forged
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
+    change(forged)
     with pytest.raises(EntryError, match=reason) as refused:
         loaded(forged)
     assert len(str(refused.value)) < 400 and str(refused.value).isprintable()
 
 
-def test_a_submission_that_would_fill_the_memory_is_refused(honest):
+def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(honest):
     forged = copy.deepcopy(honest)
-    forged["functions"] = 10**5
-    table, names = forged["tables"]["masking"], [f"n{number:04}" for number in range(1000)]
-    forged["settings"]["node_types"] = names
-    rows = {name: np.tile(of[..., :1], 1000) for name, of in table.items()}
-    forged["tables"]["masking"] = rows | {"group": np.array(names, object)}
-    with pytest.raises(EntryError, match="at most 3,000,000 pairs"):
-        loaded(forged)
+    forged["tables"]["masking"]["T1"][column("levenshtein"), PLACE] -= 10_000
+    scores = [loaded(entry).scores("T1")["levenshtein"] for entry in (honest, forged)]
+    assert scores[0] != scores[1]

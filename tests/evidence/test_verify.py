@@ -18,7 +18,7 @@ from support.evidence import reprobed
 
 import probing.instruments.attention.probe
 import probing.models.load
-from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.errors import LedgerError
 from probing import probe
 from probing.cli import main
 from probing.evidence import reruns
@@ -39,9 +39,6 @@ from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
-from probing.models import capture
-from probing.models.encoder import Encoder
-from probing.models.load import load
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
@@ -264,7 +261,7 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     rng, checked = np.random.default_rng(0), 0
     published = means(test, validation)
     for found in (
-        on_test(test, test, published),
+        on_test(test, published),
         on_validation(validation, validation, test, published),
     ):
         drawn = np.zeros((2000, len(found.places)), bool)
@@ -405,16 +402,6 @@ def diagonal_kept(patch):
     patch.setattr(ranking.Plan, "__init__", init)
 
 
-def padding_attended(patch):
-    real = Encoder.inputs
-
-    def inputs(self, ids):
-        tensors = real(self, ids)
-        return {**tensors, "attention_mask": torch.ones_like(tensors["attention_mask"])}
-
-    patch.setattr(Encoder, "inputs", inputs)
-
-
 def half_precision(patch):
     """The model runs in bfloat16, but says float32."""
     real = probing.models.load.load
@@ -437,12 +424,6 @@ def test_sabotaged_runs(sabotage, tiny_model, dataset_folder, probed, monkeypatc
     assert failed(path, tiny_model, dataset_folder) == ["ranks"]
 
 
-def test_attended_padding_is_refused_at_load(tiny_model, monkeypatch):
-    padding_attended(monkeypatch)
-    with pytest.raises(ModelError, match="depends on the batch"):
-        load(str(tiny_model))
-
-
 def test_another_tokenizer(tiny_model, dataset_folder, probed, tmp_path):
     """The same weights beside a tokenizer that does not lower-case: another model by its digest, and other ranks."""
     other = tmp_path / "other"
@@ -456,42 +437,6 @@ def test_another_tokenizer(tiny_model, dataset_folder, probed, tmp_path):
     (other / "tokenizer_config.json").write_text(json.dumps(config | {"do_lower_case": False}))
     path = probed(other)
     assert {"model", "ranks"} <= set(failed(path, tiny_model, dataset_folder))
-
-
-@pytest.mark.parametrize("dropped", ["mask", "position_bias"])
-def test_what_the_self_check_catches(dropped, monkeypatch, tiny_model, tmp_path):
-    """A capture that loses the mask, or T5's position bias, is not used: the model is probed by its eager maps."""
-    real = capture.probabilities
-
-    def losing(module, query, key, mask, positions, scaling, **options):
-        if dropped == "mask":
-            mask = None
-        else:
-            options[dropped] = None
-        return real(module, query, key, mask, positions, scaling, **options)
-
-    model = str(tiny_model)
-    if dropped == "position_bias":
-        from transformers import AutoTokenizer, T5Config, T5EncoderModel
-
-        torch.manual_seed(0)
-        sizes = {
-            "d_model": 32,
-            "d_kv": 8,
-            "d_ff": 64,
-            "num_layers": 2,
-            "num_heads": 4,
-            "vocab_size": 30522,
-        }
-        model = (
-            T5EncoderModel(T5Config(**sizes, initializer_factor=1.0)).eval(),
-            AutoTokenizer.from_pretrained(model),
-        )
-    assert load(model).path == "captured"
-    monkeypatch.setattr(capture, "probabilities", losing)
-    encoder = load(model)
-    assert encoder.path == "eager"
-    assert encoder.why
 
 
 def test_no_result_to_verify(tmp_path):

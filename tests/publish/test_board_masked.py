@@ -64,32 +64,22 @@ def test_ranks_are_those_of_a_paired_test(made, scores, tmp_path):
 
 def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
     others = {
-        "draws": masked("user/x", draws=3, functions=60),
-        "protocol": masked("user/x", protocol="published", functions=60),
-        "spans": masked("user/x", control="spans", functions=60),
-        "config": masked("user/x", config="java", functions=60),
-        "data": masked("user/x", labels="ba9876543210", functions=60),
-        "types": masked("user/x", node_types=list(TYPES)[:2], functions=60),
-        "failed": masked("user/x", failed=1, functions=60),
-        "length": masked(
-            "user/x", max_length=300, functions=60
-        ),  # of other text than its tokenizer reads at once
+        "draws": {"draws": 3},
+        "protocol": {"protocol": "published"},
+        "spans": {"control": "spans"},
+        "config": {"config": "java"},
+        "data": {"labels": "ba9876543210"},
+        "types": {"node_types": list(TYPES)[:2]},
+        "failed": {"failed": 1},
+        "length": {"max_length": 300},  # of other text than its tokenizer reads at once
     }
-    found = {name: entries([one])[0] for name, one in others.items()}
-    (tmp_path / "all").mkdir()
-    tables = board.read([write(tmp_path / "all", {**made, **found})]).tables
-    assert sorted(
-        sorted(row.file.split("/")[-1].removesuffix(SUFFIX) for row in table.rows)
-        for table in tables
-    ) == [
-        ["config"],
-        ["data"],
-        ["draws"],
-        ["failed", "length", "user-bad", "user-good", "user-same"],
-        ["protocol"],
-        ["spans"],
-        ["types"],
-    ]
+    results = [masked("user/x", functions=60, **of) for of in others.values()]
+    found = made | dict(zip(others, entries(results)))
+    tables = board.read([write(tmp_path, found)]).tables
+    alike = ["failed", "length", "user-bad", "user-good", "user-same"]
+    alone = [[name] for name in sorted(others) if name not in alike]
+    files = [[Path(row.file).name.removesuffix(SUFFIX) for row in table.rows] for table in tables]
+    assert sorted(map(sorted, files)) == sorted([alike, *alone])
 
 
 def test_what_was_not_compared_is_missed(tmp_path):
@@ -136,42 +126,15 @@ def test_csv_has_every_mean(made, scores, saved):
             assert int(row["first rank"]) <= int(row["last rank"])
 
 
-def test_an_attention_board_has_nothing_of_masking(tmp_path):
-    folder = save_board(board.Board([], []), tmp_path / "site").parent
-    assert sorted(path.name for path in folder.iterdir()) == FILES[:4]
-    assert all("mask" not in path.read_text().lower() for path in folder.iterdir())
-
-
 def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):
-    """Files and pages that an earlier board wrote, and this one does not have."""
+    """Files and pages that an earlier board wrote, and this one does not have; nor does it name the instrument."""
     folder = save_board(board.read([write(tmp_path / "source", made)]), tmp_path / "site").parent
     assert sorted(path.name for path in folder.iterdir()) == FILES
+    pages = [page.read_text() for page in (folder / "models").iterdir()]
+    assert len(pages) == 3 and all(name in text for text in pages for name in TYPES)
     save_board(board.Board([], []), folder)
     assert sorted(path.name for path in folder.iterdir()) == FILES[:4]
+    assert all("mask" not in path.read_text().lower() for path in folder.iterdir())
     (folder / "masking.csv").write_text("mine")
     with pytest.raises(LedgerError, match="was not made by"):
         save_board(board.Board([], []), folder)
-
-
-@pytest.mark.slow
-def test_page_shows_models_and_their_node_types(made, scores, saved, page):
-    """The `page` fixture fails on an error in the console and on a request to another host."""
-    page.goto((saved / "index.html").as_uri())
-    rows = page.locator("table").first.locator("tbody > tr")
-    names = [row.locator("td").first.inner_text() for row in rows.all()]
-    best = sorted(made, key=lambda name: -scores[name].scores("T1")["jaccard"].value)
-    assert names == best
-    cells = rows.first.locator("td").all_inner_texts()
-    t1, t0 = (scores[best[0]].scores(arm)["jaccard"].value for arm in ("T1", "T0"))
-    assert cells[2:4] == ["bert", "1–2"]
-    assert cells[4].split("\n")[0] == f"{t1:.1f}"
-    assert cells[5].split("\n")[0] == f"{t0:.1f}"
-    page.get_by_role("link", name=best[0]).click()
-    types = [
-        row.locator("td").first.inner_text()
-        for row in page.locator("table").first.locator("tbody > tr").all()
-    ]
-    assert types == list(TYPES)
-    for width in (1400, 400):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -47,7 +47,7 @@ def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
 def test_the_journey_from_submit_to_a_verified_board(
     tiny_model, dataset_folder, monkeypatch, tmp_path_factory, tmp_path
 ):
-    data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=12, validation=8)
+    data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=8, validation=5)
     with LoopbackHub() as hub:
         hub.add(DATASET, contents(data))
         hub.add(MODEL, contents(tiny_model), type="model")
@@ -121,7 +121,7 @@ def test_the_journey_from_submit_to_a_verified_board(
                 for row in csv.DictReader(file)
                 if row["kind"] == "model"
             }
-        assert shown == {(MODEL, "20", "20", "main")}
+        assert shown == {(MODEL, "13", "13", "main")}
 
 
 @pytest.fixture(scope="module")

@@ -27,12 +27,8 @@ PROTOCOLS = ("published", "held-out", "beyond-offset")
 ENTRIES: list[Attack] = []
 SUBMITTED: list[Attack] = []
 
-SCORE, RANKS, PLACE, HARM = (
-    "any score",
-    "better ranks",
-    "a place that is another's",
-    "memory, time or a traceback",
-)
+SCORE, RANKS = "any score", "better ranks"
+PLACE, HARM = "a place that is another's", "memory, time or a traceback"
 
 
 def file_of(attack: Attack, honest: Entry) -> bytes:
@@ -160,13 +156,6 @@ def curve_that_falls(entry):
     put(entry, "published", hits)
 
 
-@number("a combined baseline that is not the better of offset and keyword")
-def baselines_made_small(entry):
-    """The combined baseline is the worse of both everywhere."""
-    chosen = entry["chosen"]["published"]
-    chosen["better"] = (1 - np.array(chosen["better"])).tolist()
-
-
 @number("chosen does not have a head for each relation of published")
 def a_relation_without_heads(entry):
     entry["chosen"]["published"]["heads"].pop()
@@ -209,19 +198,14 @@ def every_hard_edge_found(entry):
 def more_hard_hits_than_its_head_has(entry):
     """Beyond offsets by the head of the held-out protocol, which finds less of all edges."""
     hits, whole = hits_of(entry, "beyond-offset"), hits_of(entry, "held-out")
-    names, chosen, edges = (
-        relations_of(entry, "held-out"),
-        entry["chosen"],
-        edges_of(entry, "beyond-offset"),
-    )
+    names, edges = relations_of(entry, "held-out"), edges_of(entry, "beyond-offset")
+    hard, heads = (entry["chosen"][protocol]["heads"] for protocol in ("beyond-offset", "held-out"))
     for number, name in enumerate(relations_of(entry, "beyond-offset")):
         functions = functions_of(entry, "beyond-offset", name)
         everything = whole[name][0, 0][np.isin(functions_of(entry, "held-out", name), functions)]
         missed = np.flatnonzero(edges[name] > everything)
         if len(missed):
-            chosen["beyond-offset"]["heads"][number][0] = chosen["held-out"]["heads"][
-                names.index(name)
-            ][0]
+            hard[number][0] = heads[names.index(name)][0]
             hits[name][0, 0] = 0
             hits[name][0, 0, missed[0]] = edges[name][missed[0]]
             return put(entry, "beyond-offset", hits)
@@ -243,9 +227,8 @@ def a_relation_in_few_functions_beyond_offsets(entry):
     for column in ("n", "model", "offset", "keyword"):
         table[column][..., rows[5:]] = 0
     for other in entry["tables"].values():
-        other["n"][(other["group"] == name) & (other["cluster"] == table["cluster"][rows[0]])] += (
-            100
-        )
+        first = other["cluster"] == table["cluster"][rows[0]]
+        other["n"][(other["group"] == name) & first] += 100
 
 
 @number("which has no published hits")
@@ -297,11 +280,8 @@ def a_function_too_many(entry):
 
 @ranked("held-out lacks functions of published")
 def a_function_too_few_held_out(entry):
-    taken(
-        entry,
-        "held-out",
-        entry["tables"]["held-out"]["cluster"] != last_function(entry, "held-out"),
-    )
+    clusters = entry["tables"]["held-out"]["cluster"]
+    taken(entry, "held-out", clusters != last_function(entry, "held-out"))
 
 
 @ranked("published has a function or a relation without any")
@@ -312,11 +292,8 @@ def a_function_without_edges(entry):
         for name in relations_of(entry, protocol):
             functions = functions_of(entry, protocol, name)
             alone |= {int(functions[0])} if len(functions) == 1 else set()
-    first = next(
-        function
-        for function in entry["tables"]["published"]["cluster"].tolist()
-        if function not in alone
-    )
+    functions = entry["tables"]["published"]["cluster"].tolist()
+    first = next(function for function in functions if function not in alone)
     for table in entry["tables"].values():
         for column in ("n", "model", "offset", "keyword"):
             table[column][..., table["cluster"] == first] = 0
@@ -425,18 +402,12 @@ def hard_edges_of_a_relation_that_is_in_no_mean(entry):
     """Two relations exchange their names, and beyond offsets there is one of them alone."""
     hard = relations_of(entry, "beyond-offset")
     old = next(name for name in hard if name not in NOT_IN_MEAN)
-    new = next(
-        name
-        for name in relations_of(entry, "published")
-        if name in NOT_IN_MEAN and name not in hard
-    )
+    others = set(relations_of(entry, "published")) - set(hard)
+    new = next(name for name in sorted(others) if name in NOT_IN_MEAN)
     exchanged = {old: new, new: old}
     for protocol in PROTOCOLS:
-        chosen, names, table = (
-            entry["chosen"][protocol],
-            relations_of(entry, protocol),
-            entry["tables"][protocol],
-        )
+        chosen, table = entry["chosen"][protocol], entry["tables"][protocol]
+        names = relations_of(entry, protocol)
         table["group"] = np.array([exchanged.get(name, name) for name in table["group"]], object)
         for field in ("heads", "better"):
             values = {exchanged.get(name, name): value for name, value in zip(names, chosen[field])}
@@ -511,115 +482,56 @@ def a_head_that_hits_first_tokens_but_not_any(entry):
 # ------------------------------------------------------------------------------------------------------------- the fields
 
 
-def setting(*steps: Any) -> Callable[[Entry], None]:
-    """Sets a field; `steps`: the way to it, and its value."""
-    *path, field, value = steps
+def setting(path: str, value: Any) -> Callable[[Entry], None]:
+    """Sets a field; `path`: the way to it."""
+    *steps, field = path.split(".")
 
     def forge(entry: Entry) -> None:
-        functools.reduce(lambda place, step: place[step], path, entry)[field] = value
+        functools.reduce(lambda place, step: place[step], steps, entry)[field] = value
 
     return forge
 
 
-WHOLE = "expected a whole number"
-MODEL = "settings.model is"
+MODEL, WHOLE = "settings.model", "expected a whole number"
+NAMED = "settings.model is"
+VERSION = "another version of codesyntax wrote, expected 5: make the entry again"
+LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
-FIELDS = {
-    "a count that is none": (HARM, setting("functions", float("nan")), "NaN is not a number"),
-    "a count without end": (HARM, setting("functions", float("inf")), "Infinity is not a number"),
-    "a count as text": (HARM, setting("functions", "40"), WHOLE),
-    "true for a count": (HARM, setting("chosen_on", "functions", True), WHOLE),
-    "a wrong config": (PLACE, setting("settings", "config", "perl"), "settings.config is 'perl'"),
-    "a partial run": (SCORE, setting("settings", "limit", 20), "a partial run is not published"),
-    "another scoring version": (SCORE, setting("scoring", 1), "scoring is 1, expected 2"),
-    "scored where it was chosen": (
-        SCORE,
-        setting("settings", "split", "validation"),
-        "settings.split is 'validation'",
-    ),
-    "a control": (
-        SCORE,
-        setting("settings", "control", "random-weights"),
-        "a control is not a model",
-    ),
-    "a seed of a control": (SCORE, setting("settings", "seed", 0), "settings.seed is 0"),
-    "other weights": (
-        SCORE,
-        setting("settings", "weights", "norm"),
-        "settings.weights is 'norm', expected 'attention'",
-    ),
-    "an unknown precision": (
-        PLACE,
-        setting("settings", "dtype", "float8"),
-        "settings.dtype is 'float8'",
-    ),
-    "a dataset without a version": (
-        PLACE,
-        setting("settings", "data", "codesyntax"),
-        "settings.data is",
-    ),
-    "a revision that moves": (
-        PLACE,
-        setting("settings", "revision", "main"),
-        "settings.revision is 'main'",
-    ),
-    "a digest that is none": (PLACE, setting("ledgers", "test", "sha256"), "ledgers.test is"),
-    "HTML in the model's name": (
-        HARM,
-        setting("settings", "model", "<script>alert(1)</script>"),
-        MODEL,
-    ),
-    "a model out of the folder": (
-        HARM,
-        setting("settings", "model", "../../../etc/cron.d/model"),
-        MODEL,
-    ),
-    "control characters in a name": (
-        HARM,
-        setting("settings", "model", "user/\x1b[2Jmodel\n"),
-        MODEL,
-    ),
-    "letters that look alike": (
-        PLACE,
-        setting("settings", "model", "miсrosoft/codebert-base"),
-        MODEL,
-    ),  # Cyrillic
-    "a dot behind the name": (PLACE, setting("settings", "model", "user/base."), MODEL),
-    "HTML in a reason": (HARM, setting("skips", {"<img src=x onerror=alert(1)>": 1}), "plain text"),
-    "an unknown format": (HARM, setting("format", 99), "format is 99"),
-    "an older format": (
-        HARM,
-        setting("format", 4),
-        "another version of codesyntax wrote, expected 5: make the entry again",
-    ),
-    "an unknown instrument": (
-        HARM,
-        setting("instrument", "tarot"),
-        "instrument is 'tarot', expected 'attention'",
-    ),
-    "an instrument without a name": (
-        HARM,
-        setting("instrument", {}),
-        "instrument is a dict, expected 'attention'",
-    ),
-    "verified nothing": (
-        SCORE,
-        setting("verified", {"functions": 0, "of": 24}),
-        "verified.functions is 0",
-    ),
-    "verified of fewer": (
-        SCORE,
-        setting("verified", {"functions": 1, "of": 1}),
-        "but the entry has",
-    ),
-    "a large entry of few functions": (
-        HARM,
-        setting("versions", "torch", "1" * 10**5),
-        "at most 60,000 for 40 functions",
-    ),
-}
+# fmt: off
+FIELDS: list[tuple[str, str, str, Any, str]] = [
+    ("a count that is none", HARM, "functions", float("nan"), "NaN is not a number"),
+    ("a count without end", HARM, "functions", float("inf"), "Infinity is not a number"),
+    ("a count as text", HARM, "functions", "40", WHOLE),
+    ("true for a count", HARM, "chosen_on.functions", True, WHOLE),
+    ("a wrong config", PLACE, "settings.config", "perl", "settings.config is 'perl'"),
+    ("a partial run", SCORE, "settings.limit", 20, "a partial run is not published"),
+    ("another scoring version", SCORE, "scoring", 1, "scoring is 1, expected 2"),
+    ("scored where it was chosen", SCORE, "settings.split", "validation", "split is 'validation'"),
+    ("a control", SCORE, "settings.control", "random-weights", "a control is not a model"),
+    ("a seed of a control", SCORE, "settings.seed", 0, "settings.seed is 0"),
+    ("other weights", SCORE, "settings.weights", "norm", "is 'norm', expected 'attention'"),
+    ("an unknown precision", PLACE, "settings.dtype", "float8", "settings.dtype is 'float8'"),
+    ("a dataset without a version", PLACE, "settings.data", "codesyntax", "settings.data is"),
+    ("a revision that moves", PLACE, "settings.revision", "main", "settings.revision is 'main'"),
+    ("a digest that is none", PLACE, "ledgers.test", "sha256", "ledgers.test is"),
+    ("HTML in the model's name", HARM, MODEL, "<script>alert(1)</script>", NAMED),
+    ("a model out of the folder", HARM, MODEL, "../../../etc/cron.d/model", NAMED),
+    ("control characters in a name", HARM, MODEL, "user/\x1b[2Jmodel\n", NAMED),
+    ("letters that look alike", PLACE, MODEL, "miсrosoft/codebert-base", NAMED),  # Cyrillic
+    ("a dot behind the name", PLACE, MODEL, "user/base.", NAMED),
+    ("HTML in a reason", HARM, "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
+    ("an unknown format", HARM, "format", 99, "format is 99"),
+    ("an older format", HARM, "format", 4, VERSION),
+    ("an unknown instrument", HARM, "instrument", "tarot", "is 'tarot', expected 'attention'"),
+    ("an instrument without a name", HARM, "instrument", {}, "is a dict, expected 'attention'"),
+    ("verified nothing", SCORE, "verified", {"functions": 0, "of": 24}, "verified.functions is 0"),
+    ("verified of fewer", SCORE, "verified", {"functions": 1, "of": 1}, "but the entry has"),
+    ("a large entry of few functions", HARM, "versions.torch", LONG, LARGE),
+]
+# fmt: on
 ENTRIES += [
-    Attack(name, 1, gains, forge, reason) for name, (gains, forge, reason) in FIELDS.items()
+    Attack(name, 1, gains, setting(path, value), reason)
+    for name, gains, path, value, reason in FIELDS
 ]
 
 
@@ -719,47 +631,40 @@ def utf_16(entry: Entry) -> bytes:
 DAMAGED = "no hits file, or a damaged one"
 KIND = "a column .* of another kind"
 
+SEVERAL, NO_NAMES = (
+    "other metadata, or several row groups",
+    "names of tables or groups that are none",
+)
+NESTED = "[" * 25_000 + "]" * 25_000
+
+# fmt: off
 FILES = {
     "a column of texts": (of_type(pa.string()), KIND),
     "a column of dates": (of_type(pa.date32()), KIND),  # the same 32 bits
     "a column of long numbers": (of_type(pa.int64()), KIND),
-    "a column that may be empty": (
-        column(lambda array, field: (array, field.with_nullable(True))),
-        KIND,
-    ),
+    "a column that may be empty": (column(lambda array, of: (array, of.with_nullable(True))), KIND),
     "a column of lists": (column(listed), "other columns"),
     "a column within another": (column(nested), "other columns|of another kind"),
-    "a column of categories": (categories, "other metadata, or several row groups"),
+    "a column of categories": (categories, SEVERAL),
     "a column too many": (one_more, "other columns"),
-    "rows in several groups": (in_groups, "other metadata, or several row groups"),
+    "rows in several groups": (in_groups, SEVERAL),
     "columns that unpack without end": (without_bound, KIND),
     "rows without end": (many_rows(10**5, 40), "100,000 rows in .* bytes"),
     "rows without end of many functions": (many_rows(10**6, 10**5), "1,000,000 rows in .* bytes"),
-    "names without end": (
-        names(lambda groups: ["x" * 10**4, *groups[1:]]),
-        "names of tables or groups that are none",
-    ),
-    "names out of order": (
-        names(lambda groups: groups[::-1]),
-        "names of groups that are not in order",
-    ),
+    "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), NO_NAMES),
+    "names out of order": (names(lambda groups: groups[::-1]), "groups that are not in order"),
     "a name of nothing": (names(lambda groups: [*groups, "~"]), "rows are not of all of"),
-    "a count that overflows": (
-        in_text('"functions": 40', '"functions": 1e999'),
-        "functions is inf, expected a whole",
-    ),
-    "a model twice": (
-        in_text('"settings": {', '"settings": {"model": "a", "model": "b", '),
-        "occurs twice",
-    ),
+    "a count that overflows": (in_text('"functions": 40', '"functions": 1e999'), "functions is inf"),
+    "a model twice": (in_text('"settings": {', '"settings": {"model": 1, "model": 2, '), "twice"),
     "a list of entries": (lambda entry: "[]", "a list"),
     "no Parquet": (lambda entry: b"<html>404 Not Found</html>", DAMAGED),
     "a file that is cut off": (lambda entry: written(entry)[:-100], DAMAGED),
     "bytes that flipped": (flipped, DAMAGED),
     "an empty file": (lambda entry: b"", DAMAGED),
     "UTF-16": (utf_16, "not JSON in UTF-8"),
-    "deeply nested": (lambda entry: "[" * 25_000 + "]" * 25_000, "nested too deeply"),
+    "deeply nested": (lambda entry: NESTED, "nested too deeply"),
 }
+# fmt: on
 FILES_BY_NAME = {
     name: Attack(name, 3, HARM, forge, reason) for name, (forge, reason) in FILES.items()
 }
@@ -863,10 +768,8 @@ def unread_functions_that_are_said_to_be_read(entry):
 @beside("published does not follow from its ledgers")
 def every_edge_of_a_relation_found(entry):
     """By all heads that are named, in the functions that were read."""
-    both, edges = (
-        {protocol: hits_of(entry, protocol) for protocol in ("published", "held-out")},
-        edges_of(entry),
-    )
+    both = {protocol: hits_of(entry, protocol) for protocol in ("published", "held-out")}
+    edges = edges_of(entry)
     held_out = both["held-out"]
     name = max(held_out, key=lambda name: int((edges[name] - held_out[name][0, 0]).sum()))
     read = ~np.isin(functions_of(entry, "published", name), entry["unread"])
@@ -879,10 +782,9 @@ def every_edge_of_a_relation_found(entry):
 @beside("chosen does not follow from its ledgers")
 def other_heads_for_the_same_hits(entry):
     """Everywhere the next one, so that no head contradicts itself."""
+    number = entry["layers"] * entry["heads"]
     for chosen in entry["chosen"].values():
-        chosen["heads"] = (
-            (np.array(chosen["heads"]) + 1) % (entry["layers"] * entry["heads"])
-        ).tolist()
+        chosen["heads"] = ((np.array(chosen["heads"]) + 1) % number).tolist()
 
 
 @beside("differ from the data's|it was copied")
