@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -11,24 +11,12 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PUBLISHED, TAB
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE, beyond_protocol, easy_protocol
-from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Part, Section, Table
+from probing.evidence.scores import CHANCE
+from probing.report import figures, specs
+from probing.report.document import Figure, Part, Section, Table
 from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
-from probing.report.findings import Findings, Subject
-from probing.report.kinds import COUNT, MARKED, NAME, PERCENT
-from probing.report.scored import (
-    FILTERS,
-    RULE,
-    Place,
-    counted,
-    difference,
-    head,
-    score,
-    tests_in_words,
-    value,
-    with_marks,
-)
+from probing.report.findings import Findings, Score, Subject
+from probing.report.scored import EASY, HARD, Place, tests_in_words
 from probing.report.words import method, number_of
 
 BEYOND_TITLE = "Beyond offsets"
@@ -38,43 +26,36 @@ def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
     """Hits of heads on the edges that no fixed offset finds: a figure and tables for each config;
     `of_models`: with the relations of each model.
     """
-    return Section(
-        "beyond",
-        BEYOND_TITLE,
-        method("beyond"),
-        [_config(findings, of_models) for findings in all_findings],
-    )
+    sections = [_config(findings, of_models) for findings in all_findings]
+    return Section("beyond", BEYOND_TITLE, method("beyond"), sections)
 
 
-def relations(findings: Findings, subject: Subject) -> list[Table]:
+def relations(findings: Findings, model: Subject) -> list[Table]:
     """Scores of a model on the hard edges of each relation; none if there are too few."""
-    return [_relations(findings, subject)] if _avoided(findings) else []
+    return [_relations(findings, model)] if _avoided(findings) else []
 
 
 def _avoided(findings: Findings) -> list[int]:
     """The numbers of offsets to avoid beyond which there is something to score."""
     first = findings.subjects[0].name
-    return [
-        avoided for avoided in findings.beyond if findings.score(first, beyond_protocol(avoided))
-    ]
+    return [avoided for avoided in findings.beyond if _hard(findings, first, avoided).score]
+
+
+def _hard(findings: Findings, name: str, avoided: int) -> Place:
+    return Place(findings, name, avoided=avoided).get(HARD)
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    key, shown = f"{findings.name}-beyond", _avoided(findings)
-    if not shown:
-        return Section(
-            key, findings.title, ["Too few edges lie beyond the best offset of their relation."]
-        )
-    parts: list[Part] = [_figure(findings), _means(findings)]
-    parts += [_relations(findings, subject) for subject in findings.models if of_models]
+    key, avoided = f"{findings.name}-beyond", _avoided(findings)
+    if not avoided:
+        none = "Too few edges lie beyond the best offset of their relation."
+        return Section(key, findings.title, [none])
+    parts: list[Part] = [_figure(findings, avoided[0]), _means(findings)]
+    if of_models:
+        parts += [_relations(findings, model) for model in findings.models]
     parts += [_by_strata(findings), _strata(findings)]
-    return Section(
-        key, findings.title, [*parts, *(_left_out(findings, avoided) for avoided in shown)]
-    )
-
-
-_AVOIDED = Column("offsets avoided", of=lambda row: row.avoided)
-_COMPARED = difference("", "vs combined")
+    parts += [_left_out(findings, number) for number in avoided]
+    return Section(key, findings.title, parts)
 
 
 def _means(findings: Findings) -> Table:
@@ -82,135 +63,72 @@ def _means(findings: Findings) -> Table:
         subject.name: "model" if subject.is_model else "control" for subject in findings.subjects
     }
     kinds |= dict.fromkeys(kinds_of(findings.config), "baseline") | {CHANCE: "control"}
-    places = [
-        Place(findings, name, rule, k, avoided=avoided)
-        for avoided, rule, k, name in product(_avoided(findings), findings.rules, TABLE_KS, kinds)
-    ]
-    return Table(
-        f"{findings.name}-beyond",
-        "Mean top-k UAS on hard edges",
-        [
-            _AVOIDED,
-            *FILTERS,
-            Column("name", of=lambda row: row.name + " (further)" * (row.name == BASELINES[0])),
-            Column("kind", of=lambda row: kinds[row.name]),
-            Column("relations", COUNT, of=lambda row: len(_hard_edges(row))),
-            Column("hard edges", COUNT, of=lambda row: sum(_hard_edges(row).values())),
-            Column("% hard", PERCENT, of=_share),
-            score(""),
-            _COMPARED,
-        ],
-        [row for row in places if row.score()],
-        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_HARD_EDGES} hard edges. "
-        "% hard: the "
-        "share of hard edges, mean over relations. Combined: for each relation and k, the better of a further offset "
-        f"and a keyword. p: corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. "
-        f"{COLOURED}",
-        filters=3,
-    )
+    rows = []
+    numbers, names = _avoided(findings), list(kinds)
+    for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, names):
+        hard = _hard(findings, name, avoided)._replace(rule=rule, k=k)
+        if hard.score:
+            further = name + " (further)" * (name == BASELINES[0])
+            rows.append({"name": further, "kind": kinds[name], "hard": hard, **_sizes(hard)})
+    tests = tests_in_words([findings])
+    return specs.table("beyond", rows, f"{findings.name}-beyond", tests=tests)
 
 
-def _hard_edges(row: Place) -> dict[str, int]:
-    """The relations in the mean of a subject, or of the first for what needs no model, and their
-    hard edges."""
-    scores = row.findings.relations(_subject(row), row.protocol)
-    counts = {name: entry.items for name, entry in scores.items() if name not in NOT_IN_MEAN}
+def _sizes(hard: Place) -> dict[str, float]:
+    """How many relations and hard edges are in a mean; what needs no model has those of the first
+    one."""
+    findings = hard.findings
+    subject = hard.name if hard.name in findings.subject else findings.subjects[0].name
+    every = findings.relations(subject, PUBLISHED)
+    edges = _in_mean(findings.relations(subject, hard.protocol))
+    shares = [number / every[name].items for name, number in edges.items()]
+    return {
+        "relations": len(edges),
+        "hard_edges": sum(edges.values()),
+        "share": float(100 * np.mean(shares)),
+    }
+
+
+def _in_mean(scores: Mapping[str, Score]) -> dict[str, int]:
+    """The relations in the mean, and their hard edges."""
+    counts = {name: score.items for name, score in scores.items() if name not in NOT_IN_MEAN}
     return {name: edges for name, edges in counts.items() if edges >= LEAST_HARD_EDGES}
 
 
-def _subject(row: Place) -> str:
-    names = [subject.name for subject in row.findings.subjects]
-    return row.name if row.name in names else names[0]
-
-
-def _share(row: Place) -> float:
-    """The percentage of edges that are hard, mean over relations."""
-    everything = row.findings.relations(_subject(row), PUBLISHED)
-    return float(
-        100 * np.mean([edges / everything[name].items for name, edges in _hard_edges(row).items()])
-    )
-
-
 def _strata(findings: Findings) -> Table:
-    return Table(
-        f"{findings.name}-strata",
-        "By distance and by length: top-1 UAS on all edges",
-        [
-            Column("by", of=lambda subject, stratum: stratum.by),
-            Column("tokens", NAME, of=lambda subject, stratum: stratum.tokens),
-            Column("name", of=lambda subject, stratum: subject.name),
-            Column("edges", COUNT, of=lambda subject, stratum: stratum.edges),
-            Column("score", PERCENT, of=lambda subject, stratum: stratum.heads),
-            Column("best offset", PERCENT, of=lambda subject, stratum: stratum.offset),
-        ],
-        [(subject, stratum) for subject in findings.subjects for stratum in subject.strata],
-        "Distance: from the head to the first token of the dependent. Length: of the function. Percent of all edges of "
-        f"the relations in the mean, held-out, rule {RULE}, without intervals: frequent relations count most.",
-        filters=1,
-    )
+    rows = [
+        {"name": subject.name, **stratum._asdict()}
+        for subject in findings.subjects
+        for stratum in subject.strata
+    ]
+    return specs.table("strata", rows, f"{findings.name}-strata")
 
 
 def _by_strata(findings: Findings) -> Figure:
     strata = findings.subjects[0].strata
-    names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
     series = [
-        Points(subject.name, [stratum.heads for stratum in subject.strata], colour)
-        for subject, colour, _ in findings.styled
-        if subject.is_model
+        Points(model.name, [stratum.heads for stratum in model.strata], colour)
+        for model, colour in findings.drawn_models
     ]
     series.append(Points("best offset", [stratum.offset for stratum in strata], INK, TICK))
-    return Figure(
-        f"{findings.name}-strata",
-        f"{findings.title}: top-1 UAS by distance from head to dependent and by length of the function, in tokens. "
-        f"{findings.drawn_in_words}".rstrip(),
-        "Points for each bin of the table below.",
+    names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
+    return specs.figure(
+        "strata",
         f"{findings.name}-strata",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),
+        findings=findings,
     )
 
 
-def _relations(findings: Findings, subject: Subject) -> Table:
+def _relations(findings: Findings, model: Subject) -> Table:
     rows: list[Place] = []
     for avoided, k in product(_avoided(findings), TABLE_KS):
-        every = Place(findings, subject.name, RULE, k, avoided=avoided)
-        places = [
-            every._replace(group=name) for name in findings.relations(subject.name, every.protocol)
-        ]
-        rows += sorted(places, key=lambda row: -(row.value() or 0))
-    return Table(
-        findings.file("beyond", subject),
-        f"Hard edges by relation, {subject.name}, rule {RULE}",
-        [
-            _AVOIDED,
-            Column("k"),
-            Column("relation", MARKED, of=_marked),
-            Column("offsets", NAME, of=_offsets),
-            counted("edges", PUBLISHED, "items"),
-            counted("hard", "", "items"),
-            Column("score, easy", PERCENT, of=lambda row: row.value(easy_protocol(row.avoided))),
-            head(""),
-            score(""),
-            value("", "chance", CHANCE),
-            value("", "combined", BEST_BASELINE),
-            _COMPARED,
-        ],
-        rows,
-        "Offsets: the distances from head to dependent that hard edges avoid. Score: on hard edges. Easy: on the "
-        "other edges, by the head that finds most of them on validation. Percent with 95 % intervals. p: corrected "
-        f"(Holm) over the relations of a k. {COLOURED}",
-        filters=2,
-    )
-
-
-def _marked(row: Place) -> list[str]:
-    name, marks = with_marks(row.group)
-    entry = row.score()
-    return [name, marks or ("few edges" if entry and entry.items < LEAST_HARD_EDGES else "")]
-
-
-def _offsets(row: Place) -> str:
-    entry = row.score(name=CHANCE)
-    return entry.chosen if entry else ""
+        mean = _hard(findings, model.name, avoided)._replace(k=k)
+        names = findings.relations(model.name, mean.protocol)
+        places = [mean._replace(group=name) for name in names]
+        rows += sorted(places, key=lambda row: -(row.score.value if row.score else 0))
+    key = findings.file("beyond", model)
+    return specs.table("beyond-by-relation", rows, key, model=model.name)
 
 
 def _left_out(findings: Findings, avoided: int) -> str:
@@ -219,50 +137,36 @@ def _left_out(findings: Findings, avoided: int) -> str:
     named = [
         f"{name} ({number_of(count, 'function')})" for name, count in sorted(model.few.items())
     ]
-    named += [
-        f"{name} ({model.edges[name][0]} edges)"
-        for name in model.shown.relations
-        if name not in model.chosen.relations
-    ]
+    unscored = [name for name in model.shown.relations if name not in model.chosen.relations]
+    named += [f"{name} ({model.edges[name][0]} edges)" for name in unscored]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
     return f"Not in the mean beyond {offsets}: {', '.join(named) or 'none'}."
 
 
-def _figure(findings: Findings) -> Figure:
-    """By relation, beyond the fewest offsets."""
-    avoided = _avoided(findings)[0]
-    hard, easy = beyond_protocol(avoided), easy_protocol(avoided)
-    of_first = findings.relations(findings.subjects[0].name, hard)
-    counts = [
-        name
-        for name in of_first
-        if of_first[name].items >= LEAST_HARD_EDGES and name not in NOT_IN_MEAN
-    ]
-    names = sorted(counts, key=lambda name: -of_first[name].value)
+def _figure(findings: Findings, avoided: int) -> Figure:
+    """By relation, beyond so many offsets."""
+    first = _hard(findings, findings.subjects[0].name, avoided)
+    scores = findings.relations(first.name, first.protocol)
+    names = sorted(_in_mean(scores), key=lambda name: -scores[name].value)
 
-    def points(label: str, name: str, protocol: str, *look: str) -> Points:
-        scores = findings.relations(name, protocol)
-        return Points(
-            label,
-            [scores[relation].value if relation in scores else None for relation in names],
-            *look,
-        )
+    def points(label: str, system: str, edges: str, *look: str) -> Points:
+        known = findings.relations(system, first.get(edges).protocol)
+        values = [known[name].value if name in known else None for name in names]
+        return Points(label, values, *look)
 
     series = []
-    for subject, colour, _ in findings.styled:
-        if subject.is_model and findings.relations(subject.name, hard):
-            series.append(points(f"{subject.name}, hard", subject.name, hard, colour))
-            series.append(points(f"{subject.name}, easy", subject.name, easy, colour, CIRCLE))
+    for model, colour in findings.drawn_models:
+        if findings.relations(model.name, first.protocol):
+            series.append(points(f"{model.name}, hard", model.name, HARD, colour))
+            series.append(points(f"{model.name}, easy", model.name, EASY, colour, CIRCLE))
     rival = "the next best offset" + (" or keyword" if findings.language.keywords else "")
-    series.append(points(f"{rival}, hard", BEST_BASELINE, hard, INK, TICK))
-    series.append(points("chance, hard", CHANCE, hard, FAINT, TICK))
-    return Figure(
-        f"{findings.name}-beyond",
-        f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "
-        "hard edges (dots), which do not. The head is the best one on the same kind of edges of validation. Lines "
-        f"show the rules that need no model. {findings.drawn_in_words}".rstrip(),
-        f"Points for {', '.join(names)}. The tables have the numbers.",
+    series.append(points(f"{rival}, hard", BEST_BASELINE, HARD, INK, TICK))
+    series.append(points("chance, hard", CHANCE, HARD, FAINT, TICK))
+    return specs.figure(
+        "beyond",
         f"{findings.name}-beyond",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),
+        findings=findings,
+        names=", ".join(names),
     )

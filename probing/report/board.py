@@ -22,34 +22,21 @@ from codesyntax_dataset.protocol import (
     TABLE_KS,
 )
 from codesyntax_dataset.safe_files import printable
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
 from probing.evidence.submission import Tables
 from probing.evidence.submission_attention import AttentionSubmission
-from probing.evidence.submission_masked import HEADLINE, TITLES, MaskedSubmission, masked
-from probing.instruments.masking.hits import ARMS, T0
+from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
+from probing.instruments.masking.hits import T0
 from probing.publish.board import Board, BoardRow, BoardTable, HubResult
-from probing.report import folder
-from probing.report.document import COLOURED, Column, Section, Table, bounded, tested
+from probing.report import folder, specs
+from probing.report.document import Section, Table
 from probing.report.folder import MODELS, Report, model_pages
-from probing.report.kinds import (
-    CODE,
-    COUNT,
-    DIFFERENCE,
-    LINK,
-    MARKED,
-    NAME,
-    NATS,
-    PERCENT,
-    POINTS,
-    RANK,
-    SCORE,
-)
-from probing.report.scored import FILTERS
+from probing.report.scored import with_marks
 from probing.report.words import method
 from probing.runs.ledger_file import ATTENTION, MASKING
-from probing.stats.intervals import FEW_CLUSTERS, Estimate
+from probing.stats.intervals import Estimate
 
 BOARD_TITLE = "CodeSyntax board"
 
@@ -58,7 +45,8 @@ _MASKING = "masking.csv"
 _SHOWN = ("jaccard", "restored")
 """The outcomes in a table of models."""
 
-_SHARED = (
+_OF_ATTENTION = ("config", "direction", "data", "labels", "split", "dtype")
+_OF_MASKING = (
     "config",
     "data",
     "labels",
@@ -70,9 +58,7 @@ _SHARED = (
     "seed",
     "parser",
 )
-"""The settings of a masking table that it shows."""
-
-INTERVALS = "Percent with 95 % intervals."
+"""The settings of a table, by instrument, that CSV files have."""
 
 _BASELINES = (BEST_BASELINE, *BASELINES[:-1])
 """The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
@@ -151,39 +137,35 @@ def document(board: Board) -> Report:
     model."""
     details: dict[str, list[Section]] = {}
     for table in board.tables:
+        details_of = _details if table.instrument == ATTENTION else _masked_details
         for row in table.rows:
-            parts = (
-                _details(table, row)
-                if table.instrument == ATTENTION
-                else _masked_details(table, row)
-            )
-            details.setdefault(_page_name(row), []).append(
-                Section(_anchor(table), _title(table), parts)
-            )
+            section = Section(_anchor(table), _title(table), details_of(table, row))
+            details.setdefault(_page_name(row), []).append(section)
     attention, masked = board.of(ATTENTION), board.of(MASKING)
     links = model_pages(details)
     guided = [ATTENTION] if attention or not masked else []
     guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
     about = " ".join(topic for topic, *_ in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
-    files = {"board.csv": _scores(board).to_csv()}
-    files |= {_MASKING: _masked_scores(masked).to_csv()} if masked else {}
+    scores, masked_scores = _scores(attention), _masked_scores(masked)
+    printed = _in_paper(attention)
+    of_paper = [row for config in printed for row in _paper_rows(config)]
+    files = {"board.csv": specs.table("board", [*scores, *of_paper]).to_csv()}
+    if masked:
+        files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
+    sections = [_models(table, scores, links, table.name in board.from_data) for table in attention]
+    sections += [_paper(config) for config in printed]
+    sections += [_masked_models(table, masked_scores, links) for table in masked]
+    sections += [_on_hub(board)] if board.on_hub else []
+    reading = [text for _, *texts in guides for text in texts]
+    sections.append(Section("reading", "How to read this", reading))
     return Report(
         command="board",
         source=source,
         title=BOARD_TITLE,
-        sections=[
-            *(_models(table, links, table.name in board.from_data) for table in attention),
-            *(_paper(config) for config in _in_paper(board)),
-            *(_masked_models(table, links) for table in masked),
-            *([_on_hub(board)] if board.on_hub else []),
-            Section(
-                "reading", "How to read this", [text for _, *texts in guides for text in texts]
-            ),
-            _left_out(board),
-        ],
+        sections=[*sections, _left_out(board)],
         about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
         markdown="board.md",
         files=files,
@@ -193,16 +175,6 @@ def document(board: Board) -> Report:
 
 # ------------------------------------------------------------------------------------------- what all tables share
 
-_MODEL = [Column("name", LINK), Column("revision", NAME), Column("family")]
-_VERIFIED = Column("verified", MARKED)
-_ENTRY = [
-    *map(
-        Column,
-        ("first rank", "last rank", "verified", "verified of", "branch or tag", "remarks", "file"),
-    )
-]
-"""The first columns of a table on a page, its last one, and the last columns of a CSV file."""
-
 
 def _anchor(table: BoardTable) -> str:
     """The id of a table on a page."""
@@ -211,13 +183,15 @@ def _anchor(table: BoardTable) -> str:
 
 def _title(table: BoardTable) -> str:
     settings, shared = table.settings, table.shared
-    units = language_of(settings.config).units
+    title, units = f"{settings.config}, {settings.split}", _units(table)
     if table.instrument == MASKING:
-        return (
-            f"{settings.config}, {settings.split}, masking: {table.rows[0].entry.scored:,} {units}"
-        )
+        return f"{title}, masking: {table.rows[0].entry.scored:,} {units}"
     functions, edges = int(shared["functions"]), int(shared["edges"])
-    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
+    return f"{title}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
+
+
+def _units(table: BoardTable) -> str:
+    return language_of(table.settings.config).units
 
 
 def _page_name(row: BoardRow) -> str:
@@ -225,31 +199,36 @@ def _page_name(row: BoardRow) -> str:
     return f"{printable(row.model)}@{row.revision[:12]}"
 
 
-def _heading(row: BoardRow, links: Mapping[str, str]) -> list[Any]:
-    """The model of a row with the link to its page, its revision and family."""
-    return [
-        [printable(row.model), links[_page_name(row)]],
-        row.revision[:12],
-        printable(row.family),
-    ]
+def _who(row: BoardRow) -> dict[str, Any]:
+    """The model of a row and its state, as all tables have them."""
+    functions, total, reference = row.verified or (0, None, None)
+    return {
+        "row": row,
+        "model": printable(row.model),
+        "revision": row.revision,
+        "family": printable(row.family),
+        "verified": functions,
+        "verified_of": total,
+        "branch_or_tag": reference,
+        "remarks": "; ".join(map(printable, row.remarks)),
+        "file": row.file,
+    }
 
 
-def _rank(ranks: tuple[int, int] | None) -> str | None:
-    """A rank, or a range of ranks."""
-    return None if ranks is None else "–".join(map(str, dict.fromkeys(ranks)))
+def _ranked(ranks: tuple[int, int]) -> dict[str, Any]:
+    """A rank, or a range of ranks, and its ends."""
+    first, last = ranks
+    return {"first_rank": first, "last_rank": last, "rank": "–".join(map(str, {first: 0, last: 0}))}
 
 
-def _bounded(estimate: Estimate | None) -> Any:
-    return None if estimate is None else bounded(estimate)
-
-
-def _tested(estimate: Estimate | None) -> Any:
-    return None if estimate is None else tested(estimate)
-
-
-def _best_first(rows: list[list[Any]]) -> list[list[Any]]:
-    """Rows of a page by their first score, which is behind the model and its rank."""
-    return sorted(rows, key=lambda row: -row[4][0] if row[4] else 0)
+def _on_page(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
+    """The model of a row on a page, with the link to its own."""
+    return {
+        "link": [printable(row.model), links[_page_name(row)]],
+        "commit": row.revision[:12],
+        "family": printable(row.family),
+        "status": _status(row),
+    }
 
 
 def _status(row: BoardRow) -> list[str]:
@@ -259,56 +238,40 @@ def _status(row: BoardRow) -> list[str]:
     verified = "claimed"
     if row.verified:
         functions, total, reference = row.verified
-        verified = f"{functions:,} of {total:,}" + (
-            f", {printable(reference)}" if reference else ""
-        )
+        verified = f"{functions:,} of {total:,}"
+        verified += f", {printable(reference)}" if reference else ""
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
-def _end(row: BoardRow, ranks: tuple[int, int] | None) -> list[Any]:
-    """The cells of `_ENTRY`."""
-    return [*(ranks or (None, None)), *(row.verified or (0, None, None)), _status(row)[1], row.file]
-
-
-def _origin(
-    table: BoardTable,
-    row: BoardRow,
-    run: Mapping[str, str],
-    read: Mapping[str, str],
-    ledgers: Mapping[str, str],
-) -> Table:
+def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
     """A row's settings, digests and file."""
     entry, claimed = row.entry, row.entry.verified
-    claim = (
-        claimed
-        and f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
+    claim = "none"
+    if claimed:
+        claim = (
+            f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
+        )
+    on_read = [f"{name} {score:.1f}" for name, score in entry.on_read.items()]
+    versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
+    facts = specs.facts(
+        spec,
+        entry=entry,
+        row=row,
+        skips=_listed(entry.skips),
+        status=" ".join(_status(row)),
+        claim=claim,
+        on_read=", ".join(on_read) or "it read all",
+        software=", ".join(versions),
+        **words,
     )
-    on_read = ", ".join(f"{name} {score:.1f}" for name, score in entry.on_read.items())
-    facts = {
-        "signature": entry.signature,
-        "revision": row.revision,
-        **run,
-        "verified by this board": " ".join(_status(row)),
-        "verified by the submitter": claim or "none",
-        **read,
-        "on what it read": on_read or "it read all",
-        **ledgers,
-        "software": ", ".join(
-            f"{name} {version}" for name, version in sorted(entry.versions.items())
-        ),
-        "file": row.file,
-    }
     rows = [[name, printable(value, most=2000)] for name, value in facts.items()]
-    columns = [Column("of the entry", NAME), Column("value", CODE)]
-    return Table(f"{_anchor(table)}-origin", "Origin", columns, rows, within="")
+    return specs.table("board-origin", rows, f"{_anchor(table)}-origin", within="")
 
 
 def _listed(counts: Mapping[str, int]) -> str:
     """Counts by reason."""
-    return (
-        ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count)
-        or "none"
-    )
+    texts = [f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count]
+    return ", ".join(texts) or "none"
 
 
 def _count(number: int, noun: str, plural: str) -> str:
@@ -316,57 +279,67 @@ def _count(number: int, noun: str, plural: str) -> str:
 
 
 def _left_out(board: Board) -> Section:
-    columns = [Column("file", CODE), Column("reason")]
-    table = Table(
-        "left-out", "Files left out", columns, [list(file) for file in board.left_out], within=""
-    )
+    table = specs.table("board-left-out", map(list, board.left_out), "left-out", within="")
     return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
 
 # -------------------------------------------------------------------------------------------------- attention probes
 
 
-def _models(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
+def _scores(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
+    """A row for each score of models, with what it is more than the combined baseline and the
+    ranks, and of baselines."""
+    rows: list[dict[str, Any]] = []
+    for table in tables:
+        of_table = {"board": table.name, **{name: table.shared[name] for name in _SIZES}}
+        of_table |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
+        for row, ranks in zip(table.rows, table.ranks):
+            about = {**of_table, "kind": "model", **_who(row)}
+            for cell, score in row.means.items():
+                difference = {"score": score, "difference": row.differences.get(cell)}
+                rows.append({**about, **_measure(cell), **difference, **_ranked(ranks[cell])})
+        for name, scores in _baselines(table).items():
+            about = {**of_table, "kind": "baseline", "model": name}
+            rows += [{**about, **_measure(cell), "score": score} for cell, score in scores.items()]
+        means = _means(table)
+        rows = [row for row in rows if row["board"] != table.name or row["protocol"] in means]
+    return rows
+
+
+_SIZES = ("functions", "edges")
+
+
+def _measure(cell: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("protocol", "rule", "k"), cell))
+
+
+def _models(
+    table: BoardTable,
+    scores: Sequence[Mapping[str, Any]],
+    links: Mapping[str, str],
+    from_data: bool,
+) -> Section:
     """The models of a table and the baselines on the same functions, for each rule and k best
     first."""
-    columns, means = [*FILTERS, *_MODEL], _means(table)
-    for mean in means:
-        columns += [
-            Column("rank", RANK, mean),
-            Column("UAS", SCORE, mean),
-            Column("Δ", DIFFERENCE, mean),
-        ]
-    rows: list[list[Any]] = []
-    baselines = _baselines(table)
-    for rule, k in product(RULES, TABLE_KS):
-        cells = [(mean, rule, k) for mean in means]
-        scored: list[list[Any]] = []
-        for row, ranks in zip(table.rows, table.ranks):
-            line = [*_heading(row, links)]
-            for cell in cells:
-                line += [_rank(ranks.get(cell)), *_mean(row.means, row.differences, cell)]
-            scored.append([*line, _status(row)])
-        for name, scores in baselines.items():
-            line = [f"{name} baseline", None, None]
-            for cell in cells:
-                line += [None, *_mean(scores, {}, cell)]
-            scored.append([*line, None])
-        rows += [[rule, k, *row] for row in _best_first(scored)]
-    notes = (
-        f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
-    )
-    columns.append(_VERIFIED)
-    shown = Table(
-        _anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv"
-    )
-    return Section(_anchor(table), _title(table), [_facts(table, from_data), shown])
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for score in scores:
+        if score["board"] == table.name:
+            key = score["rule"], score["k"], score["model"], score.get("file")
+            if key not in lines:
+                row = score.get("row")
+                line = _on_page(row, links) if row else {"link": f"{score['model']} baseline"}
+                lines[key] = {"rule": score["rule"], "k": score["k"], "means": {}, **line}
+            lines[key]["means"][score["protocol"]] = score
+    means = _means(table)
 
+    def order(line: Mapping[str, Any]) -> tuple[int, int, float]:
+        headline = line["means"].get(means[0])
+        score = headline["score"].value if headline else 0
+        return RULES.index(line["rule"]), TABLE_KS.index(line["k"]), -score
 
-def _mean(
-    means: Mapping[Any, Estimate], differences: Mapping[Any, Estimate], cell: Any
-) -> list[Any]:
-    """The cells of a mean, and of its difference to the combined baseline."""
-    return [_bounded(means.get(cell)), _tested(differences.get(cell))]
+    name, rows = _anchor(table), sorted(lines.values(), key=order)
+    shown = specs.table("board-models", rows, name, within="board.csv", means=means)
+    return Section(name, _title(table), [_facts(table, from_data), shown])
 
 
 def _means(table: BoardTable) -> tuple[str, ...]:
@@ -380,226 +353,120 @@ def _means(table: BoardTable) -> tuple[str, ...]:
 
 def _facts(table: BoardTable, from_data: bool) -> str:
     """The settings that the rows of a table share, except those in its title."""
-    shared, units = table.shared, language_of(table.settings.config).units
-    facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
-    facts += [
-        f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"
-    ]
-    facts += [f"pooled {shared['pool']}"]
-    facts += (
-        [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
+    shared, units = table.shared, _units(table)
+    predicted = shared.get("not-predicted")
+    facts = specs.text(
+        "board-facts",
+        settings=table.settings,
+        shared=shared,
+        units=units,
+        split=int(shared["functions of the split"]),
+        predicted=f"without predictions of {predicted}, " if predicted else "",
+        origin="computed from the data" if from_data else "as most entries claim them",
     )
-    facts += [f"scoring {shared['scoring']}"]
-    facts += [
-        f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"
-    ]
-    facts += [
-        "baselines computed from the data" if from_data else "baselines as most entries claim them"
-    ]
-    return f"{printable(', '.join(facts))}."
+    return f"{printable(facts)}."
 
 
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row relation by relation, those that gain most over the combined baseline first, and its
     origin."""
-    entry, units = row.entry, language_of(table.settings.config).units
+    entry, units = row.entry, _units(table)
     assert isinstance(entry, AttentionSubmission)
-    columns = [*FILTERS, Column("relation", MARKED), *Column.each(COUNT, "edges", units)]
-    for protocol in PROTOCOLS:
-        columns += [Column("UAS", SCORE, protocol), Column("head", RANK, protocol)]
-        columns += [Column("combined", PERCENT, protocol), Column("Δ", POINTS, protocol)]
-    rows, relations = [], _relations(entry, row.tables)
-    for (rule, k), cells in zip(TABLE_MEASURES, relations):
-        cells.sort(key=lambda row: (row[6] is None, -(row[6] or 0)))
-        rows += [[rule, str(k), *of_relation] for of_relation in cells]
-    notes = (
-        f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
-        f"{FEW_CLUSTERS}; scores say little and have no interval. Without a head: validation has no such edge."
-    )
-    key, digests = f"{_anchor(table)}-relations", sorted(entry.digests.items())
-    origin = _origin(
-        table,
-        row,
-        {
-            "attention heads": f"{entry.layers} layers of {entry.heads}",
-            f"{units} skipped": _listed(entry.skips),
-        },
-        {
-            f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed"
-        },
-        {"ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in digests)},
-    )
+    digests = [f"{split} SHA-256 {digest}" for split, digest in sorted(entry.digests.items())]
     return [
-        Table(key, "Relation by relation", columns, rows, notes, len(FILTERS), within=""),
-        origin,
+        specs.table(
+            "board-relations",
+            _relations(entry, row.tables),
+            f"{_anchor(table)}-relations",
+            within="",
+            units=units,
+            protocols=PROTOCOLS,
+        ),
+        _origin(table, row, "board-attention", units=units, ledgers=", ".join(digests)),
     ]
 
 
-def _relations(entry: AttentionSubmission, tables: Tables) -> list[list[list[Any]]]:
-    """By each rule and k, the cells of each relation."""
-    rows: list[list[list[Any]]] = [[] for _ in TABLE_MEASURES]
+def _relations(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any]]:
+    """The relations by each rule and k, largest gain first, those without any last."""
     scores = {name: tables[name].by_group(entry.SYSTEM) for name in PROTOCOLS}
     rivals = {name: tables[name].scores(entry.RIVAL) for name in PROTOCOLS}
-    for name, group in tables[PUBLISHED].groups.items():
-        marks = ["few functions"] if group.few else []
-        marks += ["not in mean"] if name in NOT_IN_MEAN else []
-        for measure, cells in enumerate(rows):
-            row: list[Any] = [[name, "; ".join(marks)], group.total, len(group.n)]
+    rows = []
+    for measure, (rule, k) in enumerate(TABLE_MEASURES):
+        lines = []
+        for name, group in tables[PUBLISHED].groups.items():
+            line: dict[str, Any] = {"rule": rule, "k": str(k), "edges": group.total}
+            line |= {"relation": with_marks(name, group.few), "functions": len(group.n)}
             for protocol in PROTOCOLS:
                 if name in tables[protocol].groups:
                     column = tables[protocol].names.index(name)
-                    score, rival = (
-                        scores[protocol].at(measure, column),
-                        float(rivals[protocol][measure, column]),
-                    )
-                    row += [
-                        bounded(score),
-                        entry.head(protocol, column, measure),
-                        rival,
-                        score.value - rival,
-                    ]
-                else:
-                    row += [None] * 4
-            cells.append(row)
+                    score = scores[protocol].at(measure, column)
+                    rival = float(rivals[protocol][measure, column])
+                    head = entry.head(protocol, column, measure)
+                    line[protocol] = {"score": score, "head": head, "combined": rival}
+                    line[protocol]["gain"] = score.value - rival
+            lines.append(line)
+        rows += sorted(lines, key=_by_gain)
     return rows
+
+
+def _by_gain(line: Mapping[str, Any]) -> tuple[bool, float]:
+    known = line.get(PROTOCOLS[0])
+    return known is None, -known["gain"] if known else 0
 
 
 def _paper(config: str) -> Section:
     """The paper's own numbers, in a table of their own: they are from another dataset and other
     software."""
-    columns = [
-        *FILTERS,
-        Column("name"),
-        Column("UAS", PERCENT, PUBLISHED),
-        Column("Δ", POINTS, PUBLISHED),
-    ]
-    key, title = f"{config}-paper", f"{config}: reference, as printed in the paper"
-    facts = (
-        f"{paper.source()}. {paper.functions(config):,} {language_of(config).units} of the published dataset, other "
-        "software; without intervals, so not ranked."
-    )
-    return Section(
-        key,
-        title,
-        [
-            facts,
-            Table(
-                key,
-                "Models and baselines",
-                columns,
-                _paper_rows(config),
-                "",
-                len(FILTERS),
-                "board.csv",
-            ),
-        ],
-    )
+    functions, units = paper.functions(config), language_of(config).units
+    facts = specs.text("board-paper", functions=functions, units=units)
+    name = f"{config}-paper"
+    table = specs.table("board-paper", _paper_rows(config), name, within="board.csv")
+    return Section(name, f"{config}: reference, as printed in the paper", [facts, table])
 
 
-def _paper_rows(config: str) -> list[list[Any]]:
-    """Rule, k, name, score, and the difference to the best baseline: Combined, or Offset in natural
+def _paper_rows(config: str) -> list[dict[str, Any]]:
+    """The paper's scores, and the difference to the best baseline: Combined, or Offset in natural
     language."""
-    rows: list[list[Any]] = []
-    for rule in RULES:
-        scores = paper.scores(config, rule)
-        best = scores.get("Combined") or scores.get("Offset", {})
-        for k in TABLE_KS:
-            for name in sorted(
-                (name for name in scores if k in scores[name]), key=lambda name: -scores[name][k]
-            ):
-                gain = None if name.lower() in _BASELINES else scores[name][k] - best[k]
-                rows.append([rule, k, name, scores[name][k], gain])
+    about = {"board": f"{config}.paper", "config": config, "kind": "paper", "protocol": PUBLISHED}
+    about["direction"] = language_of(config).direction
+    rows = []
+    for rule, k in product(RULES, TABLE_KS):
+        scores = {name: by_k[k] for name, by_k in paper.scores(config, rule).items() if k in by_k}
+        best = scores.get("Combined", scores.get("Offset", 0))
+        for name in sorted(scores, key=lambda name: -scores[name]):
+            row = {**about, "rule": rule, "k": k, "model": name, "score": scores[name]}
+            gain = None if name.lower() in _BASELINES else scores[name] - best
+            rows.append({**row, "difference": gain})
     return rows
 
 
-def _in_paper(board: Board) -> list[str]:
-    configs = dict.fromkeys(table.settings.config for table in board.of(ATTENTION))
+def _in_paper(tables: Sequence[BoardTable]) -> list[str]:
+    configs = dict.fromkeys(table.settings.config for table in tables)
     return [config for config in configs if paper.scores(config, RULES[0])]
-
-
-def _scores(board: Board) -> Table:
-    """One row per score of the page: of models and baselines with intervals, of the paper's rows
-    without."""
-    texts = [
-        "board",
-        "config",
-        "direction",
-        "data",
-        "labels",
-        "split",
-        "dtype",
-        "functions",
-        "edges",
-        "kind",
-        "model",
-    ]
-    texts += ["revision", "family", "protocol", "rule", "k"]
-    columns = [*map(Column, texts), Column("score", SCORE), Column("difference", DIFFERENCE)]
-    columns += _ENTRY
-    rows: list[list[Any]] = []
-    for table in board.of(ATTENTION):
-        means = _means(table)
-        about: list[Any] = [table.name, *(getattr(table.settings, name) for name in texts[1:7])]
-        about += [table.shared["functions"], table.shared["edges"]]
-        for row, ranks in zip(table.rows, table.ranks):
-            kind = ["model", printable(row.model), row.revision, printable(row.family)]
-            for cell in row.means:
-                if cell[0] in means:
-                    scores = _mean(row.means, row.differences, cell)
-                    rows.append([*about, *kind, *cell, *scores, *_end(row, ranks[cell])])
-        for name, of_baseline in _baselines(table).items():
-            for cell in of_baseline:
-                if cell[0] in means:
-                    scores = _mean(of_baseline, {}, cell)
-                    rows.append([*about, "baseline", name, None, None, *cell, *scores])
-    for config in _in_paper(board):
-        about = [f"{config}.paper", config, language_of(config).direction, *[None] * 6, "paper"]
-        for rule, k, name, score, gain in _paper_rows(config):
-            rows.append([*about, name, None, None, PUBLISHED, rule, k, score, gain])
-    return Table(
-        "board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows]
-    )
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     """The baselines with their scores, the best first; they are equal for all rows. Beyond offsets,
     the combined one alone is shown."""
     entry = table.rows[0].baselines
-    means = entry.means(entry.tables)
-    scores = {}
-    for name in (name for name in _BASELINES if name in kinds_of(table.settings.config)):
-        shown = {
-            mean: hits
-            for mean, hits in means.items()
-            if name == BEST_BASELINE or mean != BEYOND_OFFSET
-        }
-        scores[name] = entry.estimates(shown, name)
+    means = dict(entry.means(entry.tables))
+    scores = {BEST_BASELINE: entry.estimates(means, BEST_BASELINE)}
+    means.pop(BEYOND_OFFSET, None)
+    for name in _BASELINES[1:]:
+        if name in kinds_of(table.settings.config):
+            scores[name] = entry.estimates(means, name)
     return scores
 
 
 def _on_hub(board: Board) -> Section:
-    columns = [Column("rank", RANK), Column("model", NAME), Column("value", SCORE), Column("badge")]
-    columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
-    badges = {True: "verified by the Hub's jobs", False: "sent by somebody"}
-    rows = [
-        [
-            result.rank,
-            result.model,
-            result.value,
-            badges[result.badge],
-            _evidence(result),
-            result.notes,
-        ]
-        for result in board.on_hub
-    ]
+    rows = []
+    for result in board.on_hub:
+        badge = "verified by the Hub's jobs" if result.badge else "sent by somebody"
+        rows.append({"result": result, "badge": badge, "evidence": _evidence(result)})
     missing = sum(not result.agrees for result in board.on_hub)
-    text = (
-        f"The Hub lists {_count(len(rows), 'result', 'results')}. Nothing on this board supports {missing} of them: "
-        "the model has no entry with that signature, or its entry has another number."
-    )
-    return Section(
-        "hub", "Results on the Hub", [text, Table("hub", "The Hub's own list", columns, rows)]
-    )
+    results = _count(len(rows), "result", "results")
+    text = specs.text("board-hub", results=results, missing=missing)
+    return Section("hub", "Results on the Hub", [text, specs.table("board-hub", rows, "hub")])
 
 
 def _evidence(result: HubResult) -> str:
@@ -613,119 +480,71 @@ def _evidence(result: HubResult) -> str:
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
-    """The models of a table with their ranks, best first."""
-    columns = [*_MODEL]
-    for outcome in _SHOWN:
-        title = TITLES[outcome]
-        columns += [Column("rank", RANK, title), *Column.each(SCORE, *ARMS, group=title)]
-        columns.append(Column("Δ", DIFFERENCE, title))
-    columns.append(_VERIFIED)
+def _masked_scores(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
+    """A row for each model, outcome and node type, and one without a node type for their mean,
+    which has the ranks."""
+    rows: list[dict[str, Any]] = []
+    for table in tables:
+        of_table = {"board": table.name}
+        of_table |= {name: printable(table.shared[name]) for name in _OF_MASKING}
+        for row, ranks in zip(table.rows, table.ranks):
+            types, t0 = _by_type(row), row.entry.scores(T0)
+            about = {**of_table, **_who(row)}
+            whole = {"functions": row.entry.scored}
+            whole["masked"] = sum(of_type["masked"] for of_type in types)
+            for outcome, score in row.means.items():
+                about["outcome"] = outcome
+                mean = {"T1": score, "T0": t0[outcome], "effect": row.differences[outcome]}
+                rows.append({**about, **whole, **mean, **_ranked(ranks[outcome])})
+                rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
+    return rows
+
+
+def _by_type(row: BoardRow) -> list[dict[str, Any]]:
+    """The node types of an entry: their sizes, and the scores by each outcome."""
+    entry, tables = row.entry, row.tables
+    assert isinstance(entry, MaskedSubmission)
     rows = []
-    for row, ranks in zip(table.rows, table.ranks):
-        cells: list[Any] = []
-        t0 = row.entry.scores(T0)
-        for outcome in _SHOWN:
-            scores = [_bounded(row.means[outcome]), _bounded(t0[outcome])]
-            cells += [_rank(ranks[outcome]), *scores, _tested(row.differences[outcome])]
-        rows.append([*_heading(row, links), *cells, _status(row)])
-    units = language_of(table.settings.config).units
-    hits = table.rows[0].tables[MASKING]
-    counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in sorted(hits.groups.items()))
-    shared = ", ".join(
-        f"{name} {table.shared[name]}" for name in _SHARED if table.shared[name] != "None"
-    )
-    facts = f"{shared}; mean over each node type ({units}): {counts}."
-    notes = f"Means with 95 % intervals. {COLOURED}"
-    shown = Table(_anchor(table), "Models", columns, _best_first(rows), notes, within=_MASKING)
-    return Section(_anchor(table), _title(table), [printable(facts, most=2000), shown])
+    for name, outcomes in entry.by_type(tables).items():
+        group = tables[MASKING].groups[name]
+        of_type = {"node_type": name, "few": group.few, "functions": len(group.n)}
+        of_type["masked"] = masked(tables[MASKING], name)
+        for outcome, (t1, t0, effect) in outcomes.items():
+            of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
+        rows.append(of_type)
+    return rows
+
+
+def _masked_models(
+    table: BoardTable, scores: Sequence[Mapping[str, Any]], links: Mapping[str, str]
+) -> Section:
+    """The models of a table with their ranks, best first."""
+    lines: dict[str, dict[str, Any]] = {}
+    for score in scores:
+        if score["board"] == table.name and "node_type" not in score:
+            line = lines.setdefault(score["file"], {"titles": {}, **_on_page(score["row"], links)})
+            line["titles"][TITLES[score["outcome"]]] = score
+    titles = [TITLES[outcome] for outcome in _SHOWN]
+    rows = sorted(lines.values(), key=lambda line: -line["titles"][titles[0]]["T1"].value)
+    groups = sorted(table.rows[0].tables[MASKING].groups.items())
+    counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in groups)
+    settings = {name: table.shared[name] for name in _OF_MASKING}
+    shared = ", ".join(f"{name} {text}" for name, text in settings.items() if text != "None")
+    facts = f"{shared}; mean over each node type ({_units(table)}): {counts}."
+    name = _anchor(table)
+    shown = specs.table("board-masked-models", rows, name, within=_MASKING, titles=titles)
+    return Section(name, _title(table), [printable(facts, most=2000), shown])
 
 
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
     entry = row.entry
     assert isinstance(entry, MaskedSubmission)
-    hits = row.tables[MASKING]
-    columns = [
-        Column("node type", MARKED),
-        *Column.each(COUNT, language_of(table.settings.config).units, "masked"),
+    rows = [
+        {**of_type, "node_type": [of_type["node_type"], "few functions" * of_type["few"]]}
+        for of_type in _by_type(row)
     ]
-    for outcome, title in TITLES.items():
-        columns += Column.each(
-            NATS if outcome == "log_probability" else PERCENT, *ARMS, group=title
-        )
-        columns += [Column("Δ", DIFFERENCE, title)] if outcome == HEADLINE else []
-    rows: list[list[Any]] = []
-    for name, outcomes in entry.by_type(row.tables).items():
-        group = hits.groups[name]
-        cells: list[Any] = [
-            [name, "few functions" if group.few else ""],
-            len(group.n),
-            masked(hits, name),
-        ]
-        for outcome, (t1, t0, effect) in outcomes.items():
-            cells += [t1, t0, *([tested(effect)] if outcome == HEADLINE else [])]
-        rows.append(cells)
-    run = {"functions skipped": _listed(entry.skips), "left out": _listed(entry.dropped)}
-    notes = f"Few functions: fewer than {FEW_CLUSTERS}."
-    return [
-        Table(
-            f"{_anchor(table)}-node-types",
-            "Node type by node type",
-            columns,
-            rows,
-            notes,
-            within="",
-        ),
-        _origin(table, row, run, {}, {"ledger": f"SHA-256 {entry.ledger}"}),
-    ]
-
-
-def _masked_scores(tables: Sequence[BoardTable]) -> Table:
-    """One row per model, outcome and node type, and one without a node type for their mean, which
-    has the ranks."""
-    texts = [
-        "board",
-        *_SHARED,
-        "model",
-        "revision",
-        "family",
-        "outcome",
-        "node type",
-        "functions",
-        "masked",
-    ]
-    columns = [
-        *map(Column, texts),
-        *Column.each(SCORE, *ARMS),
-        Column("effect", DIFFERENCE),
-        *_ENTRY,
-    ]
-    rows: list[list[Any]] = []
-    for table in tables:
-        for row, ranks in zip(table.rows, table.ranks):
-            about = [
-                table.name,
-                *(printable(table.shared[name]) for name in _SHARED),
-                printable(row.model),
-            ]
-            about += [row.revision, printable(row.family)]
-            entry, hits = row.entry, row.tables[MASKING]
-            assert isinstance(entry, MaskedSubmission)
-            sizes = {
-                name: [len(group.n), masked(hits, name)] for name, group in hits.groups.items()
-            }
-            of_types, t0 = entry.by_type(row.tables), entry.scores(T0)
-            whole = [entry.scored, sum(sub_tokens for _, sub_tokens in sizes.values())]
-            for outcome, score in row.means.items():
-                mean = [_bounded(score), _bounded(t0[outcome]), _tested(row.differences[outcome])]
-                rows.append([*about, outcome, None, *whole, *mean, *_end(row, ranks[outcome])])
-                for name, outcomes in of_types.items():
-                    scores = [*map(_alone, outcomes[outcome][:2]), tested(outcomes[outcome].effect)]
-                    rows.append([*about, outcome, name, *sizes[name], *scores, *_end(row, None)])
-    return Table(MASKING, "All scores of masking", columns, rows)
-
-
-def _alone(value: float) -> list[Any]:
-    """The cell of a score without an interval."""
-    return [value, None, None]
+    name, units = f"{_anchor(table)}-node-types", _units(table)
+    types = specs.table("board-node-types", rows, name, within="", units=units)
+    dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
+    return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]

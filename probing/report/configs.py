@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, cycle, product
+from itertools import cycle, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,35 +14,15 @@ import numpy as np
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, in_order, unedited, variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.compared import HEADS, OFFSET, WHO, Changes, changes
+from probing.evidence.compared import HEADS, OFFSET, Changes, changes
 from probing.evidence.gather import Probed, find
-from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, verdict
+from probing.report import figures, specs
+from probing.report.document import Figure, Section, Table, verdict
 from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import Findings, Subject
-from probing.report.kinds import COUNT, DIFFERENCE, MARKED, NAME, PERCENT, POINTS, SCORE
-from probing.report.scored import (
-    CONFIG,
-    FILTERS,
-    FUNCTIONS,
-    RULE,
-    SCORED,
-    K,
-    Place,
-    curve,
-    difference,
-    difference_on,
-    dots,
-    mean_columns,
-    mean_difference,
-    score,
-    shown_means,
-    tests_in_words,
-    with_marks,
-)
-from probing.report.words import file_names, method, numbered
-from probing.runs.clusters import clusters_in_words
-from probing.stats.intervals import FEW_CLUSTERS, family
+from probing.report.scored import Place, curve, dots, shown_means, tests_in_words, with_marks
+from probing.report.words import RULE, K, file_names, method, numbered
+from probing.stats.intervals import Estimate, family
 
 # ---------------------------------------------------------------------------------------------------------- ablations
 
@@ -57,99 +37,77 @@ def ablations(all_findings: Sequence[Findings]) -> list[Section]:
     groups: dict[tuple, list[Findings]] = {}
     for findings in all_findings:
         settings, (language, _) = findings.settings, CONFIGS[findings.config]
-        key = (
-            language,
-            settings.data.partition("@")[0],
-            settings.split,
-            settings.direction,
-            settings.limit,
-        )
+        data = settings.data.partition("@")[0]
+        key = language, data, settings.split, settings.direction, settings.limit
         groups.setdefault(key, []).append(findings)
     parts, numbers = [], Counter[str]()
     for (language, *_), group in groups.items():
         if len({findings.config for findings in group}) > 1:
             numbers[language] += 1
-            parts.append(
-                _ablation(numbered(f"{language}-ablations", numbers[language]), language, group)
-            )
+            name = numbered(f"{language}-ablations", numbers[language])
+            parts.append(_ablation(name, LANGUAGES[language].title, group))
     return [Section("ablations", "Ablations", ablation_notes(), parts)] if parts else []
 
 
 def ablation_notes() -> list[str]:
-    never_predicted = {
-        config: token for config in unedited() if (token := variant_of(config).never_predicted)
-    }
-    return [
-        *method("ablations"),
-        *(
-            f"The labels of {config} exclude {token!r}, and models must not predict it either; their signatures say "
-            "not-predicted."
-            for config, token in never_predicted.items()
-        ),
-    ]
+    notes = method("ablations")
+    for config in unedited():
+        if token := variant_of(config).never_predicted:
+            notes.append(
+                f"The labels of {config} exclude {token!r}, and models must not predict it either; their signatures "
+                "say not-predicted."
+            )
+    return notes
 
 
 def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Section:
-    means, title = shown_means(all_findings), LANGUAGES[language].title
+    means, first = shown_means(all_findings), all_findings[0]
     places = [Place(findings, name) for findings in all_findings for name in findings.kinds]
     kinds = ("model", "control", "baseline")
     # rows of the same name next to each other
     places.sort(key=lambda row: (kinds.index(row.kind.partition(";")[0]), row.title))
-    table = Table(
+    rules = (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
+    table = specs.table(
+        "ablations",
+        [row._replace(rule=rule, k=k) for rule, k, row in product(rules, TABLE_KS, places)],
         name,
-        f"Mean over relations in each config of {title}",
-        [*FILTERS, *SCORED, CONFIG, FUNCTIONS, *chain.from_iterable(map(mean_columns, means))],
-        [
-            row._replace(rule=rule, k=k)
-            for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
-            for k in TABLE_KS
-            for row in places
-        ],
-        f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_in_words(all_findings)}. "
-        f"{COLOURED}",
-        filters=2,
+        language=language,
+        means=means,
+        tests=tests_in_words(all_findings),
     )
     panels = {rule: {mean: _ablated(all_findings, rule, mean) for mean in means} for rule in DRAWN}
-    drawn = Figure(
-        name,
-        f"{title}: mean top-k UAS over k in each config, for the models and the best baseline. Bands are 95 % "
-        "intervals.",
-        "Curves of the mean score for k from 1 to 20, with one line style per config. The table has the numbers.",
-        name,
-        lambda: figures.curves(panels),
-    )
-    return Section(
-        name, title + all_findings[0].title.removeprefix(all_findings[0].config), [drawn, table]
-    )
+    drawn = specs.figure("ablations", name, lambda: figures.curves(panels), language=language)
+    title = language + first.title.removeprefix(first.config)
+    return Section(name, title, [drawn, table])
 
 
 def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Line]:
     lines = []
     for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
-        models = [
-            (subject.name, colour) for subject, colour, _ in findings.styled if subject.is_model
-        ]
+        models = [(model.name, colour) for model, colour in findings.drawn_models]
         for name, colour in [(BEST_BASELINE, INK), *models]:
-            label = f"{name}, {findings.title}"
-            lines.append(Line(label, curve(findings, name, mean, rule), colour, style))
+            scores = curve(findings, name, mean, rule)
+            lines.append(Line(f"{name}, {findings.title}", scores, colour, style))
     return lines
 
 
 # ---------------------------------------------------------------------------------------------- programming languages
 
 
+def _models(all_findings: Sequence[Findings]) -> list[str]:
+    """The names of all models, each once."""
+    names = [model.name for findings in all_findings for model in findings.models]
+    return list(dict.fromkeys(names))
+
+
 def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
     """A section on the models that were probed in several programming languages, or on one of them;
     none if there is no such model."""
     parts: list[Table | Figure] = []
-    models = list(
-        dict.fromkeys(model.name for findings in all_findings for model in findings.models)
-    )
+    models = _models(all_findings)
     for file, model in zip(file_names(models), models):
-        languages = _languages(all_findings, model) if only in (None, model) else {}
-        if shared := _shared(languages, model):
-            parts.append(_of_languages(languages, model, shared, f"languages-{file}"))
-            parts.append(_by_language(languages, model, shared, f"languages-{file}"))
+        if only in (None, model):
+            parts += _of_languages(_languages(all_findings, model), model, f"languages-{file}")
     return [Section("languages", "Languages", [*method("languages"), *parts])] if parts else []
 
 
@@ -159,35 +117,56 @@ def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findin
     by_labels: dict[str, dict[str, Findings]] = {}
     for findings in all_findings:
         language = findings.language
-        if not language.of_treebanks and any(subject.name == model for subject in findings.models):
-            by_labels.setdefault(variant_of(findings.config).name, {}).setdefault(
-                language.title, findings
-            )
+        if not language.of_treebanks and model in _models([findings]):
+            labels = by_labels.setdefault(variant_of(findings.config).name, {})
+            labels.setdefault(language.title, findings)
     return max(by_labels.values(), key=len, default={})
 
 
-def _shared(languages: Mapping[str, Findings], model: str) -> dict[str, list[str]]:
-    """The relations that enough functions of at least two languages have -> the titles of these."""
-    having: dict[str, list[str]] = {}
+def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> list[Table | Figure]:
+    """A figure and a table of the relations that enough functions of at least two languages
+    have."""
+    having: dict[str, dict[str, Place]] = {}
     for title, findings in languages.items():
         baseline = findings.relations(BEST_BASELINE, HELD_OUT)
-        for name, scored in findings.relations(model, HELD_OUT).items():
-            if not scored.few_functions and name in baseline:
-                having.setdefault(name, []).append(title)
-    return {name: having[name] for name in in_order(having) if len(having[name]) > 1}
+        for relation, score in findings.relations(model, HELD_OUT).items():
+            if not score.few_functions and relation in baseline:
+                place = Place(findings, model, group=relation)
+                having.setdefault(relation, {})[title] = place
+    shared = {name: having[name] for name in in_order(having) if len(having[name]) > 1}
+    if not shared:
+        return []
+    rows = []
+    for k, (relation, places) in product(TABLE_KS, shared.items()):
+        row: list[Any] = [k, with_marks(relation)]
+        for title in languages:
+            mine, best = _both(places, title, k)
+            row += [mine, best, mine.value - best.value] if mine and best else [None] * 3
+        rows.append(row)
+    table = specs.table("languages", rows, name, model=model, languages=languages)
+    return [_by_language(languages, model, shared, name), table]
 
 
-def _of_languages(
-    languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str
+def _both(places: Mapping[str, Place], title: str, k: str = K) -> list[Any]:
+    """The scores of the model and of the best baseline in a language, None if it lacks the
+    relation."""
+    if title not in places:
+        return [None, None]
+    place = places[title]._replace(k=k)
+    return [place.score, place.best_baseline]
+
+
+def _by_language(
+    languages: Mapping[str, Findings],
+    model: str,
+    shared: Mapping[str, Mapping[str, Place]],
+    name: str,
 ) -> Figure:
-    scores = np.full(
-        (2, len(shared), len(languages)), np.nan
-    )  # of the model, and of the best baseline
-    for row, (relation, having) in enumerate(shared.items()):
-        for column, (title, findings) in enumerate(languages.items()):
-            if title in having:
-                pair = (findings.relations(who, HELD_OUT) for who in (model, BEST_BASELINE))
-                scores[:, row, column] = [scores_of[relation].value for scores_of in pair]
+    scores = np.full((2, len(shared), len(languages)), np.nan)  # of model and best baseline
+    for row, places in enumerate(shared.values()):
+        for column, title in enumerate(languages):
+            if title in places:
+                scores[:, row, column] = [score.value for score in _both(places, title)]
     order = np.argsort(-np.nanmean(scores[0] - scores[1], axis=1), kind="stable")
     rows, scores = [list(shared)[row] for row in order], scores[:, order]
     common = [row not in NOT_IN_MEAN and len(shared[row]) == len(languages) for row in rows]
@@ -196,44 +175,13 @@ def _of_languages(
         rows = [f"mean of {number}", *rows]
         scores = np.concatenate([scores[:, common].mean(axis=1, keepdims=True), scores], axis=1)
         above = f"; above them, the mean of the {number} relations that all languages share and that count in a mean"
-    return Figure(
+    return specs.figure(
+        "languages",
         name,
-        f"{model} by language, top-1 UAS, first token, held-out. Each cell has the score of the best head and, below "
-        f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_CLUSTERS} functions of "
-        f"at least two languages, largest mean difference first{above}.",
-        f"Heat map of relation by language ({', '.join(languages)}). The table repeats the numbers in its cells.",
-        name,
-        lambda: figures.languages(
-            rows, list(languages), scores[0], scores[1], scores[0] - scores[1]
-        ),
-    )
-
-
-def _by_language(
-    languages: Mapping[str, Findings], model: str, shared: Mapping[str, list[str]], name: str
-) -> Table:
-    rows = []
-    for k, (relation, having) in product(TABLE_KS, shared.items()):
-        row: list[Any] = [k, with_marks(relation)]
-        for title, findings in languages.items():
-            mine, best = (
-                findings.score(who, HELD_OUT, k=k, group=relation) if title in having else None
-                for who in (model, BEST_BASELINE)
-            )
-            row += [mine.cell, best.value, mine.value - best.value] if mine and best else [None] * 3
-        rows.append(row)
-    columns = [Column("k"), Column("relation", MARKED)]
-    for title in languages:
-        columns += [Column("score", SCORE, title), Column("best baseline", PERCENT, title)]
-        columns.append(Column("difference", POINTS, title))
-    return Table(
-        name,
-        f"{model} and the best baseline by language, held-out",
-        columns,
-        rows,
-        f"Percent with 95 % intervals, rule {RULE}. Empty: the language lacks the relation, or fewer than "
-        f"{FEW_CLUSTERS} of its functions have it. The tables of each language have the p-values of the differences.",
-        filters=1,
+        lambda: figures.languages(rows, list(languages), *scores),
+        model=model,
+        above=above,
+        languages=", ".join(languages),
     )
 
 
@@ -247,64 +195,37 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     The paper's second finding: on English and German, attention heads find more than fixed offsets
     do, and on code they do not (its Figures 2, 3, 7 and 8 and Table 4).
     """
-    read: dict[str, set[str]] = {"code": set(), "language": set()}
+    kinds = {True: [], False: []}
     for findings in all_findings:
-        read[_kind(findings)] |= {model.name for model in findings.models}
-    both = read["code"] & read["language"]
-    chosen = [
-        findings
-        for findings in all_findings
-        if any(model.name in both for model in findings.models)
-    ]
-    if not both:
+        kinds[findings.language.of_treebanks].append(findings)
+    both = {*_models(kinds[True])} & {*_models(kinds[False])}
+    chosen = [findings for findings in all_findings if both & {*_models([findings])}]
+    models = [name for name in _models(chosen) if name in both]
+    if not models:
         return []
-    models = list(
-        dict.fromkeys(
-            model.name for findings in chosen for model in findings.models if model.name in both
-        )
-    )
-    columns = [Column("k"), Column("kind", of=lambda row: _kind(row.findings)), CONFIG]
-    columns += [Column("model", of=lambda row: row.name), FUNCTIONS]
-    for mean in shown_means(chosen):
-        columns += [score(mean), score(mean, "best baseline", BEST_BASELINE), difference(mean)]
-    table = Table(
-        "code-and-language",
-        "Models and the best baseline on code and on sentences",
-        columns,
-        [
-            Place(findings, model, k=k)
-            for k, findings, model in product(TABLE_KS, chosen, models)
-            if model in findings.subject
-        ],
-        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: for languages, sentences. "
-        f"p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
-        filters=1,
-    )
-    return [Section(table.name, "Code against language", [*method(table.name), table])]
-
-
-def _kind(findings: Findings) -> str:
-    return "language" if findings.language.of_treebanks else "code"
+    rows = [
+        Place(findings, model, k=k)
+        for k, findings, model in product(TABLE_KS, chosen, models)
+        if model in findings.subject
+    ]
+    name = "code-and-language"
+    table = specs.table(name, rows, means=shown_means(chosen), tests=tests_in_words(chosen))
+    return [Section(name, "Code against language", [*method(name), table])]
 
 
 # --------------------------------------------------------------------------------------------------- edited functions
 
-BASELINES = {OFFSET: "best offset", BEST_BASELINE: "best baseline"}
+WHO = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
 
 
 class EditedModel(NamedTuple):
-    """A model on a config and on the same functions after `edit`; `p`: of the change of its heads,
-    corrected."""
+    """A model on a config and on the same functions after `edit`; `change`: of each of WHO, that of
+    heads with p corrected."""
 
     edit: str
     model: str
     changes: Changes
-    p: float
-
-    def change(self, who: str) -> list[float]:
-        """The change of a mean: [difference, low, high, p]."""
-        *difference, p = mean_difference(self.changes.by[who].difference)
-        return [*difference, self.p if who == HEADS else p]
+    change: dict[str, Estimate]
 
 
 def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[EditedModel]]:
@@ -314,29 +235,32 @@ def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str,
     Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
     """
     plain = [findings for findings in all_findings if variant_of(findings.config).edit is None]
-    return {
-        findings.name: edited
-        for findings in plain
-        if (edited := _edited(findings, all_findings, data))
-    }
+    edited = {findings.name: _edited(findings, all_findings, data) for findings in plain}
+    return {name: models for name, models in edited.items() if models}
 
 
 def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
-    edited_models = []
-    for edit in EDITS:
+    models: list[EditedModel] = []
+    for edit, findings in product(EDITS, all_findings):
         labels = replace(variant_of(plain.config), edit=edit)
-        for findings in all_findings:
-            if findings.language == plain.language and variant_of(findings.config) == labels:
-                for before, other in _same_models(plain, findings):
-                    if changed := changes(_probed(before), _probed(other), data):
-                        edited_models.append((edit, before.name, changed))
-    tested = family(
-        [changed.by[HEADS].difference.of_mean(RULE, int(K)) for _, _, changed in edited_models]
-    )
+        if findings.language != plain.language or variant_of(findings.config) != labels:
+            continue
+        for before, after in product(plain.models, findings.models):
+            if _way(before) != _way(after):
+                continue
+            if changed := changes(_probed(before), _probed(after), data):
+                means = {who: _mean(sides.difference) for who, sides in changed.by.items()}
+                models.append(EditedModel(edit, before.name, changed, means))
+    corrected = family([model.change[HEADS] for model in models])
     return [
-        EditedModel(*before, float(difference.p))
-        for before, difference in zip(edited_models, tested)
+        model._replace(change={**model.change, HEADS: change})
+        for model, change in zip(models, corrected)
     ]
+
+
+def _mean(comparison: Any) -> Estimate:
+    mean: Estimate = comparison.of_mean(RULE, int(K))
+    return mean
 
 
 def _probed(subject: Subject) -> Probed:
@@ -344,21 +268,10 @@ def _probed(subject: Subject) -> Probed:
     return probed
 
 
-def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Subject]]:
-    """The models that were probed in the same way on both."""
-
-    def alike(subject: Subject) -> Any:
-        settings = subject.settings
-        return settings.model_copy(
-            update={"config": "", "labels": "", "data": settings.data.partition("@")[0]}
-        )
-
-    return [
-        (before, other)
-        for before in plain.models
-        for other in findings.models
-        if alike(before) == alike(other)
-    ]
+def _way(subject: Subject) -> Any:
+    """How a model was probed, whatever the config."""
+    data = subject.settings.data.partition("@")[0]
+    return subject.settings.model_copy(update={"config": "", "labels": "", "data": data})
 
 
 def edits(
@@ -375,95 +288,68 @@ def edits(
 
 
 def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
-    key, models = f"{findings.name}-edits", list(dict.fromkeys(entry.model for entry in edited))
-    by_model = {model: [entry for entry in edited if entry.model == model] for model in models}
-    drawn, means = _changes(key, findings, edited, by_model), _means(key, findings, edited)
-    relations = [
-        _relations(f"{key}-{file}", model, by_model[model])
-        for file, model in zip(file_names(models), models)
-    ]
-    return Section(key, findings.title, [drawn, means, *relations])
+    key, by_model = f"{findings.name}-edits", dict[str, list[EditedModel]]()
+    for entry in edited:
+        by_model.setdefault(entry.model, []).append(entry)
+    names = list(dict.fromkeys(entry.edit for entry in edited))
+    parts = [_changes(key, findings, names, by_model), _means(key, findings, edited)]
+    for file, (model, entries) in zip(file_names(list(by_model)), by_model.items()):
+        parts.append(_relations(f"{key}-{file}", model, entries))
+    return Section(key, findings.title, parts)
 
 
 def _changes(
     key: str,
     findings: Findings,
-    edited: Sequence[EditedModel],
+    names: Sequence[str],
     by_model: Mapping[str, Sequence[EditedModel]],
-) -> Figure:
-    names = list(dict.fromkeys(entry.edit for entry in edited))
+) -> Table | Figure:
+    first = next(iter(by_model))
 
     def of(label: str, who: str, model: str, colour: str) -> figures.Dots:
-        changed = {entry.edit: entry.change(who) for entry in by_model[model]}
+        changed = {entry.edit: entry.change[who] for entry in by_model[model]}
         return dots(label, map(changed.get, names), colour)
 
     series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
-    first = next(iter(by_model))
-    series += [
-        of(name, who, first, colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))
-    ]
-    return Figure(
-        key,
-        f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals. Filled points: p "
-        "< 0.05.",
-        f"Dots for the change after {', '.join(names)}. The table has the numbers.",
+    series += [of(WHO[who], who, first, look) for who, look in zip([*WHO][1:], (INK, FAINT))]
+    return specs.figure(
+        "edits",
         key,
         lambda: figures.effects(names, series, "change of top-1 UAS, points"),
+        findings=findings,
+        edits=", ".join(names),
     )
 
 
 def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
-    meanings = "; ".join(
-        f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(entry.edit for entry in edited)
-    )
-    return Table(
-        key,
-        f"Mean top-1 UAS before and after edits, {findings.title}",
-        [
-            Column("edit", NAME, of=lambda entry, who: entry.edit),
-            Column("name", NAME, of=lambda entry, who: BASELINES.get(who, entry.model)),
-            Column("functions", COUNT, of=lambda entry, who: entry.changes.functions),
-            Column("lost", COUNT, of=lambda entry, who: entry.changes.lost),
-            Column("edges", COUNT, of=lambda entry, who: entry.changes.edges),
-            Column("before", PERCENT, of=lambda entry, who: entry.changes.by[who].means[1]),
-            Column("after", PERCENT, of=lambda entry, who: entry.changes.by[who].means[0]),
-            Column("change", DIFFERENCE, of=lambda entry, who: entry.change(who)),
-            Column("verdict", NAME, of=lambda entry, who: verdict(entry.change(who))),
-        ],
-        [(entry, who) for entry in edited for who in WHO],
-        f"Percent with 95 % intervals over {clusters_in_words()}, on the functions that both configs have. Lost: "
-        "functions that the edited config lacks, because the edit would change their labels or make them too long for "
-        "the model. "
-        f"Baselines are on the functions of the model. p: corrected (Holm) over {len(edited)} changes of models, and "
-        f"uncorrected for baselines. {COLOURED} {meanings}.",
+    rows = []
+    for entry, who in product(edited, WHO):
+        after, before = entry.changes.by[who].means
+        rows.append(
+            {
+                "edit": entry.edit,
+                "name": entry.model if who == HEADS else WHO[who],
+                "changes": entry.changes,
+                "before": before,
+                "after": after,
+                "change": entry.change[who],
+                "verdict": verdict(entry.change[who]),
+            }
+        )
+    meanings = dict.fromkeys(f"{entry.edit}: {EDITS[entry.edit]}" for entry in edited)
+    return specs.table(
+        "edits", rows, key, findings=findings, number=len(edited), meanings="; ".join(meanings)
     )
 
 
 def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
-    columns = [
-        Column("edit"),
-        Column("relation", MARKED),
-        Column("change", DIFFERENCE, "best heads"),
-    ]
-    for group in ("best heads", *BASELINES.values()):
-        columns += Column.each(PERCENT, "before", "after", group=group)
     rows = []
     for entry in edited:
         compared = entry.changes.by[HEADS].difference
         for number in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
             name = compared.relations[number]
-            numbers = [
-                cell
-                for who in WHO
-                for cell in entry.changes.by[who].relations[::-1, number].tolist()
-            ]
-            rows.append([entry.edit, with_marks(name), difference_on(compared, name), *numbers])
-    return Table(
-        key,
-        f"Top-1 UAS of relations before and after edits, {model}",
-        columns,
-        rows,
-        "Percent, largest loss first, with 95 % intervals. p: corrected (Holm) over the relations of an edit. "
-        f"{COLOURED}",
-        filters=1,
-    )
+            row = [entry.edit, with_marks(name), compared.on(name, RULE, int(K))]
+            for who in WHO:
+                row += entry.changes.by[who].relations[::-1, number].tolist()
+            rows.append(row)
+    return specs.table("edits-by-relation", rows, key, model=model, groups=WHO.values())

@@ -28,10 +28,10 @@ from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
-from codesyntax_dataset.statistics import Distribution, Statistics, statistics
+from codesyntax_dataset.statistics import Distribution, RelationStatistics, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.report.document import Column, Table
-from probing.report.kinds import CODE, COUNT, NAME, PERCENT, SHORT, Kind
+from probing.report import figures, specs
+from probing.report.document import Table
 from probing.report.pages import Page, Shown, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
@@ -78,26 +78,20 @@ def labels_case(
 ) -> dict[str, Any]:
     """The labels of a function in one config, or in two, as a case of a page; `relation`: the one
     to open with."""
-    texts = [
-        function.code[start:end]
-        for start, end in zip(function.start.tolist(), function.end.tolist())
-    ]
-    tokens = [Token(*token) for token in zip(texts, function.start.tolist(), function.end.tolist())]
+    spans = zip(function.start.tolist(), function.end.tolist())
+    tokens = [Token(function.code[start:end], start, end) for start, end in spans]
     labels = [Annotation(tokens, function.edges)]
-    labels += [
-        annotate(function.code, language_of(name).name, variant_of(name).name)
-        for name in configs[1:]
-    ]
-    relations = relations_of(
-        function.name, [edge for labelled in labels for edge in labelled.edges], relation
-    )
-    edges = _edges(labels)
+    others = [(language_of(name).name, variant_of(name).name) for name in configs[1:]]
+    labels += [annotate(function.code, *language_and_variant) for language_and_variant in others]
+    every = [edge for labelled in labels for edge in labelled.edges]
+    relations, edges = relations_of(function.name, every, relation), _edges(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
+    title = f"Labels of {function.name}"
     return {
         "kind": "labels",
-        "title": f"Labels of {function.name}",
-        "heading": f"Labels of {function.name}",
+        "title": title,
+        "heading": title,
         "about": f"({' and '.join(configs)})",
         "signs": list(_KINDS.items()),
         "configs": [_config(function, name, labelled) for name, labelled in zip(configs, labels)],
@@ -114,11 +108,8 @@ _KINDS = dict(zip(CHANGES, "=~+−"))
 def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
     """The code and the edges of a config, each edge as its head and the first and the last token of
     its dependent."""
-    lines = lines_of(
-        function.code,
-        [token.start for token in labels.tokens],
-        [token.end for token in labels.tokens],
-    )
+    _, start, end = zip(*labels.tokens)
+    lines = lines_of(function.code, start, end)
     return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
@@ -210,24 +201,20 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     first, second = comparison.configs
     units, functions = LANGUAGES[comparison.language].units, comparison.functions
     longest = min(width - _NUMBERS, _LONGEST)
-    rows: list[list[Any]] = []
+    rows = []
     for relation, kinds in comparison.relations.items():
         examples = [_spelt(kind, kinds[kind].example, longest) for kind in CHANGES[1:]]
-        rows.append(
-            [
-                "\n  ".join([relation, *filter(None, examples)]),
-                *(kinds[kind].edges or "" for kind in CHANGES),
-            ]
-        )
-    table = Table(
+        lines = "\n  ".join([relation, *filter(None, examples)])
+        rows.append([lines, *(kinds[kind].edges or "" for kind in CHANGES)])
+    table = specs.table(
         "comparison",
-        f"From {first} to {second}: the edges of {functions['both']:,} {units}",
-        [Column("relation, examples", CODE), *(Column(kind, COUNT) for kind in CHANGES)],
         rows,
-        f"moved: both configs have the edge, with another head or span; new: only {second} has it; gone: only "
-        f"{first} has it. Examples: head => dependent. Differences in blank tokens at the "
-        "ends of a dependent, and in tokens that the other config lacks, do not count.",
         totals=[["all relations", *(edges or "" for edges in comparison.total.values())]],
+        first=first,
+        second=second,
+        functions=functions["both"],
+        units=units,
+        changes=CHANGES,
     )
     return [
         table,
@@ -276,10 +263,6 @@ BINS_NAMED = (
     *("< −99", "−99…−50", "−49…−20", "−19…−10", "−9…−5", "−4", "−3", "−2", "−1", "0"),
     *("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99"),
 )
-
-
-_QUANTILE = Kind("{:g}".format)
-_LENGTH = Kind(lambda length: f"{length:,.1f}".removesuffix(".0"))
 
 
 @dataclass(frozen=True)
@@ -349,90 +332,63 @@ def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
 
 
 def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Table:
-    published, units = paper.edges(config), language_of(config).units
-    origin = (
-        f"Table 8, {paper.functions(config):,} functions"
-        if published
-        else "no counts for this config"
-    )
-    rows: list[list[Any]] = []
-    for relation in _names(config, counted):
-        summary = counted.relations.get(relation)
-        if summary is None:
-            rows.append([relation, None, published.get(relation), *[None] * 8])
-            continue
-        offset = [summary.offset.mean, summary.offset.q1, summary.offset.median, summary.offset.q3]
-        sizes = [summary.edges, published.get(relation), summary.functions]
-        rows.append(
-            [relation, *sizes, *offset, summary.mode, summary.mode_share, summary.dependent.mean]
-        )
-    edges = sum(summary.edges for summary in counted.relations.values())
-    labelled = counted.functions - counted.without_relations
-    return Table(
+    published = paper.edges(config)
+    origin = "no counts for this config"
+    if published:
+        origin = f"Table 8, {paper.functions(config):,} functions"
+    total = {
+        "edges": sum(known.edges for known in counted.relations.values()),
+        "functions": counted.functions - counted.without_relations,
+        **dict.fromkeys(("offset", "dependent"), dict.fromkeys(Distribution._fields, "")),
+        **dict.fromkeys(("mode", "mode_share"), ""),
+    }
+    edges = sum(published.values()) or None
+    return specs.table(
+        "statistics",
+        _relations(config, counted),
         "relations",
-        f"{name}: {counted.functions:,} {units}, edges by relation",
-        [
-            Column("relation", NAME),
-            *Column.each(COUNT, "edges", "paper"),
-            Column(units, COUNT, spare=(6,)),
-            Column("mean", PERCENT, "offset", spare=(7,)),
-            Column("q1", _QUANTILE, "offset", spare=(5,)),
-            Column("median", _QUANTILE, "offset"),
-            Column("q3", _QUANTILE, "offset", spare=(4,)),
-            Column("most\nfrequent", SHORT, spare=(3,)),
-            Column("its share\nin percent", PERCENT, spare=(2,)),
-            Column("dependent\nmean tokens", PERCENT, spare=(1,)),
-        ],
-        rows,
-        f"paper: {origin}. offset: tokens from the head to the first token of the dependent.",
-        totals=[["all relations", edges, sum(published.values()) or None, labelled, *[""] * 7]],
+        totals=[{"relation": "all relations", "known": total, "paper": edges}],
+        name=name,
+        counted=counted,
+        units=language_of(config).units,
+        origin=origin,
     )
+
+
+def _relations(config: str, counted: Statistics) -> list[dict[str, Any]]:
+    """The relations that occur or were published, sorted by name."""
+    published = paper.edges(config)
+    return [
+        {"relation": name, "known": counted.relations.get(name), "paper": published.get(name)}
+        for name in sorted({*counted.relations, *published})
+    ]
 
 
 def _functions(counted: Statistics) -> Table:
-    distributions = {
+    lengths = {
         "tokens of a function": counted.tokens,
         "characters of a function": counted.characters,
         "edges of a function": counted.edges,
         "tokens of a dependent": counted.dependent,
     }
-    return Table(
-        "lengths",
-        "lengths",
-        [Column(""), *(Column(name, _LENGTH) for name in Distribution._fields)],
-        [[name, *(distribution or [None] * 6)] for name, distribution in distributions.items()],
-    )
-
-
-def _names(config: str, counted: Statistics) -> list[str]:
-    """The relations that occur or were published, sorted by name."""
-    return sorted({*counted.relations, *paper.edges(config)})
+    return specs.table("lengths", [{"of": of, "lengths": lengths[of]} for of in lengths])
 
 
 def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
     """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset
     of these."""
-    relations: list[list[Any]] = []
-    offsets: list[list[Any]] = []
+    relations, offsets = [], []
     for config, counted in configs.items():
-        for name in _names(config, counted):
-            summary, theirs = counted.relations.get(name), paper.edges(config).get(name)
-            if summary is None:
-                relations.append([config, name, 0, theirs, 0, *[None] * 14])
-                continue
-            numbers = [*summary.offset, summary.mode, summary.mode_share, *summary.dependent]
-            relations.append([config, name, summary.edges, theirs, summary.functions, *numbers])
-            offsets += [[config, name, offset, edges] for offset, edges in summary.offsets.items()]
-    of_offset, of_dependent = (
-        [f"{end}_{field}" for field in Distribution._fields] for end in ("offset", "dependent")
-    )
-    of_relation = ["config", "relation", "edges", "paper_edges", "functions", *of_offset]
-    of_relation += ["offset_mode", "offset_mode_percent", *of_dependent]
-    tables = {"relations.csv": (of_relation, relations)}
-    tables["offsets.csv"] = ["config", "relation", "offset", "edges"], offsets
+        for row in _relations(config, counted):
+            known = row["known"]
+            numbers = {"edges": known.edges if known else 0}
+            numbers["functions"] = known.functions if known else 0
+            relations.append({"config": config, **row, **numbers})
+            for offset, edges in known.offsets.items() if known else ():
+                offsets.append([config, row["relation"], offset, edges])
     return {
-        file: Table(file, "", [*map(Column, names)], rows).to_csv()
-        for file, (names, rows) in tables.items()
+        "relations.csv": specs.table("statistics-file", relations).to_csv(),
+        "offsets.csv": specs.table("offsets-file", offsets).to_csv(),
     }
 
 
@@ -444,84 +400,66 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    from probing.report.figures import INK, ON_BRIGHT, ON_DARK
-
     most = max(len(counted.relations) for counted in configs.values())
     figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
-    for column, (config, counted) in enumerate(configs.items()):
+    forward = BINS_NAMED.index("1")
+    for (above, below), (config, counted) in zip(axes.T, configs.items()):
         relations = sorted(
             counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean)
         )
-        shares = np.array(
-            [binned(summary.offsets) / summary.edges for _, summary in relations]
-        ).reshape(-1, len(BINS_NAMED))
-        forward = BINS_NAMED.index("1")
-        columns = slice(
-            next((column for column in range(forward) if shares[:, column].any()), forward), None
-        )
-        above, below = axes[:, column]
-        above.grid(visible=False, axis="x")
-        below.grid(visible=False)
-        bottom = binned({})[columns]
-        for words, inside, colour in (
-            ("in the mean", True, "#4477aa"),
-            ("not in the mean", False, "#aabbcc"),
-        ):
-            means = [
-                summary.offset.mean
-                for name, summary in relations
-                if (name not in NOT_IN_MEAN) == inside
-            ]
-            if means:
-                far = sum(mean >= FAR_TOKENS for mean in means)
-                label = f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more"
-                heights = binned(Counter(floor(mean) for mean in means))[columns]
-                above.bar(
-                    range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label
-                )
-                bottom = bottom + heights
-        if relations:
-            above.legend(
-                fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2
-            )
-        threshold = bisect_right(BINS, FAR_TOKENS) - columns.start - 0.5
-        for part in (above, below):
-            part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
-        ticks = {
-            "fontsize": 7,
-            "rotation": 0 if columns.start == forward else 90,
-        }  # many names do not fit side by side
-        above.set_xticks(range(len(BINS_NAMED[columns])), BINS_NAMED[columns], **ticks)
+        shares = [binned(known.offsets) / known.edges for _, known in relations]
+        by_bin = np.array(shares).reshape(-1, len(BINS_NAMED))
+        first = min([forward, *np.flatnonzero(by_bin.any(axis=0))])
+        _mean_offsets(above, dict(relations), first)
+        _shares(below, [name for name, _ in relations], 100 * by_bin[:, first:])
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
-        above.set_ylabel("relations", fontsize=8)
-        above.yaxis.get_major_locator().set_params(integer=True)
-        below.imshow(
-            100 * shares[:, columns],
-            cmap="Blues",
-            vmin=0,
-            vmax=100,
-            aspect="auto",
-            interpolation="none",
-        )
-        for (row, place), share in np.ndenumerate(shares[:, columns]):
-            if share >= 0.005:
-                colour = ON_DARK if share > 0.6 else ON_BRIGHT
-                below.text(
-                    place,
-                    row,
-                    f"{100 * share:.0f}",
-                    ha="center",
-                    va="center",
-                    fontsize=6,
-                    color=colour,
-                )
-        below.set_xticks(range(len(BINS_NAMED[columns])), BINS_NAMED[columns], **ticks)
-        names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
-        below.set_yticks(range(len(relations)), names, fontsize=7)
-        below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
-        below.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
+        bins = BINS_NAMED[first:]
+        turned = 0 if first == forward else 90  # many names do not fit side by side
+        for axis in (above, below):
+            threshold = bisect_right(BINS, FAR_TOKENS) - first - 0.5
+            axis.axvline(threshold, color=figures.INK, linestyle="--", linewidth=0.8)
+            axis.set_xticks(range(len(bins)), bins, fontsize=7, rotation=turned)
     return figure
+
+
+def _mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics], first: int) -> None:
+    """How many relations have a mean offset in each bin, from the first that is shown."""
+    axis.grid(visible=False, axis="x")
+    bottom = binned({})[first:]
+    for words, inside, colour in (
+        ("in the mean", True, "#4477aa"),
+        ("not in the mean", False, "#aabbcc"),
+    ):
+        means = [
+            known.offset.mean
+            for name, known in relations.items()
+            if (name not in NOT_IN_MEAN) == inside
+        ]
+        if means:
+            far = sum(mean >= FAR_TOKENS for mean in means)
+            label = f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more"
+            heights = binned(Counter(map(floor, means)))[first:]
+            places = range(len(bottom))
+            axis.bar(places, heights, bottom=bottom, color=colour, width=0.9, label=label)
+            bottom = bottom + heights
+    if relations:
+        axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
+    axis.set_ylabel("relations", fontsize=8)
+    axis.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _shares(axis: Any, names: Sequence[str], shares: np.ndarray) -> None:
+    """The percentage of the edges of each relation in each bin."""
+    axis.grid(visible=False)
+    figures.heat(axis, shares, "Blues", 0, 100)
+    for (row, place), share in np.ndenumerate(shares):
+        if share >= 0.5:
+            figures.write(axis, row, place, share, dark=share > 60, fontsize=6)
+    shown = [name if name not in NOT_IN_MEAN else f"({name})" for name in names]
+    axis.set_yticks(range(len(names)), shown, fontsize=7)
+    axis.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
+    axis.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
 
 
 def binned(offsets: Mapping[int, int]) -> np.ndarray:
@@ -539,11 +477,9 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
     Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was
     not made by `save`.
     """
-    from probing.report.figures import style, to_svg
-
     folder = Path(folder)
     check_owned(folder, "stats", (FILES[0], f'"made_by": "{MADE_BY}"'), only=FILES)
-    with style():
-        svg = to_svg(offsets_figure(collected.configs))
+    with figures.style():
+        svg = figures.to_svg(offsets_figure(collected.configs))
     contents = [collected.to_json(), *to_csv(collected.configs).values(), svg]
     return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]

@@ -12,21 +12,20 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich.console
 import rich.table
-from markupsafe import Markup, escape
+from markupsafe import escape
 from rich import box
 
 from probing.report import figures
-from probing.report.kinds import CODE, COST, DIFFERENCE, EFFECT, LINK, SCORE, TEXT, Kind, P
+from probing.report.kinds import CHOSEN, CODE, LINK, TEXT, Kind, P
 from probing.report.pages import SHOWN
+from probing.report.words import AS_FILLED, COLOURED, number_of
 from probing.runs.clusters import clusters_in_words, over_repositories
-from probing.stats.intervals import ALPHA, Estimate
+from probing.stats.intervals import ALPHA, FEW_CLUSTERS, Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -43,16 +42,6 @@ high None if it has no interval) or the value alone; a difference is [value, low
 effect is the same, and may have marks after p; the score of a chosen baseline is [value, which]; a
 name is [name, marks]."""
 
-SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
-"""The meaning of the colours of a table, in short: for the first screen."""
-
-COLOURED = (
-    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
-    "the corrected p does not separate the difference from 0."
-)
-"""The same in full, for the notes of tables."""
-
-
 OVER_REPOSITORIES = "; intervals and p over repositories"
 """Ends the title of every table with intervals or tests that are not over functions."""
 
@@ -65,29 +54,30 @@ def separated(p: float) -> bool:
 def verdict(cell: Cell) -> str:
     """What the test of a difference, [value, low, high, p, ...], says; empty if nothing was
     tested."""
-    if cell is None or _missing(cell[3]):
+    if not isinstance(cell, (list, tuple)) or _missing(cell[3]):
         return ""
     return "not significant" if not separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
 
 
-def bounded(estimate: Estimate) -> list[Cell]:
-    """The cell of a score or cost: the value with its interval."""
-    return [estimate.value, estimate.low, estimate.high]
+def in_cell(value: Any, kind: Kind) -> Cell:
+    """The cell of a number of a kind: an estimate alone, with its interval, with p, or with what
+    was chosen. A value that has no interval in however many functions stands alone."""
+    if not hasattr(value, "low"):
+        return value
+    if kind is CHOSEN:
+        return [value.value, value.chosen]
+    numbers = list(value[: min(len(kind.parts), 4)])
+    exact = len(numbers) == 3 and math.isnan(value.low) and not 0 < value.n < FEW_CLUSTERS
+    return value.value if exact or len(numbers) == 1 else numbers
 
 
 def tested(estimate: Estimate, *marks: str) -> list[Cell]:
     """The cell of a difference or effect: the value with its interval and p."""
-    return [*bounded(estimate), estimate.p, *marks]
+    return [*estimate[:4], *marks]
 
-
-AS_FILLED = "as filled"
-"""The mark of an effect that a filler without any model has, too: it has no colour."""
 
 _CODE_WIDTH = 40
 """The least width of code in a terminal."""
-
-_IN_TERMINAL = {DIFFERENCE: 3, EFFECT: 3, COST: 2}
-"""Kinds that take several columns in a terminal: the value, its interval, and p."""
 
 _TYPED = str.maketrans({"−": "-", "–": "-"})
 
@@ -95,15 +85,15 @@ _TYPED = str.maketrans({"−": "-", "–": "-"})
 class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns
     that share it, such as a protocol. `spare`: the rank in which a narrow terminal drops the
-    column, from 1, or 0 to keep it; one for each column that the terminal shows (`_IN_TERMINAL`);
-    empty to keep all. `of`: computes the cell of a record; by default, the cell is the attribute
-    with the name of the column."""
+    column, from 1, or 0 to keep it; one for each column that the terminal shows; empty to keep all.
+    `of`: what its cells are of a record, an attribute or a function; by default, the attribute with
+    the name of the column."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
     spare: tuple[int, ...] = ()
-    of: Callable[..., Cell] | None = None
+    of: str | Callable[[Any], Any] = ""
 
     @classmethod
     def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
@@ -111,10 +101,11 @@ class Column(NamedTuple):
         return [cls(name, kind, group) for name in names]
 
     def cell(self, record: Any) -> Cell:
-        """The cell of a record in this column; the parts of a plain tuple are separate arguments of
-        `of`."""
-        of = self.of or attrgetter(self.name.replace(" ", "_"))
-        return of(*record) if type(record) is tuple else of(record)
+        """The cell of a record in this column."""
+        if callable(self.of):
+            return in_cell(self.of(record), self.kind)
+        path = self.of or self.name.replace(" ", "_")
+        return in_cell(attrgetter(path)(record), self.kind)
 
     @property
     def full_name(self) -> str:
@@ -192,13 +183,13 @@ class Table:
         has_intervals = any(len(column.kind.parts) > 2 for column in self.columns)
         if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
-        self.rows, self.totals = (
-            [
-                row if isinstance(row, list) else [column.cell(row) for column in self.columns]
-                for row in rows
-            ]
-            for rows in (self.rows, self.totals)
-        )
+        self.rows = list(map(self._cells, self.rows))
+        self.totals = list(map(self._cells, self.totals))
+
+    def _cells(self, row: Any) -> list[Cell]:
+        if not isinstance(row, list):
+            return [column.cell(row) for column in self.columns]
+        return [in_cell(value, column.kind) for value, column in zip(row, self.columns)]
 
     @property
     def file(self) -> str:
@@ -208,6 +199,11 @@ class Table:
     @property
     def shown(self) -> Sequence[Column]:
         return self.columns[self.filters :]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Those of the shown columns."""
+        return [column.kind for column in self.shown]
 
     @property
     def bodies(self) -> dict[tuple[str, ...], list[list[Cell]]]:
@@ -229,12 +225,12 @@ class Table:
     def groups(self) -> list[tuple[str, int]]:
         """The headings over the columns, each with its number of columns; empty if no column has
         one."""
-        keys = [
-            column.group or number for number, column in enumerate(self.shown)
-        ]  # no group: a heading of its own
-        spans = [
-            (key if isinstance(key, str) else "", len(list(same))) for key, same in groupby(keys)
-        ]
+        spans: list[tuple[str, int]] = []
+        for column in self.shown:
+            if spans and column.group and column.group == spans[-1][0]:
+                spans[-1] = (column.group, spans[-1][1] + 1)
+            else:
+                spans.append((column.group, 1))
         return spans if any(name for name, _ in spans) else []
 
     def to_csv(self) -> str:
@@ -247,9 +243,10 @@ class Table:
         for row in [*self.rows, *self.totals]:
             written: list[Any] = []
             for column, cell in zip(self.columns, row):
-                values = list(cell) if isinstance(cell, (list, tuple)) else [cell]
-                written += values + [None] * (len(column.kind.parts) - len(values))
-            writer.writerow([in_csv(value) for value in written])
+                values = cell if isinstance(cell, (list, tuple)) else [cell]
+                written += values
+                written += [None] * (len(column.kind.parts) - len(values))
+            writer.writerow(map(in_csv, written))
         return text.getvalue()
 
     @property
@@ -269,123 +266,59 @@ class Table:
         )
         return self.title + (f" ({chosen}; the CSV file has all)" if chosen else "")
 
-    def to_markdown(self) -> str:
-        """The initial rows."""
-        lines = [f"**{_escape(self.title)}**" + self.initial_title.removeprefix(self.title), ""]
-        lines.append("| " + " | ".join(_escape(column.full_name) for column in self.shown) + " |")
-        lines.append(
-            "| "
-            + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown)
-            + " |"
-        )
-        lines += [
-            "| "
-            + " | ".join(_in_markdown(cell, column.kind) for cell, column in zip(row, self.shown))
-            + " |"
-            for row in self.initial
-        ]
-        lines += ["", f"CSV: [{Path(self.file).name}]({self.file})"] if self.file else []
-        return "\n".join(lines + (["", _prose(self.notes)] if self.notes else [])) + "\n"
-
-    def to_latex(self) -> str:
-        """The initial rows as a tabular of booktabs."""
-        alignment = "".join("r" if column.kind.numeric else "l" for column in self.shown)
-        lines = [
-            f"% {_escape(self.initial_title)}",
-            rf"\begin{{tabular}}{{{alignment}}}",
-            r"\toprule",
-        ]
-        if self.groups:
-            ends = list(accumulate(span for _, span in self.groups))
-            cells = [
-                rf"\multicolumn{{{span}}}{{c}}{{{latex_escaped(name)}}}"
-                for name, span in self.groups
-            ]
-            rules = [
-                rf"\cmidrule(lr){{{end - span + 1}-{end}}}"
-                for (name, span), end in zip(self.groups, ends)
-                if name
-            ]
-            lines += [_line(cells), "".join(rules)]
-        lines += [
-            _line(latex_escaped(column.name.replace("\n", " ")) for column in self.shown),
-            r"\midrule",
-        ]
-        rows = [
-            _line(_in_latex(cell, column.kind) for cell, column in zip(row, self.shown))
-            for row in self.initial
-        ]
-        if self.totals:
-            rows.insert(-len(self.totals), r"\midrule")
-        return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
-
     def __rich_console__(
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
         """Drops spare columns, rather than to cut or break a number, and names them."""
-        columns = [
-            printed
-            for number, column in enumerate(self.shown)
-            for printed in self._printed(number, column)
-        ]
-        spare = sorted(
-            (printed for printed in columns if printed.spare), key=lambda printed: -printed.spare
-        )
-        drawn = self._drawn(columns, [])
-        dropped: list[_Printed] = []
-        while (
-            spare
-            and console.measure(drawn, options=options.update(width=WIDE)).minimum
-            > options.max_width
-        ):
-            dropped.append(spare.pop())
-            drawn = self._drawn(
-                [printed for printed in columns if printed not in dropped],
-                [printed.full_name for printed in columns if printed in dropped],
-            )
+        columns: list[_Printed] = []
+        for number in range(len(self.shown)):
+            columns += self._printed(number)
+        spare = [printed for printed in reversed(columns) if printed.spare]
+        spare.sort(key=lambda printed: printed.spare)
+        for number in range(len(spare) + 1):
+            drawn = self._drawn(columns, spare[:number])
+            least = console.measure(drawn, options=options.update(width=WIDE)).minimum
+            if least <= options.max_width:
+                break
         yield drawn
 
-    def _printed(self, number: int, column: Column) -> list[_Printed]:
+    def _printed(self, number: int) -> list[_Printed]:
         """A column as the terminal shows it, where a difference is three: its value, interval and
         p."""
-        cells, kind = [row[number] for row in self.initial], column.kind
-        names = [column.name, "95 % interval", "p"][: _IN_TERMINAL.get(kind, 1)]
-        texts = [_in_terminal(cell, kind) for cell in cells]
+        column = self.shown[number]
+        texts = [_in_terminal(row[number], column.kind) for row in self.initial]
+        names = [column.name, "95 % interval", "p"][: column.kind.printed]
         ranks = column.spare or (0,) * len(names)
         return [
             _Printed(column, name, [text[part] for text in texts], rank)
             for part, (name, rank) in enumerate(zip(names, ranks, strict=True))
         ]
 
-    def _drawn(self, columns: Sequence[_Printed], dropped: Sequence[str]) -> rich.table.Table:
-        left_out = f"not shown at this width: {', '.join(dropped)} (--wide)" if dropped else ""
+    def _drawn(self, columns: Sequence[_Printed], dropped: Sequence[_Printed]) -> rich.table.Table:
+        below = [self.notes.replace(COLOURED, "").rstrip()]
+        if names := [printed.full_name for printed in columns if printed in dropped]:
+            below.append(f"not shown at this width: {', '.join(names)} (--wide)")
         drawn = rich.table.Table(
             title=plain(self.initial_title),
             title_justify="left",
-            caption=plain(
-                "\n".join(filter(None, [self.notes.replace(COLOURED, "").rstrip(), left_out]))
-            )
-            or None,
+            caption=plain("\n".join(filter(None, below))) or None,
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
         )
+        shown = [printed for printed in columns if printed not in dropped]
         group = ""
-        for column, name, cells, _ in columns:
-            heading = plain(
-                f"{column.group if column.group != group else ''}\n{name}" if column.group else name
-            )
-            group, kind = column.group, column.kind
-            whole = kind.numeric or kind.look == "r"  # no number or name is cut or broken
+        for column, name, cells, _ in shown:
+            if column.group:
+                name = f"{column.group if column.group != group else ''}\n{name}"
+            group, kind, heading = column.group, column.kind, plain(name)
+            least = _CODE_WIDTH if kind is CODE else None
+            whole = kind.look in "nr"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
                 justify="right" if kind.numeric else "left",
                 no_wrap=whole,
-                min_width=printed_width([heading, *cells])
-                if whole
-                else _CODE_WIDTH
-                if kind is CODE
-                else None,
+                min_width=printed_width([heading, *cells]) if whole else least,
             )
         names = [str(row[0]) for row in self.initial]
         nested = any(name.startswith(" ") for name in names)
@@ -393,7 +326,7 @@ class Table:
         for number, name in enumerate(names):
             bold = (nested or number >= body) and not name.startswith(" ")
             drawn.add_row(
-                *(printed.cells[number] for printed in columns),
+                *(printed.cells[number] for printed in shown),
                 style="bold" if bold else "",
                 end_section=bool(self.totals) and number == body - 1,
             )
@@ -415,13 +348,11 @@ class _Printed(NamedTuple):
 
 def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
     """A cell, or its parts, in signs that every terminal has."""
-    number = _IN_TERMINAL.get(kind, 1)
-    if isinstance(cell, (list, tuple)) and number > 1:
+    texts = ["" if cell == "" else in_text(cell, kind)] * kind.printed
+    if isinstance(cell, (list, tuple)) and kind.printed > 1:
         value, interval, *_ = _lines(cell, kind, " to ")
-        p = ["-" if _missing(p) else f"{p:.4f}" for p in cell[3 : number + 1]]
+        p = ["-" if _missing(p) else f"{p:.4f}" for p in cell[3 : kind.printed + 1]]
         texts = [value, interval, *p]
-    else:
-        texts = ["" if cell == "" else in_text(cell, kind)] * number
     return [plain(text.translate(_TYPED)) for text in texts]
 
 
@@ -444,18 +375,6 @@ class Figure:
     def svg(self) -> str:
         """The drawing for pages and files, drawn once."""
         return figures.drawn(self.draw)
-
-    def to_latex(self) -> str:
-        return (
-            rf"\fit{{\includegraphics{{figures/{self.name}.pdf}}}}"
-            "\n" + _prose_in_latex(self.title) + "\n"
-        )
-
-    def to_markdown(self) -> str:
-        image = f"![{_escape(self.alt)}](figures/{self.name}.svg)"
-        return (
-            f"{image}\n\n*{_prose(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
-        )
 
 
 Part = str | Table | Figure
@@ -483,32 +402,11 @@ class Section:
         """The contents in words: the headings below this one, and the number of figures and
         tables."""
         kinds = [type(part) for part in self.all_parts(drawn=False)]
-        counts = {"figure": kinds.count(Figure), "table": kinds.count(Table)}
         contents = [", ".join(section.title for section in self.sections)]
-        contents += [
-            f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number
-        ]
+        for kind, noun in ((Figure, "figure"), (Table, "table")):
+            if number := kinds.count(kind):
+                contents.append(number_of(number, noun))
         return "; ".join(filter(None, contents))
-
-    def to_markdown(self, level: int = 2) -> str:
-        lines = [f"{'#' * level} {_escape(self.title)}\n"]
-        lines += [
-            _prose(part) + "\n" if isinstance(part, str) else part.to_markdown()
-            for part in self.parts
-        ]
-        return "\n".join(lines + [section.to_markdown(level + 1) for section in self.sections])
-
-    def to_latex(self, level: str = "") -> str:
-        """Headings, texts and figures, and the tables by their files."""
-        lines = [rf"\{level}section*{{{latex_escaped(self.title)}}}"]
-        for part in self.parts:
-            if isinstance(part, Table):
-                lines.append(rf"\textbf{{{latex_escaped(part.initial_title)}}}")
-                lines += [rf"\fit{{\input{{tables/{part.name}.tex}}}}", _prose_in_latex(part.notes)]
-            else:
-                lines.append(_prose_in_latex(part) if isinstance(part, str) else part.to_latex())
-            lines.append("")
-        return "\n".join(lines + [section.to_latex("sub" + level) for section in self.sections])
 
     def all_parts(self, drawn: bool = True) -> list[Part]:
         """Those of the sub-sections, too; with the tables that the page does not show if
@@ -517,29 +415,11 @@ class Section:
         return [*self.parts, *(self.drawn if drawn else ()), *below]
 
 
-def prose_in_html(text: str) -> Markup:
-    """A text as HTML, with all text escaped; what stands between backticks is code."""
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if code else part for part, code in _spans(text)
-    )
-
-
-def _prose(text: str) -> str:
-    """The same as Markdown."""
-    return "".join(f"`{part}`" if code else _escape(part) for part, code in _spans(text))
-
-
-def _prose_in_latex(text: str) -> str:
-    """The same in LaTeX."""
-    pieces = [(latex_escaped(piece), code) for piece, code in _spans(text)]
-    return "".join(rf"\texttt{{{piece}}}" if code else piece for piece, code in pieces)
-
-
-def _spans(text: str) -> list[tuple[str, bool]]:
-    """The pieces of a text that are code and those that are not; a backtick without another is
-    text."""
+def prose(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
+    """A text in which what stands between backticks is code; a backtick without another is text."""
     pieces = re.split(r"`([^`\n]+)`", text)
-    return [(piece, bool(number % 2)) for number, piece in enumerate(pieces)]
+    written = [code(piece) if place % 2 else plain(piece) for place, piece in enumerate(pieces)]
+    return "".join(written)
 
 
 def in_text(cell: Cell, kind: Kind) -> str:
@@ -548,31 +428,19 @@ def in_text(cell: Cell, kind: Kind) -> str:
     return f"{value} [{'; '.join(below)}]" if below else value
 
 
-def _in_markdown(cell: Cell, kind: Kind) -> str:
+def in_markdown(cell: Cell, kind: Kind) -> str:
     if kind is LINK and not isinstance(cell, str):
         text, page = cell
-        return f"[{_escape(text)}]({page})"
-    return _escape(in_text(cell, kind))
+        return f"[{markdown_escaped(text)}]({page})"
+    return markdown_escaped(in_text(cell, kind))
 
 
-def _line(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _in_latex(cell: Cell, kind: Kind) -> str:
+def in_latex(cell: Cell, kind: Kind) -> str:
     if cell == "":
         return ""
     value, *below = map(latex_escaped, _lines(cell, kind, " to "))
     text = rf"\texttt{{{value}}}" if kind is CODE else value
     return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
-
-
-def row_in_html(row: Sequence[Cell], columns: Sequence[Column]) -> Markup:
-    """The cells of a row: pages have so many that a loop of a template would take most of the
-    time."""
-    return Markup(
-        "".join(in_html(cell, column.kind) for cell, column in zip(row, columns, strict=True))
-    )
 
 
 def in_html(cell: Cell, kind: Kind) -> str:
@@ -585,13 +453,8 @@ def in_html(cell: Cell, kind: Kind) -> str:
         return f'<td class="{kind.look}"><a href="{escape(page)}">{escape(text)}</a>'
     value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
-    if (
-        kind in (DIFFERENCE, EFFECT)
-        and isinstance(cell, (list, tuple))
-        and cell[3] is not None
-        and separated(cell[3])
-    ):
-        look += "" if AS_FILLED in cell[4:] else " up" if cell[0] > 0 else " down"
+    if ", p" in kind.parts and verdict(cell) in ("higher", "lower") and AS_FILLED not in cell[4:]:
+        look += " up" if cell[0] > 0 else " down"
     small = "".join(f"<small>{line}</small>" for line in below)
     return f'<td class="{look}">{value}{small}'  # Markup.format takes five times as long
 
@@ -620,7 +483,7 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
-    if kind not in (SCORE, DIFFERENCE, EFFECT, COST):
+    if len(kind.parts) < 3:
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
     low, high, *more = rest
     interval = (
@@ -677,7 +540,7 @@ def _character(character: str) -> str:
     return f"[U+{ord(character):04X}]"
 
 
-def _escape(text: str) -> str:
+def markdown_escaped(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
     text = "".join(
         "\\" + character if character in "\\`*_[]|#" else character for character in text

@@ -200,28 +200,30 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     layers = scores.shape[1]
     figure = _figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
-    image = axis.imshow(
-        scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none"
-    )
+    image = heat(axis, scores, "viridis", 0, 100)
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
     for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
-        colour = ON_DARK if score < 60 else ON_BRIGHT
         weight = "bold" if best else "normal"
-        axis.text(
-            layer,
-            row,
-            f"{score:.0f}",
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color=colour,
-            weight=weight,
-        )
+        write(axis, row, layer, score, dark=score < 60, fontsize=7.5, weight=weight)
     _ticks(axis, range(layers), relations)
     axis.set_xlabel("layer")
-    _colour_bar(figure, image, axis, "top-1 UAS of its best head, %")
+    bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
+    bar.set_label("top-1 UAS of its best head, %")
+    bar.outline.set_visible(False)
     return figure
+
+
+def heat(axis: Any, values: np.ndarray, colours: str, low: float, high: float) -> Any:
+    """A heat map of values (rows, columns)."""
+    shown = {"aspect": "auto", "interpolation": "none"}
+    return axis.imshow(values, cmap=colours, vmin=low, vmax=high, **shown)
+
+
+def write(axis: Any, row: float, column: int, value: Any, dark: Any, **look: Any) -> None:
+    """A number in a cell of a heat map, dark or not."""
+    look |= {"ha": "center", "va": "center", "color": ON_DARK if dark else ON_BRIGHT}
+    axis.text(column, row, f"{value:.0f}", **look)
 
 
 class Dots(NamedTuple):
@@ -361,29 +363,21 @@ def languages(
     names: Sequence[str],
     scores: np.ndarray,
     baselines: np.ndarray,
-    differences: np.ndarray,
 ) -> Figure:
     """Scores above those of baselines, on the colour of their difference, (relations, languages)
     each, NaN if missing.
 
     As narrow as the screen of a telephone, if there are not many languages.
     """
+    differences = scores - baselines
     figure = _figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
     axis = figure.subplots()
-    image = axis.imshow(
-        differences, cmap="RdBu", vmin=-75, vmax=75, aspect="auto", interpolation="none"
-    )
+    image = heat(axis, differences, "RdBu", -75, 75)
     for (row, column), score in np.ndenumerate(scores):
         if not np.isnan(score):
-            colour = ON_DARK if abs(differences[row, column]) > 45 else ON_BRIGHT
-            for value, up, weight in (
-                (score, -0.2, "bold"),
-                (baselines[row, column], 0.24, "normal"),
-            ):
-                text = axis.text(
-                    column, row + up, f"{value:.0f}", ha="center", va="center", weight=weight
-                )
-                text.set(fontsize=7, color=colour)
+            dark = abs(differences[row, column]) > 45
+            write(axis, row - 0.2, column, score, dark, weight="bold", fontsize=7)
+            write(axis, row + 0.24, column, baselines[row, column], dark, fontsize=7)
     _ticks(axis, names, relations, size=7.5)
     axis.tick_params(axis="x", rotation=60, labeltop=True, labelbottom=False)
     bar = figure.colorbar(
@@ -528,9 +522,3 @@ def _ticks(axis: Any, columns: Sequence, rows: Sequence, size: float = 8) -> Non
     axis.grid(visible=False)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-
-
-def _colour_bar(figure: Figure, image: Any, axis: Any, label: str) -> None:
-    bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
-    bar.set_label(label)
-    bar.outline.set_visible(False)

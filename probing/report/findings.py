@@ -3,7 +3,6 @@ need beside these."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,7 +37,7 @@ from probing.instruments.attention.errors import ErrorAnalysis, errors_path, loa
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report import figures
-from probing.report.words import distinct, file_names
+from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
 from probing.stats.cache import cached
@@ -49,8 +48,6 @@ DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin
 
 MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
-
-RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
 _STYLES: dict[str | None, Any] = {
     None: "-",
@@ -74,26 +71,6 @@ class Score(NamedTuple):
     functions: int = 0
     items: int = 0
     chosen: str = ""
-
-    @property
-    def cell(self) -> list[float] | float:
-        """[value, low, high], or the value alone of what has no interval, in however many
-        functions."""
-        exact = math.isnan(self.low) and not 0 < self.n < FEW_CLUSTERS
-        return self.value if exact else [self.value, self.low, self.high]
-
-    @property
-    def with_choice(self) -> list[float | str]:
-        return [self.value, self.chosen]
-
-    @property
-    def head(self) -> str | None:
-        return self.chosen or None
-
-    @property
-    def tested(self) -> list[float]:
-        """The cell of a difference."""
-        return [self.value, self.low, self.high, self.p]
 
     @property
     def few_functions(self) -> bool:
@@ -325,26 +302,28 @@ class Findings:
         colour of its model."""
         shown = self.drawn
         names = {model.name for model in shown}
-        left_out = {model.settings.model for model in self.models} - {
-            model.settings.model for model in shown
-        }
-        subjects = [
-            subject
-            for subject in self.subjects
-            if (
-                subject.name in names
-                if subject.is_model
-                else subject.settings.model not in left_out
-            )
-        ]
-        models = list(dict.fromkeys(subject.settings.model for subject in subjects))
+        left_out = {model.settings.model for model in self.models}
+        left_out -= {model.settings.model for model in shown}
+        models: list[str] = []
         result, seen = [], 0
-        for subject in subjects:
-            number = seen if subject.is_model else models.index(subject.settings.model)
+        for subject in self.subjects:
+            model = subject.settings.model
+            if subject.is_model and subject.name not in names:
+                continue
+            if not subject.is_model and model in left_out:
+                continue
+            if model not in models:
+                models.append(model)
+            number = seen if subject.is_model else models.index(model)
             seen += subject.is_model
             colour = figures.COLOURS[number % len(figures.COLOURS)]
             result.append((subject, colour, _STYLES[subject.settings.control]))
         return result
+
+    @property
+    def drawn_models(self) -> list[tuple[Subject, str]]:
+        """The models that figures draw, with their colour."""
+        return [(subject, colour) for subject, colour, _ in self.styled if subject.is_model]
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup, escape
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
@@ -19,12 +20,15 @@ from probing.report.document import (
     Part,
     Section,
     Table,
+    in_html,
+    in_latex,
+    in_markdown,
     latex_escaped,
-    prose_in_html,
-    row_in_html,
+    markdown_escaped,
+    prose,
 )
 from probing.report.figures import as_file, for_page, share_styles
-from probing.report.pages import environment, fill
+from probing.report.pages import environment, fill, text_environment
 
 FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
 """Format of a report -> that of the figures which it adds."""
@@ -42,26 +46,6 @@ _OURS = {
 
 _LATEX_FILES = ("report.tex", "report.pdf", "report.aux", "report.log")
 """The document, and what LaTeX makes of it."""
-
-_DOCUMENT = r"""%% %s
-\documentclass{article}
-\usepackage[a4paper,margin=2cm]{geometry}
-\usepackage[T1]{fontenc}
-\usepackage[utf8]{inputenc}
-\usepackage{booktabs,graphicx}
-\newsavebox{\fitting}
-\newcommand{\fit}[1]{\par\noindent\sbox{\fitting}{#1}%%
-  \ifdim\wd\fitting>\linewidth\sbox{\fitting}{\resizebox{\linewidth}{!}{\usebox{\fitting}}}\fi
-  \ifdim\ht\fitting>.4\textheight\sbox{\fitting}{\raisebox{\depth}{\usebox{\fitting}}}\fi
-  \ifdim\ht\fitting>.8\textheight\resizebox{!}{.8\textheight}{\usebox{\fitting}}\else\usebox{\fitting}\fi\par}
-\setlength{\parindent}{0pt}
-\setlength{\parskip}{.6em}
-\sloppy
-\begin{document}
-%s
-\end{document}
-"""
-"""The LaTeX document, for pdfLaTeX and its successors."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +139,8 @@ def write(report: Report, folder: Path) -> None:
                 files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
     if report.format == "latex":
         files |= _in_latex(report, sections)
-    text = "\n".join(section.to_markdown() for section in report.sections)
-    files[report.markdown] = f"# {report.title}\n\n{_marker(report.command)}\n\n{text}"
+    heading = f"# {report.title}\n\n{_marker(report.command)}"
+    files[report.markdown] = f"{heading}\n\n{markdown(report.sections)}"
     files |= {
         "index.html": _page(report),
         **{path: _page(page, "../") for path, page in pages.items()},
@@ -169,26 +153,46 @@ def write(report: Report, folder: Path) -> None:
 
 
 def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
-    parts = [part for section in sections for part in section.all_parts(drawn=False)]
-    files: dict[str, str | bytes] = {
-        f"tables/{table.name}.tex": table.to_latex() for table in parts if isinstance(table, Table)
-    }
-    title = rf"\section*{{{latex_escaped(report.title)}}}"
-    text = "\n".join([title, *(section.to_latex() for section in sections)])
-    return {**files, "report.tex": _DOCUMENT % (_marker(report.command), text)}
+    files: dict[str, str | bytes] = {}
+    for part in [part for section in sections for part in section.all_parts(drawn=False)]:
+        if isinstance(part, Table):
+            files[f"tables/{part.name}.tex"] = _template("tex").module.table(part)
+    document = _template("tex").module.document(_marker(report.command), report.title, sections)
+    return {**files, "report.tex": document}
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """Sections as Markdown."""
+    template = _template("md").module
+    return "".join(template.section(section) for section in sections).rstrip("\n") + "\n"
 
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
-    return share_styles(fill(_template(), report=report, root=root))
+    return share_styles(fill(_template("html"), report=report, root=root))
 
 
 @cache
-def _template() -> jinja2.Template:
-    templates = environment()
-    templates.globals |= {"row_in_html": row_in_html, "prose": prose_in_html, "for_page": for_page}
-    templates.filters["by_kind"] = _by_kind
-    return templates.get_template("report.html.jinja")
+def _template(form: str) -> jinja2.Template:
+    """The template of a format: html, md or tex."""
+    templates = environment() if form == "html" else text_environment()
+    templates.globals["for_page"] = for_page
+    templates.filters |= {
+        "by_kind": _by_kind,
+        "md": markdown_escaped,
+        "tex": latex_escaped,
+        "prose_html": lambda text: Markup(prose(text, escape, Markup("<code>{}</code>").format)),
+        "prose_md": lambda text: prose(text, markdown_escaped, "`{}`".format),
+        "prose_tex": lambda text: prose(text, latex_escaped, _code_in_latex),
+        "cells_html": lambda row, kinds: Markup("".join(map(in_html, row, kinds))),
+        "cells_md": lambda row, kinds: map(in_markdown, row, kinds),
+        "cells_tex": lambda row, kinds: map(in_latex, row, kinds),
+    }
+    return templates.get_template(f"report.{form}.jinja")
+
+
+def _code_in_latex(text: str) -> str:
+    return rf"\texttt{{{latex_escaped(text)}}}"
 
 
 def _by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:

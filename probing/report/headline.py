@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
+from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import TABLE_MEASURES
-from probing.evidence.scores import CHANCE
-from probing.report import figures, means
-from probing.report.document import SIGNIFICANT, Column, Figure, Section, Table, separated
+from probing.report import figures, means, specs
+from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
-from probing.report.findings import Findings, Subject, read_findings
+from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
-from probing.report.kinds import COST, LINK
-from probing.report.scored import CONFIG, RULE, K, Place, difference, score, value
-from probing.report.words import DIRECTIONS, number_of
+from probing.report.scored import HARD, Place
+from probing.report.words import DIRECTIONS, RULE, K, number_of
 from probing.stats.intervals import family
 
 HEADLINE_TITLE = "What was found"
@@ -32,51 +29,41 @@ NAMED = 3
 MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
+NO_BITS: Mapping[Any, Any] = MappingProxyType({})
+
 
 def section(
-    all_findings: Sequence[Findings],
-    links: Mapping[str, str],
-    bits: Mapping[Any, Any] = MappingProxyType({}),
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = NO_BITS
 ) -> Section:
     """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
-    if not known:
-        return Section(
-            "finding",
-            HEADLINE_TITLE,
-            ["The results contain controls only, and no model."] if all_findings else [],
-        )
+    parts: list[str | Table | Figure] = []
     if one_training(known):
-        courses = [
-            part for findings in known for part in means.course(findings, 1, findings.trainings[0])
-        ]
-        return Section(
-            "finding",
-            HEADLINE_TITLE,
-            [means.course_sentence(known), *courses, models(known, links, bits)],
-        )
-    return Section(
-        "finding", HEADLINE_TITLE, [sentence(known), models(known, links, bits), _figure(known)]
-    )
+        parts = [means.course_sentence(known)]
+        for findings in known:
+            parts += means.course(findings, 1, findings.trainings[0])
+        parts.append(models(known, links, bits))
+    elif known:
+        parts = [sentence(known), models(known, links, bits), _figure(known)]
+    elif all_findings:
+        parts = ["The results contain controls only, and no model."]
+    return Section("finding", HEADLINE_TITLE, parts)
 
 
 def one_training(all_findings: Sequence[Findings]) -> bool:
     """True if all models are steps of one training."""
-    models = {
-        findings.trainings[0].model for findings in all_findings if len(findings.trainings) == 1
-    }
-    return len(models) == 1 and all(
-        len(findings.models) == len(findings.trainings) == 1 for findings in all_findings
-    )
+    names = set()
+    for findings in all_findings:
+        if not len(findings.models) == len(findings.trainings) == 1:
+            return False
+        names.add(findings.trainings[0].model)
+    return len(names) == 1
 
 
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
-    return [
-        part
-        for part in section(read_findings(files, data), {}).parts
-        if not isinstance(part, Figure)
-    ]
+    parts = section(read_findings(files, data), {}).parts
+    return [part for part in parts if not isinstance(part, Figure)]
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
@@ -93,80 +80,75 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     alike = [findings for findings in all_findings if findings.settings.direction == direction]
     if len(alike) <= NAMED:
         return "; ".join([_first(alike[0]), *map(_further, alike[1:])]) + "."
-    signs = [_sign(findings, findings.best_model) for findings in alike]
-    more, less, same = (signs.count(sign) for sign in (1, -1, 0))
-    return (
-        f"With one guess, the attention heads of the best model find more than fixed offsets and keywords in {more} "
-        f"of {len(signs)} configs and less in {less}; in {same}, the difference is not significant."
-    )
+    verdicts = [_best(findings).verdict for findings in alike]
+    more, less = verdicts.count("higher"), verdicts.count("lower")
+    same = len(alike) - more - less
+    configs = len(alike)
+    return specs.text("sentence-of-many", more=more, less=less, same=same, configs=configs)
+
+
+def _best(findings: Findings) -> Place:
+    return Place(findings, findings.best_model.name)
 
 
 def models(
-    all_findings: Sequence[Findings],
-    links: Mapping[str, str],
-    bits: Mapping[Any, Any] = MappingProxyType({}),
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = NO_BITS
 ) -> Table:
     """The models of each config, best first, on all edges and beyond offsets.
 
     `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and
     positions.
     """
-    rows = [
-        Place(findings, model.name) for findings in all_findings for model in _best_first(findings)
-    ]
+    rows = []
+    for place in _places(all_findings):
+        linked = [place.name, links[place.name]] if links else place.name
+        row = {"place": place, HARD: place.get(HARD), "linked": linked}
+        rows.append(row | {"bits": bits.get(same_run(place.settings))})
     several = len({findings.settings.direction for findings in all_findings}) > 1
-    edges, hard = "all edges, held-out", "beyond the best offset, held-out"
-    columns = [
-        CONFIG,
-        *([Column("direction", of=lambda row: row.findings.settings.direction)] if several else []),
-        Column("model", LINK, of=lambda row: [row.name, links[row.name]] if links else row.name),
-        score(HELD_OUT, group=edges),
-        value(HELD_OUT, "best baseline", BEST_BASELINE, group=edges),
-        difference(HELD_OUT, group=edges),
-        score("", group=hard),
-        value("", "next best baseline", BEST_BASELINE, group=hard),
-        value("", "chance", CHANCE, group=hard),
-    ]
-    adds = ""
-    if bits:
-        columns.append(
-            Column("all heads add, bits", COST, of=lambda row: bits.get(same_run(row.settings)))
-        )
-        adds = " All heads add: bits beside words and positions."
-    return Table(
+    return specs.table(
         "models",
-        f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
-        columns,
         rows,
-        "Percent with 95 % intervals, mean over relations, on unseen functions (held-out). Best baseline: the better "
-        f"of a fixed offset and a keyword. Beyond the best offset: the edges that it misses, at least "
-        f"{LEAST_HARD_EDGES}. "
-        f"Chance: a guess by distance. p: corrected (Holm). {SIGNIFICANT}{adds}{DIRECTIONS * several}",
+        several=several,
+        bits=bits,
+        adds=" All heads add: bits beside words and positions." if bits else "",
+        directions=DIRECTIONS * several,
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 
 
+def _places(all_findings: Sequence[Findings], most: int | None = None) -> list[Place]:
+    """The models of each config, best first, at most so many."""
+    return [
+        Place(findings, model.name)
+        for findings in all_findings
+        for model in _best_first(findings)[:most]
+    ]
+
+
 def _first(findings: Findings) -> str:
     """The whole clause on a config."""
-    best = findings.best_model
-    number = len({(model.settings.model, model.settings.revision) for model in findings.models})
-    entry = findings.score(best.name, HELD_OUT)
-    if entry is None:
-        return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
+    best = _best(findings)
+    if best.score is None:
+        return specs.text("no-score", findings=findings)
+    settings = [model.settings for model in findings.models]
+    number = len({(model.model, model.revision) for model in settings})
+    name = best.name
+    if number > 1:
+        name += f", {_standing(findings)} of {number} models,"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    name = (
-        best.name
-        if number == 1
-        else f"{best.name}, {_standing(findings, best)} of {number} models,"
-    )
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
-    return (
-        f"In {findings.title}, the attention heads of {name} find {entry.value:.1f} % of the {sought} with one guess, "
-        f"{_than(findings, best)} that {rules} find without a model"
+    return specs.text(
+        "sentence",
+        findings=findings,
+        name=name,
+        score=best.score,
+        sought=sought,
+        than=_than(best),
+        rules=rules,
     )
 
 
-def _standing(findings: Findings, best: Subject) -> str:
+def _standing(findings: Findings) -> str:
     """Whether the model with the highest score is significantly better than the next."""
     ranked = _best_first(findings)
     first, second = sorted(findings.subjects.index(model) for model in ranked[:2])
@@ -179,73 +161,61 @@ def _standing(findings: Findings, best: Subject) -> str:
 
 def _further(findings: Findings) -> str:
     """The same in short."""
-    best = findings.best_model
-    score = findings.score(best.name, HELD_OUT)
-    clause = (
-        f"{best.name} finds {score.value:.1f} %, {_than(findings, best, 'their')}"
-        if score
-        else "no score exists"
-    )
+    best = _best(findings)
+    clause = "no score exists"
+    if best.score:
+        clause = f"{best.name} finds {best.score.value:.1f} %, {_than(best, 'their')}"
     return f"in {findings.title}, {clause}"
 
 
-def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
-    than = {1: "more than", -1: "less than", 0: "not significantly different from"}[
-        _sign(findings, model)
-    ]
-    baseline = findings.score(BEST_BASELINE, HELD_OUT)
-    return f"{than} {whose} {baseline.value if baseline else np.nan:.1f} %"
+_THAN = {"higher": "more than", "lower": "less than"}
+
+
+def _than(place: Place, whose: str = "the") -> str:
+    than = _THAN.get(place.verdict, "not significantly different from")
+    (baseline,) = _values([place.best_baseline])
+    return f"{than} {whose} {np.nan if baseline is None else baseline:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
     scores = {model.name: findings.score(model.name, HELD_OUT) for model in findings.models}
-    return sorted(
-        findings.models, key=lambda model: -(entry.value if (entry := scores[model.name]) else -1)
-    )
-
-
-def _sign(findings: Findings, model: Subject) -> int:
-    """1 or -1 if the test separates the model from the best baseline, otherwise 0."""
-    entry = findings.difference(model.name, HELD_OUT)
-    return int(np.sign(entry.value)) if entry and separated(entry.p) else 0
+    values = {name: score.value if score else -1 for name, score in scores.items()}
+    return sorted(findings.models, key=lambda model: -values[model.name])
 
 
 def _figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
-    shown = [
-        Place(findings, model.name)
-        for findings in all_findings
-        for model in _best_first(findings)[:most]
-    ]
-    several_models = any(len(findings.models) > 1 for findings in all_findings)
-    names = [_label(row, len(all_findings) > 1, several_models) for row in shown]
+    all_edges = _places(all_findings, most)
+    hard = [place.get(HARD) for place in all_edges]
 
-    def points(label: str, column: Column, *look: str) -> Points:
-        return Points(label, [column.cell(row) for row in shown], *look)
+    def series(places: Sequence[Place]) -> list[Points]:
+        scores = [place.best_baseline for place in places]
+        heads = Points("heads of the model", [place.score for place in places], COLOURS[0])
+        return [heads, Points("best baseline", _values(scores), INK, TICK)]
 
+    guessed = Points("chance", _values([place.chance for place in hard]), FAINT, TICK)
     panels = {
-        "of all edges, %": [
-            points("heads of the model", score(HELD_OUT), COLOURS[0]),
-            points("best baseline", value(HELD_OUT, "", BEST_BASELINE), INK, TICK),
-        ],
-        "beyond the best offset, %": [
-            points("heads of the model", score(""), COLOURS[0]),
-            points("best baseline", value("", "", BEST_BASELINE), INK, TICK),
-            points("chance", value("", "", CHANCE), FAINT, TICK),
-        ],
+        "of all edges, %": series(all_edges),
+        "beyond the best offset, %": [*series(hard), guessed],
     }
-    left_out = any(len(findings.models) > most for findings in all_findings)
-    return Figure(
+    several_models = any(len(findings.models) > 1 for findings in all_findings)
+    names = [_label(place, len(all_findings) > 1, several_models) for place in all_edges]
+    some = any(len(findings.models) > most for findings in all_findings)
+    return specs.figure(
         "models",
-        "Scores of the table, with 95 % intervals."
-        + f" Each config shows its best {number_of(most, 'model')}." * left_out,
-        "A dot for the heads of each model and a line for the best baseline. The table has the numbers.",
         "models",
         lambda: figures.rows(names, panels),
+        left_out=f" Each config shows its best {number_of(most, 'model')}." * some,
     )
 
 
-def _label(row: Place, several_configs: bool, several_models: bool) -> str:
-    names = [row.name] if several_models or not several_configs else []
-    return "\n".join([*names, row.config] if several_configs else names)
+def _values(scores: Sequence[Score | None]) -> list[float | None]:
+    return [score.value if score else None for score in scores]
+
+
+def _label(place: Place, several_configs: bool, several_models: bool) -> str:
+    if not several_configs:
+        return place.name
+    title = place.findings.title
+    return f"{place.name}\n{title}" if several_models else title

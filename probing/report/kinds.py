@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 class Kind(NamedTuple):
     """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its
-    CSS class; `least_first`: whether a click sorts the smallest number first."""
+    CSS class; `least_first`: whether a click sorts the smallest number first; `printed`: how many
+    columns it takes in a terminal: the value, its interval, and p."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)
     look: str = "n"
     least_first: bool = False
+    printed: int = 1
 
     @property
     def numeric(self) -> bool:
@@ -38,12 +40,14 @@ PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))
 POINTS = Kind(_signed)  # a difference without an interval
-DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
+DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"), printed=3)
 SIMILARITY = Kind("{:.3f}".format)
 ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
 SIGNED = Kind(partial(_signed, digits=3))
-EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
-COST = Kind(SIGNED.show, SCORE.parts)
+EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"), printed=3)
+COST = Kind(SIGNED.show, SCORE.parts, printed=2)
 NATS = Kind(partial(_signed, digits=2))
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
 RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range
+QUANTILE = Kind("{:g}".format)
+LENGTH = Kind(lambda length: f"{length:,.1f}".removesuffix(".0"))

@@ -133,6 +133,19 @@ def environment() -> jinja2.Environment:
     return templates
 
 
+def text_environment() -> jinja2.Environment:
+    """The same for texts without mark-up, in which templates stand between << and >>, <% and %>."""
+    return environment().overlay(
+        autoescape=False,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+    )
+
+
 # --------------------------------------------------------------------------------------------------- what pages show
 
 

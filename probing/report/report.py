@@ -27,17 +27,17 @@ from probing.report import (
     means,
     relations,
     silencing,
+    specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Column, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
-from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.results import parts
 from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import MaskedModels, read_groups
-from probing.report.words import method
+from probing.report.words import listed, method
 from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
@@ -114,13 +114,15 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         "information": informed,
         "preference": preferred,
     }
+    title = REPORT_TITLE
+    if masked:
+        title = BOTH_TITLE if all_findings else MASKING_TITLE
     pages = model_pages_of(all_findings)
     models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
         source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
-        title=(BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else REPORT_TITLE)
-        + OVER_REPOSITORIES * over_repositories(),
+        title=title + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, files[MASKING], data),
@@ -130,16 +132,12 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
 
 def _about(attention: bool, masked: bool, pages: bool) -> str:
     """The contents of the folder, in words."""
-    files = [
-        "every table as CSV",
-        "every figure as SVG",
-        *(["a page for each model"] if pages else []),
-    ]
-    files.append(f"{'this page' if pages else 'the whole report'} as report.md")
-    files += (
-        [f"each {'attention ' if masked else ''}result as an entry for boards"] if attention else []
-    )
-    return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
+    files = ["every table as CSV", "every figure as SVG"]
+    files += ["a page for each model", "this page as report.md"] if pages else []
+    files += [] if pages else ["the whole report as report.md"]
+    if attention:
+        files.append(f"each {'attention ' if masked else ''}result as an entry for boards")
+    return f"The folder of this page has {listed(files)}."
 
 
 def _entries(
@@ -148,9 +146,7 @@ def _entries(
     """Path in the folder -> the entry of each result that a board takes."""
     entries = [subject.entry for findings in all_findings for subject in findings.subjects]
     entries += [for_boards(partial(of_file, file, data)) for file in masked]
-    return {
-        f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry is not None
-    }
+    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry}
 
 
 # ---------------------------------------------------------------------------------------------------------- sections
@@ -173,45 +169,41 @@ def of_models(
     """Name of a model -> the sections of its page: its results on each config, and by language.
     `names`: as of `pages`."""
     pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
-    unedited = _unedited(all_findings)
-    return {
-        name: [
-            Section(
-                "finding",
-                headline.HEADLINE_TITLE,
-                [headline.of_model(all_findings, name, f"models-{Path(page).stem}")],
-            ),
-            *(
-                _model(findings, subject, pairs.get(findings.name))
-                for findings in all_findings
-                for subject in findings.models
-                if subject.name == name
-            ),
-            *configs.languages(unedited, only=name),
-        ]
-        for name, page in names.items()
-    }
+    pages: dict[str, list[Section]] = {}
+    for name, page in names.items():
+        answer = headline.of_model(all_findings, name, f"models-{Path(page).stem}")
+        pages[name] = [Section("finding", headline.HEADLINE_TITLE, [answer])]
+        for findings in all_findings:
+            if model := findings.subject.get(name):
+                pages[name].append(_model(findings, model, pairs.get(findings.name)))
+        pages[name] += configs.languages(_unedited(all_findings), only=name)
+    return pages
 
 
-def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section:
+def _model(findings: Findings, model: Subject, pairs: Table | None) -> Section:
     key = findings.name
-    sections = [
-        Section(f"{key}-relations", "Relation by relation", [relations.table(findings, subject)]),
-        relations.layers(findings, subject),
-    ]
-    if hard := beyond.relations(findings, subject):
-        sections.insert(0, Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
+    sections = []
+    if hard := beyond.relations(findings, model):
+        sections.append(Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
+    sections += [_relations(findings, [relations.table(findings, model)])]
+    sections.append(relations.layers(findings, model))
     if pairs is not None:
-        others = means.against(findings, subject, pairs)
-        sections.append(Section(f"{key}-pairs", "Model against model", [others]))
-    sections.append(
-        Section(
-            f"{key}-errors",
-            "What heads find where they are wrong",
-            relations.error_tables(findings, subject),
-        )
-    )
+        others = means.against(findings, model, pairs)
+        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, [others]))
+    sections.append(_errors(findings, [model]))
     return Section(key, findings.title, [], fold(sections))
+
+
+_PAIRS_TITLE = "Model against model"
+
+
+def _relations(findings: Findings, parts: Sequence[Part]) -> Section:
+    return Section(f"{findings.name}-relations", "Relation by relation", parts)
+
+
+def _errors(findings: Findings, models: Sequence[Subject]) -> Section:
+    parts = [part for model in models for part in relations.error_tables(findings, model)]
+    return Section(f"{findings.name}-errors", "What heads find where they are wrong", parts)
 
 
 def sections(
@@ -229,10 +221,7 @@ def sections(
     results of other instruments. `links`: name of a model -> the link to its page, which has its
     details. `data`: as of `report`."""
     first = headline.section(all_findings, links, information.bits(informed))
-    first.sections += [
-        *syntaxeval.findings(masked),
-        *silencing.findings(silenced),
-    ]
+    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
     rest = [
         *(_attention(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
@@ -243,9 +232,7 @@ def sections(
     ]
     fold(rest)
     if not all_findings:  # the first of the others is the answer, in full
-        next(
-            section for section in rest if section.all_parts(drawn=False) and section.inside
-        ).folded = False
+        next(section for section in rest if section.inside).folded = False
     return [first, *rest]
 
 
@@ -287,107 +274,58 @@ def _attention(
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
-    functions, edges, units = (
-        findings.functions,
-        findings.subjects[0].result.edges,
-        findings.language.units,
-    )
-    settings = findings.settings
-    intro = (
-        f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
-        f"{settings.split}, direction {settings.direction}: all that every model below can read. Of the relations, "
-        f"{_in_mean(findings)}."
-    )
-    held_out, published = (
-        findings.relations(findings.subjects[0].name, name) for name in (HELD_OUT, PUBLISHED)
-    )
-    notes = [intro]
-    if unchosen := sorted(published.keys() - held_out.keys()):
-        excluded = ", ".join(f"{name} ({published[name].items:,} edges)" for name in unchosen)
-        notes.append(
-            f"These relations have no edges on validation, and therefore no held-out score: {excluded}."
+    first, key, units = findings.subjects[0], findings.name, findings.language.units
+    counts = []
+    for protocol in PUBLISHED_FIRST:
+        number, edges = findings.size(protocol)
+        counts.append(f"{number} are in the {protocol} mean, with {edges:,} edges")
+    notes = [
+        specs.text(
+            "config",
+            findings=findings,
+            settings=findings.settings,
+            edges=first.result.edges,
+            counts=listed(counts),
         )
-    if few := [
+    ]
+    published = findings.relations(first.name, PUBLISHED)
+    chosen = findings.relations(first.name, HELD_OUT)
+    unchosen = [
+        f"{name} ({published[name].items:,} edges)" for name in sorted(published.keys() - chosen)
+    ]
+    if unchosen:
+        notes.append(specs.text("unchosen", names=", ".join(unchosen)))
+    few = [
         f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions
-    ]:
+    ]
+    if few:
         notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
-    key = findings.name
     sections: list[Section] = []
-    detailed = findings.models if of_models else []
+    models = findings.models if of_models else []
     if findings.models:
-        preview = relations.preview(findings)
-        parts = [
-            *([preview] if preview else ()),
-            *(relations.table(findings, subject) for subject in detailed),
-        ]
-        sections.append(Section(f"{key}-relations", "Relation by relation", parts))
-    sections += [relations.layers(findings, subject) for subject in detailed]
+        tables = [relations.table(findings, model) for model in models]
+        sections.append(_relations(findings, [*relations.preview(findings), *tables]))
+    sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
         every = means.pairs(findings)
-        title, shown = (
-            "Model against model",
-            [every] if of_models else ["The page of each model has this table."],
-        )
-        sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
-    if detailed:
-        of_errors = [
-            part for subject in detailed for part in relations.error_tables(findings, subject)
-        ]
-        sections.append(Section(f"{key}-errors", "What heads find where they are wrong", of_errors))
+        shown: list[Part] = [every] if models else ["The page of each model has this table."]
+        drawn = [] if models else [every]
+        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, shown, drawn=drawn))
+    if models:
+        sections.append(_errors(findings, models))
     return Section(key, findings.title, notes, sections)
 
 
-def _in_mean(findings: Findings) -> str:
-    """The numbers of relations and edges in the mean of each protocol, in words."""
-    counts = {protocol: findings.size(protocol) for protocol in PUBLISHED_FIRST}
-    return " and ".join(
-        f"{number} are in the {protocol} mean, with {edges:,} edges"
-        for protocol, (number, edges) in counts.items()
-    )
-
-
 def _provenance(all_findings: Sequence[Findings]) -> Section:
-    subjects = [(findings, subject) for findings in all_findings for subject in findings.subjects]
-    results = Table(
-        "results",
-        "The results in this report",
-        [
-            Column("config", NAME, of=lambda findings, subject: findings.title),
-            Column("name", of=lambda findings, subject: subject.name),
-            Column("probed", COUNT, "functions", of=lambda findings, subject: subject.functions),
-            Column(
-                "common", COUNT, "functions", of=lambda findings, subject: subject.result.functions
-            ),
-            Column(
-                "to choose on",
-                COUNT,
-                "functions",
-                of=lambda findings, subject: subject.result.to_choose_on,
-            ),
-            Column("edges", COUNT, of=lambda findings, subject: subject.result.edges),
-            Column(
-                "layers × heads",
-                NAME,
-                of=lambda _, subject: f"{subject.result.layers} × {subject.result.heads}",
-            ),
-            Column("precision", of=lambda findings, subject: subject.settings.dtype),
-            Column("signature", CODE, of=lambda findings, subject: subject.result.signature),
-        ],
-        subjects,
-        "Compare only numbers whose signatures agree. The folder entries has an entry for boards for each model.",
-    )
-    skips = [
-        [findings.title, subject.name, reason, count]
-        for findings, subject in subjects
-        for reason, count in subject.result.skips.items()
-    ]
-    columns = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
-    skipped = Table("skips", "Functions that were skipped, and why", columns, skips)
-    notes = [
-        f"{subject.name}: {note}." for _, subject in subjects for note in subject.result.layers_note
-    ]
-    rest: list[str | Table] = [
-        skipped if skips else "All functions were scored.",
-        *dict.fromkeys(notes),
-    ]
-    return Section("provenance", "Results and signatures", [results, *rest])
+    rows, skips, notes = [], [], dict[str, None]()
+    for findings in all_findings:
+        for subject in findings.subjects:
+            result = subject.result
+            row = {"config": findings.title, "subject": subject, "result": result}
+            rows.append({**row, "heads": f"{result.layers} × {result.heads}"})
+            for reason, count in result.skips.items():
+                skips.append([findings.title, subject.name, reason, count])
+            notes |= {f"{subject.name}: {note}.": None for note in result.layers_note}
+    skipped = specs.table("skips", skips) if skips else "All functions were scored."
+    parts = [specs.table("results", rows), skipped, *notes]
+    return Section("provenance", "Results and signatures", parts)

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, singledispatch
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import TABLE_KS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.compared import ModelsCompared
 from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
-from probing.instruments.masking.hits import T0, T1, hits
+from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.result import MaskResult
 from probing.instruments.plain import PlainResult
-from probing.report import figures, information, silencing
-from probing.report.document import Column, Table, bounded, separated, tested
+from probing.report import figures, information, silencing, specs
+from probing.report.document import Table, separated
 from probing.report.figures import COLOURS
-from probing.report.kinds import (
-    COST,
-    COUNT,
-    DIFFERENCE,
-    EFFECT,
-    NAME,
-    PERCENT,
-    SCORE,
-    SHORT,
-    SIMILARITY,
-    Kind,
-    P,
-)
-from probing.report.scored import RULE, K, difference_on, dots, mean_difference
+from probing.report.kinds import DIFFERENCE, P
+from probing.report.scored import dots
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import DIRECTIONS, interval, starred
-from probing.runs.clusters import cluster_unit, clusters_in_words
+from probing.report.words import DIRECTIONS, RULE, K, interval, starred
 from probing.stats.hits import PERCENT_UNIT, Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -65,27 +51,23 @@ parts.register(information.surprisal_parts)
 def attention(result: ProbeResult) -> list[str | Table]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
-    ranked = sorted(result.relations.items(), key=lambda item: (-item[1][RULE][K].score, item[0]))
-    in_mean = {name: entry.edges for name, entry in ranked if entry.in_mean}
-    means = [result.scores[RULE][k] for k in TABLE_KS]
-    offset = float(np.mean([by_offset[name] for name in in_mean])) if in_mean else None
-    table = Table(
-        "relations",
-        f"{result.title}: published top-k UAS in percent, {RULE} token of the dependent, "
-        f"{result.functions} {language_of(result.settings.config).units}",
-        [
-            Column("relation", NAME, of=lambda name, entry: starred(name, entry.in_mean)),
-            Column("edges", COUNT, spare=(2,), of=lambda name, entry: entry.edges),
-            Column("best head", SHORT, of=lambda name, entry: head_name(entry[RULE][K])),
-            *_over_k(PERCENT, {"10": 1, "3": 3}, lambda k, name, entry: entry[RULE][k].score),
-            Column("offset", PERCENT, of=lambda name, entry: by_offset[name]),
-        ],
-        ranked,
-        "best head: layer-head at k = 1, counted from 0; each k has its own. offset: what the best distance in "
-        "tokens finds with one guess, without a model. published: heads and offsets are chosen on the functions that "
-        "they are scored on. *: not in the mean, as in the paper.",
-        totals=[[f"mean of {len(in_mean)} relations", sum(in_mean.values()), "", *means, offset]],
-    )
+    rows = []
+    for name, entry in result.relations.items():
+        scores = entry[RULE]
+        row = {"relation": starred(name, entry.in_mean), "edges": entry.edges}
+        row |= {k: scores[k].score for k in TABLE_KS}
+        rows.append({**row, "best_head": head_name(scores[K]), "offset": by_offset[name]})
+    rows.sort(key=lambda row: (-row[K], row["relation"]))
+    in_mean = [name for name, entry in result.relations.items() if entry.in_mean]
+    total = {
+        "relation": f"mean of {len(in_mean)} relations",
+        "edges": sum(result.relations[name].edges for name in in_mean),
+        "best_head": "",
+        **{k: result.scores[RULE][k] for k in TABLE_KS},
+        "offset": float(np.mean([by_offset[name] for name in in_mean])) if in_mean else None,
+    }
+    units = language_of(result.settings.config).units
+    table = specs.table("probed", rows, "relations", totals=[total], result=result, units=units)
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
     return [table, result.signature, *result.run.layers_note, *eager, *_skipped(result.skips)]
@@ -103,9 +85,9 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
 def mean_row(result: ProbeResult) -> list[object]:
     """A result as a row of `summary`."""
     settings, run = result.settings, result.run
-    where = f"{settings.config}/{settings.split}" + (
-        f", first {settings.limit}" if settings.limit is not None else ""
-    )
+    where = f"{settings.config}/{settings.split}"
+    if settings.limit is not None:
+        where += f", first {settings.limit}"
     scores = [result.scores[RULE][k] for k in TABLE_KS]
     name = ", ".join([at_step(settings.model, run.step), *settings.deviations])
     return [name, where, settings.direction, result.functions, *scores]
@@ -114,19 +96,7 @@ def mean_row(result: ProbeResult) -> list[object]:
 def summary(rows: list[list[object]]) -> Table:
     """Several results in one table."""
     several = len({row[2] for row in rows}) > 1
-    return Table(
-        "summary",
-        f"Mean top-k UAS over relations in percent, {RULE} token of the dependent, published: heads are chosen on the "
-        "scored data",
-        [
-            *Column.each(NAME, "model", "on", "direction"),
-            Column("functions", COUNT, spare=(2,)),
-            *_over_k(PERCENT, {"10": 1}),
-        ],
-        rows,
-        "A report on results of the splits test and validation also has held-out means, which are not optimistic."
-        f"{DIRECTIONS * several}",
-    )
+    return specs.table("summary", rows, directions=DIRECTIONS * several)
 
 
 @parts.register
@@ -134,49 +104,21 @@ def masking(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the
     type."""
     measured = hits(result)[_SIMILARITY]
-    effects, t1, t0 = (
-        _effects(measured),
-        *(dict(zip(measured.groups, measured.scores(arm)[0])) for arm in (T1, T0)),
-    )
-    gained = {
-        name: [filler.gain for filler in fillers] for name, fillers in gains(measured).items()
-    }
-    table = Table(
-        "masking",
-        f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
-        [
-            Column("node type", NAME, of=lambda name: name),
-            Column("functions", COUNT, spare=(4,), of=lambda name: len(measured.of(name))),
-            Column("T1", SIMILARITY, of=lambda name: t1[name]),
-            Column("T0", SIMILARITY, of=lambda name: t0[name]),
-            Column("effect", EFFECT, of=lambda name: tested(effects[name])),
-            Column("gain T1", EFFECT, spare=(7, 5, 6), of=lambda name: tested(gained[name][0])),
-            Column("gain T0", EFFECT, spare=(8, 5, 6), of=lambda name: tested(gained[name][1])),
-            Column(
-                "restored T1",
-                PERCENT,
-                spare=(2,),
-                of=lambda name: result.node_types[name].t1.restored,
-            ),
-            Column(
-                "restored T0",
-                PERCENT,
-                spare=(3,),
-                of=lambda name: result.node_types[name].t0.restored,
-            ),
-            Column("masked", COUNT, spare=(1,), of=lambda name: result.node_types[name].masked),
-        ],
-        sorted(effects, key=lambda name: effects[name].value),
-        f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
-        f"over functions, with its 95 % interval; p by the paired test over {clusters_in_words()}, corrected over the "
-        "types (Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
-        "sub-token; corrected over both. Restored: the percentage of masked sub-tokens that the model predicts "
-        "exactly.",
-    )
-    failed = sum(scores.failed for scores in result.node_types.values())
-    failures = [f"failed comparisons, left out of all means: {failed}"] if failed else []
-    unplaced = [without_place(result.without_place)] if result.without_place else []
-    return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
+    effects, of_fillers = _effects(measured), gains(measured)
+    arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
+    rows = []
+    for name in sorted(effects, key=lambda name: effects[name].value):
+        row = {"node_type": name, "functions": len(measured.of(name)), "effect": effects[name]}
+        for arm, filler in zip(ARMS, of_fillers[name]):
+            row |= {arm: arms[arm][name], f"gain_{arm}": filler.gain}
+        rows.append({**row, "scores": result.node_types[name]})
+    control = RANDOM[result.settings.control]
+    below = [specs.table("masking", rows, result=result, control=control)]
+    below += [without_place(result.without_place)] if result.without_place else []
+    below.append(result.signature)
+    if failed := sum(scores.failed for scores in result.node_types.values()):
+        below.append(f"failed comparisons, left out of all means: {failed}")
+    return [*below, *_skipped(result.skips)]
 
 
 @parts.register
@@ -189,23 +131,22 @@ def plain(result: PlainResult) -> list[str | Table]:
 
 
 def _plain_table(name: str, title: str, hits: Hits) -> Table:
-    kind = SCORE if hits.unit == PERCENT_UNIT else COST
-    cells = {system: hits.each(hits.by_group(system)) for system in hits.systems}
-    means = [bounded(hits.mean(system).at(0)) for system in hits.systems]
-    return Table(
+    scores = {system: hits.each(hits.by_group(system)) for system in hits.systems}
+    rows = []
+    for group in hits.names:
+        of_systems = {system: of_groups[group] for system, of_groups in scores.items()}
+        rows.append({"group": group, "functions": len(hits.of(group)), "systems": of_systems})
+    means = {system: hits.mean(system).at(0) for system in hits.systems}
+    total = {"group": f"mean of {len(hits.counted)}", "functions": len(hits.clusters)}
+    return specs.table(
+        "plain",
+        rows,
         name,
-        f"{title}, {hits.unit}",
-        [
-            Column("group", NAME, of=lambda group: group),
-            Column("functions", COUNT, of=lambda group: len(hits.of(group))),
-            *(
-                Column(system, kind, of=lambda group, of=of: bounded(of[group]))
-                for system, of in cells.items()
-            ),
-        ],
-        hits.names,
-        "With 95 % intervals.",
-        totals=[[f"mean of {len(hits.counted)}", len(hits.clusters), *means]],
+        totals=[{**total, "systems": means}],
+        title=title,
+        unit=hits.unit,
+        systems=hits.systems,
+        kind="score" if hits.unit == PERCENT_UNIT else "cost",
     )
 
 
@@ -219,53 +160,34 @@ def _effects(measured: Hits) -> dict[str, Estimate]:
 def compared(result: ModelsCompared) -> list[str | Table]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
-    first, other = result.names
-    relations = zip(
-        result.difference.relations,
-        result.in_mean,
-        result.edges.tolist(),
-        *result.relations.tolist(),
-    )
+    difference = result.difference
+    mean = difference.of_mean(RULE, int(K))
+    columns = result.in_mean, result.edges.tolist(), *result.relations.tolist()
     rows = [
-        [starred(name, in_mean), *numbers, difference_on(result.difference, name)]
-        for name, in_mean, *numbers in relations
+        [starred(name, in_mean), *numbers, difference.on(name, RULE, int(K))]
+        for name, in_mean, *numbers in zip(difference.relations, *columns)
     ]
-    mean = mean_difference(result.difference)
-    table = Table(
+    counted, edges = int(sum(result.in_mean)), int(result.edges[result.in_mean].sum())
+    table = specs.table(
         "compared",
-        f"{first} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {RULE} token of "
-        f"the dependent, {result.functions} {language_of(result.config).units} that both can read, {result.direction}",
-        [
-            Column("relation", NAME),
-            Column("edges", COUNT, spare=(3,)),
-            Column(first, PERCENT, spare=(1,)),
-            Column(other, PERCENT, spare=(2,)),
-            Column("difference", DIFFERENCE, spare=(0, 0, 0)),
-        ],
-        sorted(rows, key=lambda row: (-row[-1][0], row[0])),
-        f"Difference: first model minus second, in points, paired by {cluster_unit()}. p: corrected (Holm) over "
-        "relations, and uncorrected for the mean. *: not in the mean, as in the paper.",
-        totals=[
-            [
-                f"mean of {sum(result.in_mean)} relations",
-                int(result.edges[result.in_mean].sum()),
-                *result.means,
-                mean,
-            ]
-        ],
+        sorted(rows, key=lambda row: (-row[-1].value, row[0])),
+        totals=[[f"mean of {counted} relations", edges, *result.means, mean]],
+        names=result.names,
+        result=result,
+        units=language_of(result.config).units,
     )
-    points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
-    if not separated(mean[3]):
-        return [f"{first} and {other} do not differ significantly, held-out: {points}.", table]
-    return [
-        f"{first} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}.",
-        table,
-    ]
+    first, other = result.names
+    bounds = interval(mean.low, mean.high, DIFFERENCE)
+    points = f"{DIFFERENCE.show(mean.value)} points, {bounds}, p = {P.show(mean.p)}"
+    said = f"{first} and {other} do not differ significantly"
+    if separated(mean.p):
+        said = f"{first} finds {'more' if mean.value > 0 else 'less'} than {other}"
+    return [f"{said}, held-out: {points}.", table]
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
     """The relations at k = 1 and the means, by both protocols."""
-    unchosen = result.summaries["held-out"]["offset"].unchosen
+    unchosen = result.summaries[HELD_OUT]["offset"].unchosen
     return [
         _baseline_relations(result),
         _baseline_means(result),
@@ -277,87 +199,47 @@ def baselines(result: BaselineResult) -> list[str | Table]:
 
 
 def _baseline_relations(result: BaselineResult) -> Table:
-    settings, protocols = result.settings, result.summaries
-    kinds, picks, spare = kinds_of(settings.config), result.picks["published"], iter([2, 3])
-    best = sorted(
-        protocols["published"]["combined"].relations.items(),
-        key=lambda item: (-item[1][RULE][K].score[0], item[0]),
-    )
-
-    def marked(name: str, entry: Any) -> str:
-        return starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
-
-    def picked(name: str, _: Any) -> str:
-        return " ".join(
-            str(best)
-            for kind in ("offset", "keyword")
-            for best in picks.names(kind, RULE, name)[:1]
-        )
-
-    def score(protocol: str, kind: str, name: str, _: Any) -> float | None:
-        scores = protocols[protocol][kind].relations.get(name)
-        return scores[RULE][K].score[0] if scores else None
-
-    return Table(
+    settings, picks = result.settings, result.picks[PUBLISHED]
+    kinds = kinds_of(settings.config)
+    rows = []
+    for name, entry in result.summaries[PUBLISHED][BEST_BASELINE].relations.items():
+        picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
+        row: dict[str, Any] = {"edges": entry.edges, "picked": " ".join(map(str, picked))}
+        row["relation"] = starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
+        for protocol, summaries in result.summaries.items():
+            relations = {kind: summaries[kind].relations.get(name) for kind in kinds}
+            row[protocol] = {
+                kind: scores[RULE][K].score[0] for kind, scores in relations.items() if scores
+            }
+        rows.append((-entry[RULE][K].score[0], name, row))
+    return specs.table(
         "baselines",
-        f"baselines on {settings.data}, {settings.config}/{settings.split}: top-1 UAS in percent, "
-        f"{RULE} token of the dependent, {settings.direction}, {settings.functions} "
-        f"{language_of(settings.config).units}",
-        [
-            Column("relation", NAME, of=marked),
-            Column("edges", COUNT, spare=(4,), of=lambda name, entry: entry.edges),
-            Column("picked", SHORT, spare=(1,), of=picked),
-            *(
-                Column(kind, PERCENT, protocol, (next(spare, 0),), partial(score, protocol, kind))
-                for protocol in protocols
-                for kind in kinds
-            ),
-        ],
-        best,
-        "picked: the offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
-        "validation. *: not in the mean, as in the paper. !: in fewer than 6 functions.",
+        [row for *_, row in sorted(rows, key=lambda ranked: ranked[:2])],
+        settings=settings,
+        units=language_of(settings.config).units,
+        protocols=result.summaries,
+        kinds=kinds,
+        spares={(next(iter(result.summaries)), kind): (rank,) for rank, kind in zip((2, 3), kinds)},
     )
 
 
 def _baseline_means(result: BaselineResult) -> Table:
     """Means by both protocols; if held-out has fewer relations, published ones over these are
     added."""
-    kinds, protocols = kinds_of(result.settings.config), result.summaries
-    counted = {
-        protocol: sum(entry.in_mean for entry in summaries["combined"].relations.values())
-        for protocol, summaries in protocols.items()
-    }
-    means = [
-        (protocol, counted[protocol], {kind: summaries[kind].scores for kind in kinds})
-        for protocol, summaries in protocols.items()
-    ]
-    if counted["published"] > counted["held-out"]:
-        means.insert(1, ("published", counted["held-out"], result.same_relations))
-    return Table(
-        "baseline-means",
-        f"mean over relations, {RULE} token, with 95 % intervals over functions",
-        [
-            Column("baseline", of=lambda protocol, kind, *_: f"{kind}, {protocol}"),
-            Column(
-                "relations", COUNT, spare=(1,), of=lambda protocol, kind, number, scores: number
-            ),
-            *_over_k(
-                SCORE,
-                {"3": 2, "10": 3},
-                lambda k, protocol, kind, number, scores: scores[kind][RULE][k],
-            ),
-        ],
-        [(protocol, kind, number, scores) for protocol, number, scores in means for kind in kinds],
-    )
-
-
-def _over_k(
-    kind: Kind, spare: dict[str, int], of: Callable[..., Any] | None = None
-) -> list[Column]:
-    """A column for each k; `of`: the cell of k and a record."""
-    return [
-        Column(f"k={k}", kind, spare=(spare.get(k, 0),), of=of and partial(of, k)) for k in TABLE_KS
-    ]
+    kinds, counted, means = kinds_of(result.settings.config), {}, []
+    for protocol, summaries in result.summaries.items():
+        relations = summaries[BEST_BASELINE].relations.values()
+        counted[protocol] = sum(entry.in_mean for entry in relations)
+        scores = {kind: summaries[kind].scores for kind in kinds}
+        means.append((protocol, counted[protocol], scores))
+    if counted[PUBLISHED] > counted[HELD_OUT]:
+        means.insert(1, (PUBLISHED, counted[HELD_OUT], result.same_relations))
+    rows = []
+    for protocol, number, scores in means:
+        for kind in kinds:
+            row = {"baseline": f"{kind}, {protocol}", "relations": number}
+            rows.append(row | scores[kind][RULE])
+    return specs.table("baseline-means", rows)
 
 
 def _skipped(skips: dict[str, int]) -> list[str]:
@@ -398,7 +280,7 @@ def _plot_masking(result: MaskResult, axes: Axes | None = None) -> Axes:
     effects = _effects(hits(result)[_SIMILARITY])
     names = sorted(effects, key=lambda name: effects[name].value)
     axes = axes or _new(len(names))
-    figures.dots(axes, names, [dots("", [tested(effects[name]) for name in names], COLOURS[0])])
+    figures.dots(axes, names, [dots("", [effects[name] for name in names], COLOURS[0])])
     axes.set_xlabel("T1 − T0, Jaccard similarity")
     return axes
 

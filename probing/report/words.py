@@ -5,42 +5,63 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.instruments.likelihood.result import LEAST_PAIRS, SURFACE
+from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
 from probing.report.kinds import Kind
 from probing.runs.clusters import cluster_unit, clusters_in_words
-from probing.stats.intervals import FEW_CLUSTERS, PERMUTATIONS
+from probing.stats.intervals import ALPHA, FEW_CLUSTERS, PERMUTATIONS, POWER
 
-_VALUES = {
-    "FEW_CLUSTERS": FEW_CLUSTERS,
-    "PERMUTATIONS": PERMUTATIONS,
-    "LEAST_EDGES": LEAST_HARD_EDGES,
-    "LEAST_PAIRS": LEAST_PAIRS,
-    "SURFACE": SURFACE,
-    "PAPER": paper.source(),
-    "SYNTAXEVAL": syntaxeval.SOURCE,
-}
+RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
+SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
+"""The meaning of the colours of a table, in short: for the first screen."""
 
-def method(part: str) -> list[str]:
-    """The paragraphs on how to read a part of a report, from `method.md`."""
-    values = {**_VALUES, "CLUSTER": cluster_unit(), "CLUSTERS": clusters_in_words()}
-    text = Path(__file__).with_name("method.md").read_text(encoding="utf-8").format_map(values)
-    (paragraphs,) = (
-        rest
-        for title, _, rest in (each.partition("\n") for each in text.split("# "))
-        if title == part
-    )
-    return paragraphs.strip().split("\n\n")
+COLOURED = (
+    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
+    "the corrected p does not separate the difference from 0."
+)
+"""The same in full, for the notes of tables."""
 
+AS_FILLED = "as filled"
+"""The mark of an effect that a filler without any model has, too: it has no colour."""
 
 DIRECTIONS = (
     " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
     "are decoders."
 )
 """Below a table with scores of both directions."""
+
+
+def shared_words() -> dict[str, Any]:
+    """The words that any text of a report may name in braces."""
+    return {
+        "AS_FILLED": AS_FILLED,
+        "CLUSTER": cluster_unit(),
+        "CLUSTERS": clusters_in_words(),
+        "COLOURED": COLOURED,
+        "FEW_CLUSTERS": FEW_CLUSTERS,
+        "K": K,
+        "LEAST_EDGES": LEAST_HARD_EDGES,
+        "LEAST_NODES": LEAST_NODES,
+        "LEAST_PAIRS": LEAST_PAIRS,
+        "PAPER": paper.source(),
+        "PERMUTATIONS": PERMUTATIONS,
+        "POWER": f"{100 * POWER:.0f}",
+        "RULE": RULE,
+        "SIGNIFICANT": SIGNIFICANT,
+        "SURFACE": SURFACE,
+        "SYNTAXEVAL": syntaxeval.SOURCE,
+    }
+
+
+def method(part: str) -> list[str]:
+    """The paragraphs on how to read a part of a report, from `method.md`."""
+    text = Path(__file__).with_name("method.md").read_text(encoding="utf-8")
+    sections = re.split(r"^# (.+)\n", text.format_map(shared_words()), flags=re.MULTILINE)
+    return sections[sections.index(part) + 1].strip().split("\n\n")
 
 
 def listed(items: Sequence[str]) -> str:

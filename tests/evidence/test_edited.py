@@ -17,6 +17,7 @@ from probing.evidence.baselines import read_edges
 from probing.evidence.compared import WHO, changes
 from probing.instruments.attention.ledger import RankLedger
 from probing.report import configs as module
+from probing.report.folder import markdown
 from probing.runs.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -167,7 +168,7 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
         "python": [("rename-letters", "one"), ("distance", "one")]
     }
     (part,) = module.edits(everything, edited)
-    text = part.to_markdown()
+    text = markdown([part])
     assert "its interval shows how large it may be" in text
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
     assert [row[-1] for row in table.rows[::3]] == ["not significant", "lower"]

@@ -22,6 +22,7 @@ from probing.instruments.attention.probe import probe
 from probing.report import board, means
 from probing.report.configs import code_and_language
 from probing.report.findings import read_findings
+from probing.report.folder import markdown
 from probing.report.report import sections
 from probing.report.show import show
 from probing.runs.data import load_functions, redraw_dependents
@@ -188,7 +189,7 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
 
     assert code_and_language([english]) == code_and_language([code]) == []
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
-    told = "\n".join(part.to_markdown() for part in sections([english]))
+    told = markdown(sections([english]))
     assert (
         f"9 sentences and {english.subjects[0].result.edges} edges" in told and "BERT-large" in told
     )
@@ -198,9 +199,9 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
 def test_a_board_compares_the_paper_with_its_offsets():
     """Which stand for the best baseline, as there are no keywords: Table 4."""
     differences = {
-        name: difference
-        for rule, k, name, _, difference in board._paper_rows("english")
-        if (rule, k) == ("first", "1")
+        row["model"]: row["difference"]
+        for row in board._paper_rows("english")
+        if (row["rule"], row["k"]) == ("first", "1")
     }
     assert differences["BERT-large"] == pytest.approx(64.6 - 47.1)
     assert differences["Offset"] is None

@@ -41,6 +41,7 @@ from probing.models.location import TINY, embedded_folder
 from probing.models.selfcheck import recall
 from probing.publish import board as boards
 from probing.report.board import document
+from probing.report.folder import markdown
 from probing.runs.data import load_functions
 from probing.runs.experiment import Slot
 
@@ -99,7 +100,7 @@ def _board(place: Path) -> object:
     if found.left_out:
         raise LeftOut(str(found.left_out))
     made = document(found)
-    return made.files, [section.to_markdown() for section in made.sections]
+    return made.files, markdown(made.sections)
 
 
 def _source(name: str) -> Callable[[Path], object]:

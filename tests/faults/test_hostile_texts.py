@@ -20,7 +20,7 @@ from probing.cli.group import main, note
 from probing.publish.client import plain_errors
 from probing.report import document, figures, pages
 from probing.report.document import Column, Section, Table
-from probing.report.folder import Report, save
+from probing.report.folder import Report, markdown, save
 from probing.report.kinds import CODE, NAME
 from probing.report.pages import SHOWN, as_shown, environment, fill
 
@@ -66,7 +66,7 @@ def test_numbers_in_csv_stay_numbers():
 
 
 def test_a_name_is_no_heading_of_a_report(name):
-    text = Section("s", name, [name, Table("t", name, [Column(name)], [[name]])]).to_markdown()
+    text = markdown([Section("s", name, [name, Table("t", name, [Column(name)], [[name]])])])
     headings = [line for line in re.split(r"[\r\n]", text) if line.startswith("#")]
     assert len(headings) == 1 and not set(text) & set("\0\x1b\x08\u202e\u2066")
 

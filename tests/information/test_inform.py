@@ -16,7 +16,7 @@ from probing.evidence.verify import verify
 from probing.instruments.information.hits import hits
 from probing.instruments.information.inform import Informing, _ranked
 from probing.instruments.information.result import InformationLedger, InformationResult
-from probing.report.information import InformedModel, _together, bits, read_informed, same_run
+from probing.report.information import InformedModel, bits, read_informed, same_run, together
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions
@@ -218,7 +218,7 @@ def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
     )
     task = inform(control="control-task", seed=3)
     informed = [InformedModel(name, of) for name, of in (("model", result), ("task", task))]
-    shown = [row[-1] for row in _together(informed).rows]
+    shown = [row[-1] for row in together(informed).rows]
     same = [name for name, of in result.relations.items() if of.in_mean and name in task.relations]
     differences = [
         result.relations[name].attention.uas - task.relations[name].attention.uas for name in same
@@ -321,10 +321,10 @@ def test_states_stand_beside_attention(with_states, result, monkeypatch):
     informed = [InformedModel(of.title, of) for of in (result, states)]
     for one, (adds, low) in zip(informed, ((0.1, -1), (0.4, 0.2))):
         vars(one)["adds_mean"] = Estimate(adds, low, 1, 0.5, 9)  # instead of what follows from hits
-    shown = {row[0]: row[-3] for row in _together(informed).rows}
+    shown = {row[0]: row[-3] for row in together(informed).rows}
     assert shown == {result.title: pytest.approx(25), states.title: None}
     vars(informed[1])["adds_mean"] = Estimate(0.4, -0.2, 1, 0.5, 9)
-    assert [row[-3] for row in _together(informed).rows] == [None, None]
+    assert [row[-3] for row in together(informed).rows] == [None, None]
     assert bits(informed).keys() == {same_run(result.settings)} and bits(informed[1:]) == {}
 
 

@@ -34,6 +34,7 @@ from probing.evidence import submission
 from probing.evidence.baselines import baseline
 from probing.report import configs
 from probing.report.findings import read_findings
+from probing.report.folder import markdown
 from probing.report.report import sections
 
 pytestmark = pytest.mark.slow
@@ -141,7 +142,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
     assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
-    report = "\n".join(section.to_markdown() for section in sections([found]))
+    report = markdown(sections([found]))
     for relation in sums.relation_names:
         assert found.relations(subject.name, "held-out")[relation].items == 36
         assert relation.partition("-")[0] in report  # of Markdown, in which signs are escaped

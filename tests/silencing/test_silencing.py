@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -605,5 +606,5 @@ def test_verdicts():
     del found[ALIKE]  # whose heads cost the same
     # of the head that is best for two relations, half; of the others 1, 0 and 1
     assert expected_top_heads(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
-    planted_model = SilencedModel("", "m", None, found)
+    planted_model = SilencedModel("", SimpleNamespace(title="m"), found)
     assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1, 3, 1.5, pytest.approx(3 / 3)]]

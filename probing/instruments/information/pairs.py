@@ -82,10 +82,10 @@ class PairListener(BatchListener):
                         2, 1, 0
                     )
             for function, pairs in zip(functions, heard):
-                self.hear_pairs(function, pairs[..., : len(function.alignment.first)])
+                self.on_pairs(function, pairs[..., : len(function.alignment.first)])
         self.layer += 1
 
-    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
         """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token,
         then to it; 0 for tokens without sub-tokens, and for itself."""
         raise NotImplementedError
@@ -100,7 +100,7 @@ class GatheredPairs(PairListener):
     tokens, layers, 2, H).
     """
 
-    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
         row, token = self.asked[function.index].T
         if self.layer == 0:
             shape = self.layers, *pairs.shape[1:3]
@@ -134,7 +134,7 @@ class ScoredPairs(PairListener):
         self.transform, self.picked = TRANSFORMS[scorers.transform], scorers.picked
         self.weights = torch.from_numpy(scorers.weights).to(self.found.device)
 
-    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
         relation, row = self.asked[function.index].T
         if self.layer == 0:
             shape = len(row), self.weights.shape[1], pairs.shape[-1]

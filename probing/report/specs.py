@@ -1,0 +1,147 @@
+"""Tables, figures and texts by their specs: `specs.toml` says what columns they have, and their
+words.
+
+A column of a spec has a name, a kind (of `probing.report.kinds`) and options:
+
+- `of`: what its cells are of a row, an attribute or key, or several with dots between them; by
+  default its name;
+- `at`: a key that is looked up before that, such as a protocol or a model;
+- `group` and `spare`: as of `probing.report.document.Column`; the latter also as a word, which has
+  it for each tuple of items.
+
+A block of columns has `use`, the name of columns that several tables share; `when`, a word that
+must be true; or `for` and `in`: the columns are repeated for each item of a word, which is looked
+up in the row, behind the key `at` of the block if it has one. Texts name words in braces.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probing.report import kinds
+from probing.report.document import Column, Figure, Table
+from probing.report.words import shared_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+
+@cache
+def _specs() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("specs.toml").read_text(encoding="utf-8"))
+
+
+def table(
+    spec: str,
+    rows: Iterable[Any],
+    name: str = "",
+    /,
+    *,
+    totals: Sequence[Any] = (),
+    within: str | None = None,
+    **words: Any,
+) -> Table:
+    """The table of a spec.
+
+    Args:
+        spec: its name in `specs.toml`.
+        rows: records, or lists of cells.
+        name: of its CSV file, by default that of the spec.
+        totals: rows under a line.
+        within: as of `Table`.
+        words: what its columns and texts name.
+    """
+    known, words = _specs()["table"][spec], {**shared_words(), **words}
+    return Table(
+        name or spec,
+        _text(known.get("title", ""), words),
+        list(_columns(known["columns"], words)),
+        list(rows),
+        _text(known.get("notes", ""), words),
+        filters=words.get("filters", known.get("filters", 0)),
+        within=within,
+        totals=totals,
+    )
+
+
+def figure(
+    spec: str, name: str, draw: Callable[[], MatplotlibFigure], /, of: str = "", **words: Any
+) -> Figure:
+    """The figure of a spec. `name`: of its file; `of`: the table of its numbers, by default of that
+    name."""
+    known, words = _specs()["figure"][spec], {**shared_words(), **words}
+    return Figure(name, _text(known["title"], words), _text(known["alt"], words), of or name, draw)
+
+
+def text(spec: str, /, **words: Any) -> str:
+    """The text of a spec."""
+    return _text(_specs()["text"][spec], {**shared_words(), **words})
+
+
+def facts(spec: str, /, **words: Any) -> dict[str, str]:
+    """The lines of a spec: name -> text."""
+    every = {**shared_words(), **words}
+    return {
+        _text(name, every): _text(line, every) for name, line in _specs()["facts"][spec].items()
+    }
+
+
+def _text(text: str, words: Mapping[str, Any]) -> str:
+    """A text on one line, with its words."""
+    return " ".join(text.split()).format_map(words).strip()
+
+
+def _columns(
+    entries: Iterable[Any], words: Mapping[str, Any], group: str = "", items: tuple[str, ...] = ()
+) -> Iterator[Column]:
+    for entry in entries:
+        if isinstance(entry, list):
+            yield _column(words, group, items, *entry)
+        elif "use" in entry:
+            yield from _columns(_specs()["columns"][entry["use"]], words, group, items)
+        elif "when" in entry:
+            if words[entry["when"]]:
+                yield from _columns(entry["columns"], words, group, items)
+        else:
+            before = (*items, entry["at"]) if "at" in entry else items
+            for item in words[entry["in"]]:
+                more = {**words, entry["for"]: item}
+                heading = entry.get("group", group)
+                yield from _columns(entry["columns"], more, heading, (*before, item))
+
+
+def _column(
+    words: Mapping[str, Any],
+    group: str,
+    items: tuple[str, ...],
+    name: str,
+    kind: str = "text",
+    options: Mapping[str, Any] = {},
+) -> Column:
+    if at := options.get("at"):
+        items = (*items, at)
+    spare = options.get("spare", ())
+    path = options.get("of", "" if at else name.replace(" ", "_"))
+    return Column(
+        name.format_map(words),
+        getattr(kinds, kind.format_map(words).upper()),
+        options.get("group", group).format_map(words),
+        tuple(words[spare].get(items, ()) if isinstance(spare, str) else spare),
+        partial(_value, items, path.split(".") if path else []),
+    )
+
+
+def _value(items: Sequence[str], names: Sequence[str], row: Any) -> Any:
+    """What stands in a row behind some keys and names; None where there is nothing."""
+    for item in items:
+        row = None if row is None else row.get(item)
+    for name in names:
+        if isinstance(row, Mapping):
+            row = row.get(name)
+        elif row is not None:
+            row = getattr(row, name)
+    return row
