@@ -1,11 +1,12 @@
 """An attack on the score beyond offsets: rules without a model that are not built in.
 
-    python tests/benchmarks/rules.py DATA CONFIG [--sample 40]
+    python tests/benchmarks/rules.py RESULTS --data csn
 
-A rule is an offset, or the n-th token of a word class before or behind the token that reads: among
-all, or among those of some depth of brackets, of more, less or as much indentation, or that begin a
-line. Each relation has the one that finds most hard edges of validation; the mean of their top-1
-UAS on hard edges of test stands beside that of the best rule that is built in, an offset or a
+RESULTS is a folder of probes of the splits test and validation, such as one of `finding.py`. A rule
+is an offset, or the n-th token of a word class before or behind the token that reads: among all, or
+among those of some depth of brackets, of more, less or as much indentation, or that begin a line.
+Each relation has the one that finds most hard edges of validation. Their top-1 UAS on hard edges of
+test stands beside that of the model's heads and of the best rule that is built in, an offset or a
 keyword.
 """
 
@@ -13,20 +14,18 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import numpy as np
 
-from codesyntax_dataset.protocol import DIRECTIONS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN
-from probing.evidence.baselines import Edges, read_edges
-from probing.evidence.beyond import LEAST_HARD_EDGES, rivals
+from codesyntax_dataset.protocol import BEST_BASELINE, HEAD_TO_DEPENDENT
+from probing.evidence.gather import Probed, find, gather
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.information.surface import Surface, WordClasses
 from probing.runs.data import Row, load_functions
-from probing.runs.settings import Sample
-from probing.stats.intervals import FEW_CLUSTERS
+from probing.stats.hits import Hits
 
 Rule = tuple[int | None, ...]
 
@@ -50,7 +49,7 @@ def rules(surface: Surface, reader: int, target: int) -> Iterator[Rule]:
 
 
 def hits(
-    hard: Edges, rows: dict[int, Row], classes: WordClasses, direction: str
+    hard: EdgeTable, rows: Mapping[int, Row], classes: WordClasses, direction: str
 ) -> dict[str, list[tuple[int, set[Rule]]]]:
     """Relation -> the function of each hard edge, and the rules that find it."""
     surfaces = {index: Surface.of(row, classes) for index, row in rows.items()}
@@ -62,37 +61,51 @@ def hits(
     return found
 
 
+def attack(probed: Probed, data: str) -> str:
+    """The three scores of a model."""
+    settings, rows, hard = probed.test.settings, [], []
+    ledgers = probed.validation.ledger, probed.test.ledger
+    offsets = best_offsets(ledgers[0], 1)
+    for split, ledger in zip(("validation", "test"), ledgers):
+        dataset, _ = load_functions(data, settings.config, split)
+        places = np.unique(ledger.function).tolist()
+        rows.append(dict(zip(places, dataset.select(places))))
+        hard.append(ledger.take(is_hard(ledger, offsets)))
+    classes = WordClasses(rows[0].values())
+    learned, tested = (hits(*split, classes, settings.direction) for split in zip(hard, rows))
+    (evidence,) = gather([probed], data)
+    model = evidence.beyond[1]
+    built_in = evidence.splits.rivals[1].of(BEST_BASELINE, model)
+    found = []
+    for name in model.in_mean:
+        counted = Counter(rule for _, every in learned[name] for rule in every)
+        best = max(sorted(counted, key=str), key=counted.__getitem__)
+        found += [(index, name, best in every) for index, every in tested[name]]
+    functions, relations, hit = zip(*found)
+    of_rules = Hits.of_rows(
+        np.array(functions), relations, {"rules": np.array([hit], np.int64)}, ("uas",)
+    )
+    scores = {
+        "heads": model.mean.at(0),
+        "built in": built_in.hits.mean(built_in.system).at(0),
+        "rules": of_rules.mean("rules").at(0),
+    }
+    shown = ", ".join(
+        f"{name} {score.value:.1f} [{score.low:.1f}, {score.high:.1f}]"
+        for name, score in scores.items()
+    )
+    return f"{probed.test.title}, {len(model.in_mean)} relations: {shown}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data")
-    parser.add_argument("config")
-    parser.add_argument("--sample", type=int, help="functions that are drawn of each split")
+    parser.add_argument("results", nargs="+")
+    parser.add_argument("--data", required=True)
     arguments = parser.parse_args()
-    rows, edges = [], []
-    for split in ("validation", "test"):
-        dataset, _ = load_functions(arguments.data, arguments.config, split)
-        places = Sample(size=arguments.sample or len(dataset), seed=0).places(len(dataset))
-        rows.append(dict(zip(places, dataset.select(places))))
-        edges.append(read_edges(arguments.data, arguments.config, split, np.array(places)))
-    classes, offsets = WordClasses(rows[0].values()), best_offsets(edges[0], 1)
-    hard = [table.take(is_hard(table, offsets)) for table in edges]
-    for direction in DIRECTIONS:
-        learned, tested = (hits(*split, classes, direction) for split in zip(hard, rows))
-        scores = {}
-        for name in tested.keys() & learned.keys() - NOT_IN_MEAN:
-            functions = {index for index, _ in tested[name]}
-            if len(tested[name]) >= LEAST_HARD_EDGES and len(functions) >= FEW_CLUSTERS:
-                counted = Counter(rule for _, every in learned[name] for rule in every)
-                best = max(sorted(counted, key=str), key=counted.__getitem__, default=None)
-                scores[name] = 100 * np.mean([best in every for _, every in tested[name]])
-        built_in = rivals(*edges, 1, direction).hits["combined"].only({*scores})
-        print(
-            f"{arguments.config}, {direction}, {len(scores)} relations: "
-            f"{np.mean([*scores.values()]):.1f}, built in "
-            f"{built_in.hits.mean(built_in.system).at(0).value:.1f}"
-        )
+    for probed in find(arguments.results):
+        print(attack(probed, arguments.data), flush=True)
 
 
 if __name__ == "__main__":
