@@ -1,23 +1,29 @@
-"""The table of the finding, of models and randomly initialised copies of them: UAS, closed share, and minimal pairs.
+"""The table of the finding: UAS, closed share and minimal pairs, of models and of randomly
+initialised copies of them.
 
-    python tests/benchmarks/finding.py MODEL... --data csn --config python --output finding [--sample 400] [--copies 3]
+    python tests/benchmarks/finding.py MODEL... --data csn --config python --output finding
 
-MODEL is a Hub id, a folder or a GGUF file; --data a folder that `codesyntax build` wrote with the configs LANGUAGE and
-LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 % intervals: held-out top-1 UAS, beside the
-best rule; the same beyond the best offset; the closed share of usable information; the accuracy on minimal pairs,
-beside the surface rival; and CPU seconds. With --cluster repository, intervals are over repositories.
+MODEL is a Hub id, a folder or a GGUF file; --data a folder that `codesyntax build` wrote with the
+configs LANGUAGE and LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 %
+intervals: held-out top-1 UAS, beside the best rule; the same beyond the best offset; the closed
+share of usable information; the accuracy on all minimal pairs, with an interval over repositories
+unless these are few, beside the surface rival; and CPU seconds. With --cluster repository, all
+intervals are over repositories.
 
-Results are kept in --output. On a GPU, leave out --sample, which draws by the seed of a copy.
+Results are kept in --output. On a GPU, leave out --sample and --pairs, which draw by the seed of a
+copy.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 os.environ["CODESYNTAX_CACHE"] = ""  # CPU seconds are those of the run
@@ -25,8 +31,13 @@ os.environ["CODESYNTAX_CACHE"] = ""  # CPU seconds are those of the run
 import probing
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import RANDOM_WEIGHTS
+from probing.instruments.information.result import InformationResult
+from probing.instruments.likelihood.hits import MODEL
+from probing.instruments.likelihood.result import SCORES, stratum_weights
 from probing.report.information import InformedModel
+from probing.runs.repositories import clustered_by
 from probing.runs.session import Session
+from probing.stats.hits import Hits
 
 COLUMNS = (
     "model",
@@ -42,7 +53,9 @@ COLUMNS = (
 
 
 def shown(estimate: Any) -> str:
-    """Value and interval of an estimate, or of a row of the frame."""
+    """Value and interval, if there is one, of an estimate or of a row of the frame."""
+    if np.isnan(estimate.low):
+        return f"{estimate.value:.1f}"
     return f"{estimate.value:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
 
 
@@ -56,17 +69,28 @@ def attention_cells(frame: pd.DataFrame) -> list[str]:
     ]
 
 
+def closed_cell(informed: InformationResult, arguments: argparse.Namespace) -> str:
+    """The closed share, with the interval over the clusters that are asked for."""
+    with tempfile.TemporaryDirectory() as folder, clustered_by(arguments.cluster, arguments.data):
+        return shown(InformedModel("", InformationResult.load(informed.save(folder))).closed)
+
+
 def pair_cells(session: Session, arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
-    """Accuracy on minimal pairs and that of the surface rival; of a model without a head, or of few pairs, nothing."""
+    """Accuracy on all minimal pairs, and that of the surface rival; nothing if the model has no
+    head, or no pair is asked for."""
+    if arguments.pairs == 0:
+        return ["-", "-"]
+    given = {**given, "sample": arguments.pairs}
     try:
         preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **given)
     except ModelError:
         return ["-", "-"]
-    if preferred.mean is None:
-        return ["-", "-"]
-    frame = probing.scores(preferred, cluster=arguments.cluster)
-    (mean,) = frame.query("group == 'mean' and measure == 'whole'").itertuples()
-    return [shown(mean), f"{preferred.mean.surface:.1f}"]
+    rows, weights = preferred.ledger.rows, stratum_weights(preferred.ledger.rows)
+    preference = {MODEL: preferred.ledger.preferred().T * weights}
+    groups = np.full(len(rows), "all", object)
+    hits = Hits.of_rows(rows["repository"], groups, preference, SCORES, weights)
+    accuracy = hits.each(hits.by_group(MODEL))["all"]
+    return [shown(accuracy), f"{preferred.accuracy.surface:.1f}"]
 
 
 def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str]:
@@ -85,7 +109,7 @@ def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str
     informed = probing.inform(
         session, arguments.data, arguments.config, edges=arguments.edges, **given
     )
-    cells = [name, *attention_cells(frame), shown(InformedModel(name, informed).closed)]
+    cells = [name, *attention_cells(frame), closed_cell(informed, arguments)]
     cells += pair_cells(session, arguments, given)
     return [*cells, f"{time.process_time() - begun:.0f}"]
 
@@ -98,9 +122,8 @@ def main() -> None:
     parser.add_argument("--data", required=True)
     parser.add_argument("--config", default="python")
     parser.add_argument("--output", required=True)
-    parser.add_argument(
-        "--sample", type=int, help="functions and pairs that are drawn of each split"
-    )
+    parser.add_argument("--sample", type=int, help="functions that are drawn of each split")
+    parser.add_argument("--pairs", type=int, help="pairs that are drawn; 0: none are asked for")
     parser.add_argument("--edges", type=int, default=2000)
     parser.add_argument("--copies", type=int, default=3)
     parser.add_argument("--cluster", default="function", choices=("function", "repository"))
