@@ -20,6 +20,7 @@ from codesyntax_metric.topk_uas import (
     rank_attention,
 )
 from probing.instruments.attention.align import Alignment
+from probing.instruments.attention.attended import ChoicesByKind
 from probing.instruments.attention.ranking import (
     BatchListener,
     BatchRanker,
@@ -214,6 +215,30 @@ def test_functions_are_read_together_as_far_as_their_rows_fit():
     assert groups([0, 0, 0], 1) == [[0], [0], [0]]
     assert groups([1, 1, 1, 9, 1, 1], 3) == [[1, 1, 1], [9], [1, 1]]
     assert groups([9, 9], 6) == [[9], [9]]
+
+
+def test_kinds_of_attended_tokens_are_counted_alike_for_functions_that_are_read_together():
+    rng = np.random.default_rng(3)
+    functions, maps, *_ = zip(*(random_function(rng, index, 1, 2) for index in range(6)))
+    kinds = {one.index: rng.integers(0, 3, len(one.alignment.first)) for one in functions}
+    picked = np.zeros((len(RULES), 1, 2), int)
+
+    def counted(chosen, elements):
+        length = max(len(functions[index].ids) for index in chosen)
+        batch = torch.zeros(len(chosen), 2, length, length)
+        for place, index in enumerate(chosen):
+            size = maps[index].shape[2]
+            batch[place, :, :size, :size] = torch.from_numpy(maps[index][0])
+        asked = [functions[index] for index in chosen]
+        listener = ChoicesByKind(
+            asked, 1, 2, length, torch.device("cpu"), elements, picked=picked, kinds=kinds, number=3
+        )
+        listener(rows_of(batch))
+        return len(listener.groups), listener.attended.numpy()
+
+    groups, together = counted(range(6), 1 << 20)
+    assert groups < 6 and together.sum() > 10
+    assert (together == sum(counted([index], 1 << 20)[1] for index in range(6))).all()
 
 
 def test_shuffled_attention_is_that_of_other_tokens():

