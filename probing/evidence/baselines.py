@@ -31,7 +31,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -494,7 +494,10 @@ def _by_relation(
     ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
     places = np.split(by_relation, ends[:-1])
     keywords = partial(_expand_keywords, len(edges.keywords))
-    kinds = (*_offset_patterns(edges),), (_keyword_codes(edges, direction), keywords)
+    kinds: list[tuple[Iterable[np.ndarray], Callable[[np.ndarray], np.ndarray]]] = [
+        _offset_patterns(edges),
+        (_keyword_codes(edges, direction), keywords),
+    ]
     for kind, (codes, expand) in zip(KINDS, kinds):
         for rule, edge_codes in zip(RULES, codes):
             axis = 0 if edge_codes.ndim > 1 else None

@@ -116,8 +116,8 @@ def beyond(
     for number, name in enumerate(test.relations):
         of_relation = test.relation == number
         if of_relation.any():
-            left = np.count_nonzero(to_find & of_relation)
-            edges[name] = left, np.count_nonzero(of_relation)
+            left = int(np.count_nonzero(to_find & of_relation))
+            edges[name] = left, int(np.count_nonzero(of_relation))
     shown = hard.only(set(hard.relations) - few.keys())
     enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
     by_first = easy.hits.where(measures=MEASURES[: len(KS)])

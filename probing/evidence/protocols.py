@@ -144,8 +144,10 @@ def compare(
 
     known = cached(f"comparison {tested}", hits.content(), compute)
     n = [len(group.places) for group in hits.drawn.groups.values()]
-    mean = Estimate(*known["mean"], int(known["n"][0]))
-    by_relation = Estimate(*known["relations"], np.array(n, np.intp))
+    value, low, high, p = known["mean"]
+    mean = Estimate(value, low, high, p, int(known["n"][0]))
+    value, low, high, p = known["relations"]
+    by_relation = Estimate(value, low, high, p, np.array(n, np.intp))
     return Comparison(hits.names, hits.measures, mean, by_relation)
 
 

@@ -445,8 +445,8 @@ class Hits:
             yield repr([name, len(group.n)]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
-                name = repr([system, columns.distinct.shape]).encode()
-                yield name + columns.which.astype(np.int64).tobytes()
+                shape = repr([system, columns.distinct.shape]).encode()
+                yield shape + columns.which.astype(np.int64).tobytes()
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 

@@ -64,7 +64,7 @@ class Layout(NamedTuple):
     @property
     def columns(self) -> dict[str, np.dtype]:
         """Name -> type."""
-        columns = dict.fromkeys(_KEYS, np.dtype(np.int32))
+        columns: dict[str, np.dtype] = dict.fromkeys(_KEYS, np.dtype(np.int32))
         number = np.dtype(self.number)
         for system in self.systems:
             for measure in self.measures:

@@ -207,10 +207,13 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
 
 
 @pytest.mark.parametrize("attack", RESULTS, ids=lambda attack: attack.name)
-def test_forged_results(attack, results):
+def test_forged_results(attack, results, tiny_model, data, monkeypatch):
+    """What is on the Hub is here."""
+    monkeypatch.setattr(submit, "_dataset_on_the_hub", lambda dataset: ("1" * 40, data))
+    monkeypatch.setattr(submit, "_model_on_the_hub", lambda settings, model: str(tiny_model))
     attack.forge(results)
     with pytest.raises(CodeSyntaxError, match=attack.stopped_by):
-        submit.submission([results], MODEL, DATASET, board=BOARD, dry_run=True)
+        submit.submission([results], MODEL, DATASET, board=BOARD)
 
 
 def test_the_command_sends_nothing_of_forged_results(hub, made, tmp_path):
