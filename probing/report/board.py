@@ -394,16 +394,24 @@ def _relations(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any
     for measure, (rule, k) in enumerate(TABLE_MEASURES):
         lines = []
         for name, group in tables[PUBLISHED].groups.items():
-            line: dict[str, Any] = {"rule": rule, "k": str(k), "edges": group.total}
-            line |= {"relation": with_marks(name, group.few), "functions": len(group.n)}
+            line: dict[str, Any] = {
+                "rule": rule,
+                "k": str(k),
+                "relation": with_marks(name, group.few),
+                "edges": group.total,
+                "functions": len(group.n),
+            }
             for protocol in PROTOCOLS:
                 if name in tables[protocol].groups:
                     column = tables[protocol].names.index(name)
                     score = scores[protocol].at(measure, column)
                     rival = float(rivals[protocol][measure, column])
-                    head = entry.head(protocol, column, measure)
-                    line[protocol] = {"score": score, "head": head, "combined": rival}
-                    line[protocol]["gain"] = score.value - rival
+                    line[protocol] = {
+                        "score": score,
+                        "head": entry.head(protocol, column, measure),
+                        "combined": rival,
+                        "gain": score.value - rival,
+                    }
             lines.append(line)
         rows += sorted(lines, key=_by_gain)
     return rows
@@ -427,16 +435,29 @@ def _paper(config: str) -> Section:
 def _paper_rows(config: str) -> list[dict[str, Any]]:
     """The paper's scores, and the difference to the best baseline: Combined, or Offset in natural
     language."""
-    about = {"board": f"{config}.paper", "config": config, "kind": "paper", "protocol": PUBLISHED}
-    about["direction"] = language_of(config).direction
+    about = {
+        "board": f"{config}.paper",
+        "config": config,
+        "direction": language_of(config).direction,
+        "kind": "paper",
+        "protocol": PUBLISHED,
+    }
     rows = []
     for rule, k in product(RULES, TABLE_KS):
         scores = {name: by_k[k] for name, by_k in paper.scores(config, rule).items() if k in by_k}
         best = scores.get("Combined", scores.get("Offset", 0))
         for name in sorted(scores, key=lambda name: -scores[name]):
-            row = {**about, "rule": rule, "k": k, "model": name, "score": scores[name]}
             gain = None if name.lower() in _BASELINES else scores[name] - best
-            rows.append({**row, "difference": gain})
+            rows.append(
+                {
+                    **about,
+                    "rule": rule,
+                    "k": k,
+                    "model": name,
+                    "score": scores[name],
+                    "difference": gain,
+                }
+            )
     return rows
 
 
@@ -507,8 +528,12 @@ def _by_type(row: BoardRow) -> list[dict[str, Any]]:
     rows = []
     for name, outcomes in entry.by_type(tables).items():
         group = tables[MASKING].groups[name]
-        of_type = {"node_type": name, "few": group.few, "functions": len(group.n)}
-        of_type["masked"] = masked(tables[MASKING], name)
+        of_type = {
+            "node_type": name,
+            "few": group.few,
+            "functions": len(group.n),
+            "masked": masked(tables[MASKING], name),
+        }
         for outcome, (t1, t0, effect) in outcomes.items():
             of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
         rows.append(of_type)

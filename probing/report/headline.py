@@ -102,8 +102,14 @@ def models(
     rows = []
     for place in _places(all_findings):
         linked = [place.name, links[place.name]] if links else place.name
-        row = {"place": place, HARD: place.get(HARD), "linked": linked}
-        rows.append(row | {"bits": bits.get(same_run(place.settings))})
+        rows.append(
+            {
+                "place": place,
+                "hard": place.get(HARD),
+                "linked": linked,
+                "bits": bits.get(same_run(place.settings)),
+            }
+        )
     several = len({findings.settings.direction for findings in all_findings}) > 1
     return specs.table(
         "models",

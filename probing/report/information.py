@@ -83,6 +83,11 @@ class InformedModel:
         """The same of the means over constructs, whose relations ask about the same head tokens."""
         return self.hits["constructs"].portion(WORDS, BOTH, WORDS).at(0)
 
+    @property
+    def found(self) -> dict[str, Estimate]:
+        """The mean top-1 UAS of each of FINDERS."""
+        return {finder: self.finds(finder) for finder in FINDERS}
+
     def finds(self, finder: str) -> Estimate:
         """The mean top-1 UAS of one of FINDERS."""
         return self.hits["uas"].mean(finder).at(0)
@@ -140,13 +145,18 @@ def sections(informed: Sequence[InformedModel]) -> list[Section]:
 
 def together(informed: Sequence[InformedModel]) -> Table:
     """The models and controls side by side."""
-    rows = []
-    for model in informed:
-        if model.result.mean is not None:
-            row = {finder: model.finds(finder) for finder in FINDERS}
-            row |= {"model": model.result.title, "mean": model.result.mean, "informed": model}
-            row |= {"of_states": _of_states(model, informed)}
-            rows.append(row | {"selectivity": _selectivity(model.result, informed)})
+    rows = [
+        {
+            "model": model.result.title,
+            "mean": model.result.mean,
+            "informed": model,
+            "of_states": _of_states(model, informed),
+            "selectivity": _selectivity(model.result, informed),
+            **model.found,
+        }
+        for model in informed
+        if model.result.mean is not None
+    ]
     return specs.table("information-models", rows)
 
 
@@ -185,13 +195,26 @@ def table(model: InformedModel) -> Table:
     result, mean = model.result, model.result.mean
     rows = []
     for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
-        row = {"relation": starred(name, scores.in_mean), "adds": model.adds[name]}
-        row |= {"edges": scores.edges, "missed": scores.missed}
-        rows.append(row | {"scores": scores})
+        rows.append(
+            {
+                "relation": starred(name, scores.in_mean),
+                "adds": model.adds[name],
+                "edges": scores.edges,
+                "missed": scores.missed,
+                "scores": scores,
+            }
+        )
     totals = []
     if mean is not None:
-        row = {"relation": f"mean of {mean.relations} relations", "adds": model.adds_mean}
-        totals = [row | {"edges": "", "missed": "", "scores": mean}]
+        totals = [
+            {
+                "relation": f"mean of {mean.relations} relations",
+                "adds": model.adds_mean,
+                "edges": "",
+                "missed": "",
+                "scores": mean,
+            }
+        ]
     source, adding, means = _READ[result.settings.states]
     return specs.table(
         "information",
@@ -352,9 +375,15 @@ def _surprisals(
     star."""
     rows, gains = [], _by_group(hits, *_GAINS)
     for name, values in groups.items():
-        row = {"name": by + starred(name, values.nodes >= least), "nodes": values.nodes}
-        row |= {"tokens": _shown(values.tokens), "controls": _shown(values.controls)}
-        rows.append(row | gains[name])
+        rows.append(
+            {
+                "name": by + starred(name, values.nodes >= least),
+                "nodes": values.nodes,
+                "tokens": _shown(values.tokens),
+                "controls": _shown(values.controls),
+                **gains[name],
+            }
+        )
     return rows
 
 

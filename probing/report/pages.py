@@ -236,10 +236,7 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
         raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
     ((row,),) = rows(dataset.select([ids.index(id)]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
-    edges = [
-        Edge(edge["relation"], edge["head"], edge["first"], edge["last"])
-        for edge in row["relations"]
-    ]
+    edges = [Edge(**edge) for edge in row["relations"]]
     return Shown(
         f"{name}/{config}/{split}, {unit} {id}",
         row["code"],

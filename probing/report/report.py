@@ -321,8 +321,14 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     for findings in all_findings:
         for subject in findings.subjects:
             result = subject.result
-            row = {"config": findings.title, "subject": subject, "result": result}
-            rows.append({**row, "heads": f"{result.layers} × {result.heads}"})
+            rows.append(
+                {
+                    "config": findings.title,
+                    "subject": subject,
+                    "result": result,
+                    "heads": f"{result.layers} × {result.heads}",
+                }
+            )
             for reason, count in result.skips.items():
                 skips.append([findings.title, subject.name, reason, count])
             notes |= {f"{subject.name}: {note}.": None for note in result.layers_note}

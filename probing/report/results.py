@@ -54,9 +54,15 @@ def attention(result: ProbeResult) -> list[str | Table]:
     rows = []
     for name, entry in result.relations.items():
         scores = entry[RULE]
-        row = {"relation": starred(name, entry.in_mean), "edges": entry.edges}
-        row |= {k: scores[k].score for k in TABLE_KS}
-        rows.append({**row, "best_head": head_name(scores[K]), "offset": by_offset[name]})
+        rows.append(
+            {
+                "relation": starred(name, entry.in_mean),
+                "edges": entry.edges,
+                "best_head": head_name(scores[K]),
+                "offset": by_offset[name],
+                **{k: scores[k].score for k in TABLE_KS},
+            }
+        )
     rows.sort(key=lambda row: (-row[K], row["relation"]))
     in_mean = [name for name, entry in result.relations.items() if entry.in_mean]
     total = {
@@ -108,10 +114,18 @@ def masking(result: MaskResult) -> list[str | Table]:
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
     for name in sorted(effects, key=lambda name: effects[name].value):
-        row = {"node_type": name, "functions": len(measured.of(name)), "effect": effects[name]}
-        for arm, filler in zip(ARMS, of_fillers[name]):
-            row |= {arm: arms[arm][name], f"gain_{arm}": filler.gain}
-        rows.append({**row, "scores": result.node_types[name]})
+        t1, t0 = of_fillers[name]
+        row = {
+            "node_type": name,
+            "functions": len(measured.of(name)),
+            "T1": arms[T1][name],
+            "T0": arms[T0][name],
+            "effect": effects[name],
+            "gain_T1": t1.gain,
+            "gain_T0": t0.gain,
+            "scores": result.node_types[name],
+        }
+        rows.append(row)
     control = RANDOM[result.settings.control]
     below = [specs.table("masking", rows, result=result, control=control)]
     below += [without_place(result.without_place)] if result.without_place else []
@@ -237,8 +251,8 @@ def _baseline_means(result: BaselineResult) -> Table:
     rows = []
     for protocol, number, scores in means:
         for kind in kinds:
-            row = {"baseline": f"{kind}, {protocol}", "relations": number}
-            rows.append(row | scores[kind][RULE])
+            about = {"baseline": f"{kind}, {protocol}", "relations": number}
+            rows.append({**about, **scores[kind][RULE]})
     return specs.table("baseline-means", rows)
 
 

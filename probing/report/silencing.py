@@ -171,10 +171,18 @@ def table(model: SilencedModel) -> Table:
     result = model.result
     rows = []
     for name, effect in model.relations.items():
-        row = {"relation": name, "costs": result.relations[name], "effect": effect}
-        row |= {"chosen": result.heads[name], "head": "-".join(map(str, effect.head))}
-        row |= {"costlier": f"{effect.costlier} of {effect.rivals}", "verdict": verdict(effect)}
-        rows.append(row | effect.together)
+        rows.append(
+            {
+                "relation": name,
+                "costs": result.relations[name],
+                "chosen": result.heads[name],
+                "effect": effect,
+                "head": "-".join(map(str, effect.head)),
+                "costlier": f"{effect.costlier} of {effect.rivals}",
+                "verdict": verdict(effect),
+                **effect.together,
+            }
+        )
     numbers = sorted({number for effect in model.relations.values() for number in effect.together})
     return specs.table(
         "silencing",

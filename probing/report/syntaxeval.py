@@ -149,8 +149,13 @@ def _verdicts(group: MaskedModels) -> Table:
         verdicts = {}
         for name, model in group.models.items():
             verdicts[name] = {outcome: _verdict(model, kind, outcome) for outcome in VERDICTS_ON}
-        row = {"node_type": kind, "functions": group.functions(kind)}
-        rows.append({**row, "models": verdicts})
+        rows.append(
+            {
+                "node_type": kind,
+                "functions": group.functions(kind),
+                "models": verdicts,
+            }
+        )
     return specs.table(
         "masking-verdicts",
         rows,
@@ -199,10 +204,16 @@ def _table(group: MaskedModels) -> Table:
     for similarity, kind in product(SIMILARITIES, group.node_types):
         functions = group.functions(kind)
         marks = "few functions" if functions < FEW_CLUSTERS else ""
-        row = {"similarity": _TITLES[similarity], "node_type": [kind, marks]}
         models = group.having(kind).items()
         cells = {name: _cells(model, kind, similarity) for name, model in models}
-        rows.append({**row, "functions": functions, "models": cells})
+        rows.append(
+            {
+                "similarity": _TITLES[similarity],
+                "node_type": [kind, marks],
+                "functions": functions,
+                "models": cells,
+            }
+        )
     return specs.table("masked", rows, group.name, models=group.models, control=group.control)
 
 
@@ -236,8 +247,14 @@ def _floors(group: MaskedModels) -> Table:
         for name, model in group.having(kind).items():
             gains = zip(ARMS, model.arms(kind, outcome), model.gains[outcome][kind])
             cells[name] = {arm: _filled(scores, *gain) for arm, scores, gain in gains}
-        row = {"outcome": _TITLES[outcome], "node_type": kind}
-        rows.append({**row, "functions": group.functions(kind), "models": cells})
+        rows.append(
+            {
+                "outcome": _TITLES[outcome],
+                "node_type": kind,
+                "functions": group.functions(kind),
+                "models": cells,
+            }
+        )
     name = f"{group.name}-floors"
     return specs.table("masked-floors", rows, name, models=group.models, arms=ARMS)
 
