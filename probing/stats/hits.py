@@ -66,7 +66,8 @@ class Columns(NamedTuple):
     def total(self) -> np.ndarray:
         """Over all clusters: (M,)."""
         kind = np.int64 if np.issubdtype(self.distinct.dtype, np.integer) else np.float64
-        return self.distinct.sum(axis=1, dtype=kind)[self.which]
+        totals = self.distinct.sum(axis=1, dtype=kind)
+        return totals[self.which]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +98,9 @@ class Group:
         sums = self.sums[system].sums
         if against is None:
             return sums
-        wide = np.int32 if np.issubdtype(sums.dtype, np.integer) else np.float64
-        return sums.astype(wide) - self.sums[against].sums
+        whole = np.issubdtype(sums.dtype, np.integer)
+        wide = sums.astype(np.int32 if whole else np.float64)
+        return wide - self.sums[against].sums
 
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
@@ -121,7 +123,8 @@ class Group:
 
     def same_things(self, other: Group) -> bool:
         """True if the other one has as many things in the same clusters."""
-        return np.array_equal(self.places, other.places) and np.array_equal(self.n, other.n)
+        same_clusters = np.array_equal(self.places, other.places)
+        return same_clusters and np.array_equal(self.n, other.n)
 
 
 class _Mean(NamedTuple):
@@ -224,7 +227,8 @@ class Hits:
     def total(self, system: str) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
         totals = [group.sums[system].total for group in self.groups.values()]
-        return np.array(totals).reshape(len(totals), len(self.measures)).T
+        by_group = np.array(totals).reshape(len(totals), len(self.measures))
+        return by_group.T
 
     def scores(self, system: str) -> np.ndarray:
         """Of each group, in the unit: (M, G)."""
@@ -394,10 +398,11 @@ class Hits:
             group = self.groups[name]
             weight = self.scale / group.total / len(counted)
             sums = group.gained(system, against)
+            points = weight * sums
             part = group.n / group.total
             value += self.scale * sums.sum(axis=1) / group.total
-            added[:, group.places] += weight * sums
-            influence[:, group.places] += influence_of(weight * sums, part)
+            added[:, group.places] += points
+            influence[:, group.places] += influence_of(points, part)
             share[group.places] += part
         return _Mean(value / max(1, len(counted)), added, influence, share)
 
@@ -416,9 +421,10 @@ class Hits:
             shares, _ = wilson(columns.distinct, group.n, group.worth)
             return 100 * shares[:, columns.which]
         other = group.sums[against]
-        pairs, which = np.unique([columns.which, other.which], axis=1, return_inverse=True)
-        first = columns.distinct[pairs[0]]
-        second = other.distinct[pairs[1]]
+        both = [columns.which, other.which]
+        (of_first, of_second), which = np.unique(both, axis=1, return_inverse=True)
+        first = columns.distinct[of_first]
+        second = other.distinct[of_second]
         differences = wilson_difference(first, second, group.n, group.worth)
         return 100 * differences[:, which.reshape(-1)]
 
@@ -454,6 +460,7 @@ def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each
     has any."""
     order = np.argsort(which, kind="stable")
-    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
+    steps = np.diff(which[order], prepend=-1)
+    starts = np.flatnonzero(steps)
     wide = np.result_type(values.dtype, np.int32)
     return np.add.reduceat(values[..., order], starts, axis=-1, dtype=wide)

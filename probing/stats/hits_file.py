@@ -114,7 +114,8 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     first = groups.index(min(hits.groups)) if hits.groups else 0
     parts.append(_cells(table, first, clusters, np.zeros(len(clusters)), nothing))
     rows = np.concatenate(parts, axis=1)
-    return rows[:, np.lexsort(rows[len(_PLACE) - 1 :: -1])]
+    order = np.lexsort(rows[len(_PLACE) - 1 :: -1])
+    return rows[:, order]
 
 
 def _cells(
@@ -144,7 +145,8 @@ class HitsFile:
         about = parse(header, _LARGEST_METADATA)
         if not isinstance(about, dict):
             raise EntryError(f"the metadata of the file are {shown(about)}, expected an object")
-        return cls(data, about, about.pop(_NAMES, None))
+        names = about.pop(_NAMES, None)
+        return cls(data, about, names)
 
     def tables(self, layout: Layout) -> dict[str, Hits]:
         """The tables.
@@ -206,7 +208,8 @@ def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
             raise ValueError(f"a column {shown(name)} of another kind")
         if chunk.num_values != metadata.num_rows or chunk.total_compressed_size < 0:
             raise ValueError("columns of other sizes")
-    if sum(chunk.total_compressed_size for chunk in chunks) > len(data):
+    size = sum(chunk.total_compressed_size for chunk in chunks)
+    if size > len(data):
         raise ValueError("columns that share bytes")
     if not 0 < metadata.num_rows * len(chunks) <= _CELLS * len(data):
         raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
@@ -228,7 +231,8 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
             raise EntryError(
                 f"{table}.{system} has more hits in a function than it has edges, or fewer than none"
             )
-    if not np.isfinite(sums).all() or sums[..., n == 0].any():
+    of_nothing = sums[..., n == 0]
+    if not np.isfinite(sums).all() or of_nothing.any():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
     groups = {}
