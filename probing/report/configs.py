@@ -195,7 +195,7 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     The paper's second finding: on English and German, attention heads find more than fixed offsets
     do, and on code they do not (its Figures 2, 3, 7 and 8 and Table 4).
     """
-    kinds = {True: [], False: []}
+    kinds: dict[bool, list[Findings]] = {True: [], False: []}
     for findings in all_findings:
         kinds[findings.language.of_treebanks].append(findings)
     both = {*_models(kinds[True])} & {*_models(kinds[False])}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -156,20 +157,25 @@ def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | by
     files: dict[str, str | bytes] = {}
     for part in [part for section in sections for part in section.all_parts(drawn=False)]:
         if isinstance(part, Table):
-            files[f"tables/{part.name}.tex"] = _template("tex").module.table(part)
-    document = _template("tex").module.document(_marker(report.command), report.title, sections)
+            files[f"tables/{part.name}.tex"] = _macros("tex").table(part)
+    document = _macros("tex").document(_marker(report.command), report.title, sections)
     return {**files, "report.tex": document}
 
 
 def markdown(sections: Sequence[Section]) -> str:
     """Sections as Markdown."""
-    template = _template("md").module
+    template = _macros("md")
     return "".join(template.section(section) for section in sections).rstrip("\n") + "\n"
 
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
     return share_styles(fill(_template("html"), report=report, root=root))
+
+
+def _macros(form: str) -> Any:
+    """The macros of a template."""
+    return _template(form).module
 
 
 @cache

@@ -34,7 +34,7 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Section, Table
+from probing.report.document import Part, Section, Table
 from probing.report.words import file_names, left_out, method, starred
 from probing.runs.settings import Settings
 from probing.stats.hits import Hits
@@ -139,7 +139,7 @@ def sections(informed: Sequence[InformedModel]) -> list[Section]:
     if not informed:
         return []
     each = [Section(model.name, model.result.title, [table(model)]) for model in informed]
-    parts = [*method("information"), together(informed)]
+    parts: list[Part] = [*method("information"), together(informed)]
     return [Section("information", INFORMATION_TITLE, parts, each)]
 
 
@@ -284,7 +284,7 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
         hits, name = of_pairs(result), result.settings.name
         means += [{"result": result, **row} for row in _mean_of_pairs(result, hits)]
         each.append(Section(name, result.title, _preference_tables(result, hits, name)))
-    parts = [*method("preference"), specs.table("preference-models", means)]
+    parts: list[Part] = [*method("preference"), specs.table("preference-models", means)]
     return [Section("preference", PREFERENCE_TITLE, parts, each)]
 
 

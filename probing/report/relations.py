@@ -189,7 +189,7 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     first = {row["class"]: row for row in reversed(most)}
     rows = [first[kind] for kind in CLASSES if kind in first]
     examples = specs.table("error-examples", rows, title="An example of each class of errors")
-    parts = [shares, examples, analysis.signature]
+    parts: list[str | Table] = [shares, examples, analysis.signature]
     if differing := analysis.differing[rule]:
         parts.append(
             f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"

@@ -127,7 +127,7 @@ def masking(result: MaskResult) -> list[str | Table]:
         }
         rows.append(row)
     control = RANDOM[result.settings.control]
-    below = [specs.table("masking", rows, result=result, control=control)]
+    below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
     below += [without_place(result.without_place)] if result.without_place else []
     below.append(result.signature)
     if failed := sum(scores.failed for scores in result.node_types.values()):

@@ -180,7 +180,7 @@ def table(model: SilencedModel) -> Table:
                 "head": "-".join(map(str, effect.head)),
                 "costlier": f"{effect.costlier} of {effect.rivals}",
                 "verdict": verdict(effect),
-                **effect.together,
+                "together": effect.together,
             }
         )
     numbers = sorted({number for effect in model.relations.values() for number in effect.together})

@@ -311,10 +311,10 @@ def _spread(group: MaskedModels, types: Sequence[str]) -> Figure:
     )
 
 
-def _percentiles(model: Masked, kind: str) -> np.ndarray:
+def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """The PERCENTILES of SHOWN_SIMILARITY over the functions with a node type, T1 and T0."""
-    percentiles: np.ndarray = np.percentile(model.arms(kind, SHOWN_SIMILARITY), PERCENTILES, axis=1)
-    return percentiles.T
+    t1, t0 = np.percentile(model.arms(kind, SHOWN_SIMILARITY), PERCENTILES, axis=1).T
+    return t1, t0
 
 
 def _distribution(group: MaskedModels) -> Table:
@@ -322,9 +322,9 @@ def _distribution(group: MaskedModels) -> Table:
     rows = []
     for name, model in group.models.items():
         for kind in model.node_types:
-            for arm, values in zip(ARMS, _percentiles(model, kind).tolist()):
+            for arm, values in zip(ARMS, _percentiles(model, kind)):
                 about = [name, kind, arm, model.counted(kind)]
-                numbers = zip(PERCENTILES.tolist(), values)
+                numbers = zip(PERCENTILES.tolist(), values.tolist())
                 rows += [[*about, percentile, value] for percentile, value in numbers]
     return specs.table("masked-functions", rows, f"{group.name}-functions")
 

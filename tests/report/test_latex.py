@@ -37,7 +37,7 @@ TABLE = Table(
 
 
 def in_latex() -> str:
-    return folder._template("tex").module.table(TABLE)
+    return folder._macros("tex").table(TABLE)
 
 
 def test_a_table_by_hand():
