@@ -235,7 +235,7 @@ class Picks:
     @property
     def picked(self) -> Named:
         """The names of all."""
-        return _by_kind({key: self.names(*key) for key in self.lists})
+        return _as_json({key: self.names(*key) for key in self.lists})
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
@@ -266,7 +266,7 @@ class Picks:
         return dataclasses.replace(self, lists=lists)
 
 
-def _by_kind(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
+def _as_json(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """Kind, rule and relation -> something, as JSON."""
     nested: dict[str, dict[str, dict[str, Any]]] = {
         kind: {rule: {} for rule in RULES} for kind in KINDS
@@ -281,7 +281,7 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     to 20."""
     lists: Listed = {}
     ties: Listed = {}
-    for kind, rule, relation, _, patterns in _by_relation(edges, direction):
+    for kind, rule, relation, _, patterns in _edges_by_relation(edges, direction):
         key = kind, rule, edges.relations[relation]
         lists[key], ties[key] = greedy(patterns, max(KS))
     return Picks(edges.language, edges.keywords, direction, lists, ties)
@@ -315,7 +315,7 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
     """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for
     each of KINDS."""
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
-    for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
+    for kind, rule, relation, index, patterns in _edges_by_relation(edges, picks.direction):
         numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
         if not numbers:
             continue
@@ -396,7 +396,7 @@ class BaselineResult:
         for protocol, summaries in self.summaries.items():
             picks = self.picks[protocol]
             numbers = {name: summed.model_dump() for name, summed in summaries.items()}
-            choices = {"picked": picks.picked, "ties": _by_kind(picks.ties)}
+            choices = {"picked": picks.picked, "ties": _as_json(picks.ties)}
             protocols[protocol] = choices | numbers
         result = {
             "settings": self.settings.model_dump(),
@@ -483,7 +483,7 @@ def baseline(
     )
 
 
-def _by_relation(
+def _edges_by_relation(
     edges: Edges, direction: str
 ) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
     """Yield, for each kind, rule and relation that has edges, their indices in `edges` and their

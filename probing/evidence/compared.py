@@ -130,7 +130,7 @@ def compare(
             f"{' and '.join(there)}: probe both on the same data, config, split and direction"
         )
     with caching():
-        return [_compared(sides[0][alike], sides[1][alike]) for alike in shared]
+        return [_compared_sides(sides[0][alike], sides[1][alike]) for alike in shared]
 
 
 def _words(shared: _Place) -> str:
@@ -148,7 +148,7 @@ def _by_place(
     else:
         probed = [result for result in among() if _is_named(result, path)]
         if not probed:
-            names = list(dict.fromkeys(map(_name, among())))
+            names = list(dict.fromkeys(map(_probed_name, among())))
             raise UnknownName("result or name of a model among the results", str(side), names)
     models = [result for result in probed if result.test.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
@@ -166,7 +166,7 @@ def _by_place(
     return places
 
 
-def _name(probed: Probed) -> str:
+def _probed_name(probed: Probed) -> str:
     return at_step(probed.test.settings.model, probed.test.run.step)
 
 
@@ -179,10 +179,10 @@ def _is_named(probed: Probed, side: Path) -> bool:
     return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
 
 
-def _compared(first: Probed, second: Probed) -> ModelsCompared:
+def _compared_sides(first: Probed, second: Probed) -> ModelsCompared:
     test, validation = shared_functions([first, second])
     settings = first.test.settings
-    names = _name(first), _name(second)
+    names = _probed_name(first), _probed_name(second)
     if names[0] == names[1]:
         names = first.files["test"].name, second.files["test"].name
     if not (len(test) and len(validation)):

@@ -95,7 +95,10 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     """
     named = {file: load(file) for file in files_of(paths)}
     beside = {
-        file for path in named for file in _results(path.parent) if ".validation." in file.name
+        file
+        for path in named
+        for file in _attention_results(path.parent)
+        if ".validation." in file.name
     } - set(named)
     chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
     for file, result in [*named.items(), *((file, load(file)) for file in sorted(beside))]:
@@ -198,7 +201,7 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     without any."""
     files: dict[Path, None] = {}
     for path in map(Path, paths):
-        results = _results(path) if path.is_dir() else [path]
+        results = _attention_results(path) if path.is_dir() else [path]
         if not results:
             raise LedgerError(
                 f"{path} has no results: expected what `codesyntax probe --output` writes"
@@ -218,7 +221,7 @@ def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
         }
         for file, kind in others.items():
             by_name[kind][file] = None
-        if not others or (path.is_dir() and _results(path)):
+        if not others or (path.is_dir() and _attention_results(path)):
             by_name[ATTENTION][path] = None
     return {name: list(files) for name, files in by_name.items()}
 
@@ -495,18 +498,18 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     results on different data, configs, splits or directions, or without common functions, and if
     the labels of the data differ.
     """
-    splits, whole = _read(probed, data)
+    splits, whole = _read_data(probed, data)
     return [Evidence(splits.only(model), splits, of_all) for model, of_all in zip(probed, whole)]
 
 
 def submission_of(probed: Probed, data: Any = None) -> AttentionSubmission:
     """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions
     that it could read."""
-    splits, (whole,) = _read([probed], data)
+    splits, (whole,) = _read_data([probed], data)
     return (whole() if whole else Evidence(splits.only(probed), splits))._submission()
 
 
-def _read(
+def _read_data(
     probed: Sequence[Probed], data: Any
 ) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
     """The functions that `gather` compares on, and what makes the evidence of each model on all
@@ -598,7 +601,7 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     return common
 
 
-def _results(folder: Path) -> list[Path]:
+def _attention_results(folder: Path) -> list[Path]:
     """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
     files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
     return sorted(file for file in files if instrument_of(ledger_path(file)) not in _others())

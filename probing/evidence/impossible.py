@@ -60,9 +60,9 @@ _BY_K = (len(RULES), len(TABLE_KS), -1)
 
 def of_attention(entry: AttentionSubmission, tables: Tables) -> Problems:
     """What heads cannot hit."""
-    yield from _names(entry, tables)
-    yield from _choices(entry, tables)
-    yield from _functions(entry, tables)
+    yield from _check_names(entry, tables)
+    yield from _check_choices(entry, tables)
+    yield from _check_functions(entry, tables)
     yield from _falls_in_a_function(tables)
     yield from _hard_edges(tables)
     yield from _best_heads_fall(tables[PUBLISHED])
@@ -71,7 +71,7 @@ def of_attention(entry: AttentionSubmission, tables: Tables) -> Problems:
         yield _of_one_head(entry, name, tables)
 
 
-def _names(entry: AttentionSubmission, tables: Tables) -> Problems:
+def _check_names(entry: AttentionSubmission, tables: Tables) -> Problems:
     config = entry.settings.config
     language = language_of(config)
     variant = variant_of(config)
@@ -88,7 +88,7 @@ def _names(entry: AttentionSubmission, tables: Tables) -> Problems:
             yield name not in tables[PUBLISHED].groups, why
 
 
-def _choices(entry: AttentionSubmission, tables: Tables) -> Problems:
+def _check_choices(entry: AttentionSubmission, tables: Tables) -> Problems:
     numbers = {"heads": entry.layers * entry.heads, "better": len(KINDS)}
     for table in tables:
         for field, number in numbers.items():
@@ -97,7 +97,7 @@ def _choices(entry: AttentionSubmission, tables: Tables) -> Problems:
             yield most >= number, why
 
 
-def _functions(entry: AttentionSubmission, tables: Tables) -> Problems:
+def _check_functions(entry: AttentionSubmission, tables: Tables) -> Problems:
     published = tables[PUBLISHED]
     clusters = published.clusters
     rows = entry.functions + sum(entry.skips.values())
@@ -123,10 +123,12 @@ def _functions(entry: AttentionSubmission, tables: Tables) -> Problems:
         foreign = np.setdiff1d(hits.clusters, clusters).size
         yield foreign, f"the functions of {table} are not among those of published"
         for name in hits.names:
-            yield from _edges(table, name, hits, published, unread)
+            yield from _check_edges(table, name, hits, published, unread)
 
 
-def _edges(table: str, name: str, hits: Hits, published: Hits, unread: np.ndarray) -> Problems:
+def _check_edges(
+    table: str, name: str, hits: Hits, published: Hits, unread: np.ndarray
+) -> Problems:
     group = hits.groups[name]
     functions = hits.of(name)
     found = group.sums[MODEL].distinct[:, np.isin(functions, unread)]

@@ -210,12 +210,14 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         if len(functions):
             shared[name] = functions
     return [
-        _masked(result, measured, shared)
+        _masked_evidence(result, measured, shared)
         for (_, result), measured in zip(results.values(), all_hits)
     ]
 
 
-def _masked(result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]) -> Masked:
+def _masked_evidence(
+    result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]
+) -> Masked:
     compared = measured[COMPARED]
     names = [name for name in result.node_types if name in shared]
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]

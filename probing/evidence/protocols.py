@@ -190,7 +190,7 @@ def choose(ledger: RankLedger) -> Choice:
     """The best head of each rule, relation and k, ties as in `score`."""
     counts = ledger.counts()
     by_rule = [score(counts, KS, rule)["relations"] for rule in RULES]
-    return {name: _heads([of_rule[name] for of_rule in by_rule]) for name in by_rule[0]}
+    return {name: _heads_by_rule([of_rule[name] for of_rule in by_rule]) for name in by_rule[0]}
 
 
 def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
@@ -222,16 +222,17 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
 def choice_of(result: ProbeResult) -> Choice:
     """The heads of the scores of a result: what `choose` chooses on its ledger."""
     return {
-        name: _heads([entry[rule] for rule in RULES]) for name, entry in result.relations.items()
+        name: _heads_by_rule([entry[rule] for rule in RULES])
+        for name, entry in result.relations.items()
     }
 
 
-def _heads(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
+def _heads_by_rule(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Layers and heads (rules, k, 2), from those by k for each rule."""
     heads = np.empty((len(by_rule), len(KS), 2), int)
     for row, cells in zip(heads, by_rule):
-        for place, k in enumerate(map(str, KS)):
-            row[place] = cells[k]["layer"], cells[k]["head"]
+        for column, k in enumerate(map(str, KS)):
+            row[column] = cells[k]["layer"], cells[k]["head"]
     return heads
 
 
@@ -250,10 +251,12 @@ def apply_each(
     np.minimum(ranks, _WORST, out=ranks)  # (all guesses, rules, E)
     ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
     by_choice = zip(choices, np.split(ranks, ends))
-    return [_chosen(ledger, choice, own, system) for choice, own in by_choice]
+    return [_hits_of_choice(ledger, choice, own, system) for choice, own in by_choice]
 
 
-def _chosen(ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str) -> ChosenHits:
+def _hits_of_choice(
+    ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str
+) -> ChosenHits:
     """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in
     `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)

@@ -194,7 +194,7 @@ def on_validation(
         chosen_on = mean.edges(validation)
         weight = mean.weight
         for number, rule in enumerate(RULES):
-            for swing in _by_relation(chosen_on, rule):
+            for swing in _rows_by_relation(chosen_on, rule):
                 if swing.relation not in weight:
                     continue
                 scored = totals.hits(swing.relation, rule).reshape(-1, WORST_RANK)  # (heads, k)
@@ -243,7 +243,7 @@ class _Relation(NamedTuple):
     hits: np.ndarray
 
 
-def _by_relation(ledger: RankLedger, rule: str) -> Iterator[_Relation]:
+def _rows_by_relation(ledger: RankLedger, rule: str) -> Iterator[_Relation]:
     key = ledger.relation.astype(np.int64) << 32 | ledger.function
     pairs, pair, edges = np.unique(key, return_inverse=True, return_counts=True)
     heads = int(np.prod(ledger.ranks.shape[2:]))
@@ -302,7 +302,7 @@ class RanksVerifier(Verifier[Probing]):
         if wrong:
             return Criterion("edges", False, wrong)
         order = np.argsort(ours.function, kind="stable")
-        differing = _names(ledger) != _names(ours)[order]
+        differing = _relation_names(ledger) != _relation_names(ours)[order]
         for column in ("function", "head", "first", "last", "tokens"):
             differing |= getattr(ledger, column) != getattr(ours, column)[order]
         count = np.count_nonzero(differing)
@@ -375,7 +375,7 @@ class RanksVerifier(Verifier[Probing]):
         if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
             count = np.count_nonzero(outside)
-            where = f"{_names(claimed)[edge]} in function {claimed.function[edge]}"
+            where = f"{_relation_names(claimed)[edge]} in function {claimed.function[edge]}"
             many = f"{count} of {outside.size} ranks differ by more than rounding"
             return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
         reproduced = replace(claimed, ranks=again)
@@ -390,7 +390,7 @@ class RanksVerifier(Verifier[Probing]):
         return RowComparison(finding, True, signed, gained)
 
 
-def _names(edges: EdgeTable) -> np.ndarray:
+def _relation_names(edges: EdgeTable) -> np.ndarray:
     """The relation of each edge: objects (E,)."""
     return np.asarray(edges.relations, dtype=object)[edges.relation]
 
@@ -483,7 +483,7 @@ class CopiesVerifier(Verifier[Masking]):
     def influence(self) -> Influence:
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
         been the worst."""
-        pairs = _pairs(self.ledger)
+        pairs = _function_relation_pairs(self.ledger)
         places = self.places(self.ledger)
         least = _LEAST * pairs.added(np.ones(len(pairs.function)))
         influence = Influence(places, {}, {}, least)
@@ -501,7 +501,7 @@ class CopiesVerifier(Verifier[Masking]):
         return influence
 
     def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
-        pairs = _pairs(ledger)
+        pairs = _function_relation_pairs(ledger)
         added = {}
         for name, arms in pairs.arms.items():
             t1, t0 = np.nan_to_num(arms)
@@ -571,7 +571,7 @@ class _Pairs(NamedTuple):
         return hits.contributions("")[0]
 
 
-def _pairs(ledger: RowLedger) -> _Pairs:
+def _function_relation_pairs(ledger: RowLedger) -> _Pairs:
     rows = ledger.rows
     starts = np.flatnonzero(rows["copy"] == 0)
     controls = np.diff(np.append(starts, len(rows))) - 1

@@ -139,7 +139,7 @@ def scores(
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in fields]
         files = by_instrument(paths)
-        rows = list(_attention(files.pop(ATTENTION), data))
+        rows = list(_attention_evidence(files.pop(ATTENTION), data))
         rows += [
             row
             for group in masked.comparable(files.pop(MASKING))
@@ -233,7 +233,7 @@ class _Slice:
         yield from self.means(self.hits.mean(system), system)
 
 
-def _about(result: Any, instrument: str, **cells: Any) -> Row:
+def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
     """The cells that all rows of a result share."""
     settings = result.settings
     return {
@@ -276,7 +276,7 @@ def easy_protocol(avoided: int) -> str:
     )
 
 
-def _attention(paths: Sequence[Path], data: Any) -> Iterator[Row]:
+def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
     for group in gather.comparable(paths) if paths else ():
         evidence = gather.gather(gather.find(group.files), data)
         yield from of_baselines(evidence)
@@ -317,9 +317,9 @@ def _over_models(
 
 
 def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
-    about = _about(member.probed.test, ATTENTION, measure="uas")
+    about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
-        shown = _chosen(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
+        shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
         yield from shown.groups_at(TABLE_MEASURES, MODEL)
         yield from shown.means(chosen.hits.mean(MODEL), MODEL)
         if comparison := member.comparisons.get(protocol):
@@ -327,7 +327,7 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
         yield from _difference(shown, differences.get(protocol))
     if _lacks_relations(member.hits[HELD_OUT], member.hits[PUBLISHED]):
         same = member.hits[PUBLISHED].only(member.hits[HELD_OUT].relations)
-        shown = _chosen(same, {**about, "protocol": SAME_RELATIONS})
+        shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
         yield from shown.means(member.same_relations[0], MODEL)
         yield from _difference(shown, differences.get(SAME_RELATIONS))
 
@@ -340,9 +340,9 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     if model is None or not model.in_mean or rivals is None:
         return
     protocol = beyond_protocol(avoided)
-    about = _about(member.probed.test, ATTENTION, measure="uas", protocol=protocol)
-    in_mean = _chosen(model.chosen, about)
-    shown = _chosen(model.shown, about, partial(_head, model.shown))
+    about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=protocol)
+    in_mean = _chosen_scores(model.chosen, about)
+    shown = _chosen_scores(model.shown, about, partial(_head, model.shown))
     yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
     yield from in_mean.means(model.mean, MODEL)
     yield from _easy(model, {**about, "protocol": easy_protocol(avoided)})
@@ -356,16 +356,16 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
         of_shown = rivals.hits[kind].only(
             set(rivals.hits[kind].relations) & set(model.shown.relations)
         )
-        yield from _chosen(of_shown, without).groups_at(TABLE_MEASURES, kind)
+        yield from _chosen_scores(of_shown, without).groups_at(TABLE_MEASURES, kind)
         of_mean = rivals.of(kind, model)
-        yield from _chosen(of_mean, without).means(of_mean.hits.mean(kind), kind)
+        yield from _chosen_scores(of_mean, without).means(of_mean.hits.mean(kind), kind)
     guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
     n = len(model.chosen.hits.drawn.clusters)
-    guesses = _chosen(
+    guesses = _chosen_scores(
         model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name]))
     )
     yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
-    yield from _chosen(model.chosen, without).means(
+    yield from _chosen_scores(model.chosen, without).means(
         _without_interval(rivals.guessed(model), n), CHANCE
     )
 
@@ -395,18 +395,18 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
     first = evidence[0]
     known = first.splits.baselines
     settings = first.probed.test.settings
-    about = _about(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
+    about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
     for protocol in PUBLISHED_FIRST:
         for kind in kinds_of(settings.config):
             chosen = known.hits[protocol][kind]
-            shown = _chosen(
+            shown = _chosen_scores(
                 chosen, {**about, "protocol": protocol}, partial(_picked, known, protocol, kind)
             )
             yield from shown.groups_at(TABLE_MEASURES, kind)
             yield from shown.means(chosen.hits.mean(kind), kind)
             if protocol == PUBLISHED and _lacks_relations(known.hits[HELD_OUT][kind], chosen):
                 same = chosen.only(known.hits[HELD_OUT][kind].relations)
-                yield from _chosen(same, {**about, "protocol": SAME_RELATIONS}).means(
+                yield from _chosen_scores(same, {**about, "protocol": SAME_RELATIONS}).means(
                     same.hits.mean(kind), kind
                 )
     heads = max(int(np.prod(member.probed.test.ledger.ranks.shape[2:])) for member in evidence)
@@ -420,7 +420,9 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
     by_chance = by_relation(test, direction)
     for mean, chosen in side_by_side(first.hits).items():
-        shown = _chosen(chosen, {**about, "protocol": mean, "chosen": f"best of {heads} heads"})
+        shown = _chosen_scores(
+            chosen, {**about, "protocol": mean, "chosen": f"best of {heads} heads"}
+        )
         yield from shown.means(drawn[mean], RANDOM_BEST)
         expected = expected_scores(by_chance, chosen.relations)
         clusters = len(chosen.hits.drawn.clusters)
@@ -466,7 +468,7 @@ def _rule_and_k(measure: tuple[str, int]) -> Row:
     return {"rule": measure[0], "k": measure[1]}
 
 
-def _chosen(
+def _chosen_scores(
     chosen: ChosenHits,
     about: Row,
     what: Callable[[str, Any], str | None] = lambda group, measure: None,
@@ -521,18 +523,22 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
         in_place = [RANDOM_WEIGHTS] * settings.random_weights + [settings.control] * (
             settings.control != SUB_TOKENS
         )
-        about = _about(model, MASKING, protocol=settings.protocol, control=", ".join(in_place))
+        about = _shared_cells(
+            model, MASKING, protocol=settings.protocol, control=", ".join(in_place)
+        )
         for outcome, hits in model.hits.items():
             shown = _Slice(hits, about, lambda measure: {"measure": measure})
             for arm in ARMS:
                 yield from shown.scored(arm)
-            yield from shown.groups(_over(model.effects[outcome]), T1, T0)
+            yield from shown.groups(_side_by_side(model.effects[outcome]), T1, T0)
             yield from shown.means(hits.mean(T1, T0), T1, T0)
             for number, arm in enumerate(ARMS) if outcome in FLOORS else ():
                 gains = {name: of_arms[number] for name, of_arms in model.gains[outcome].items()}
                 filled = _Slice(hits, about, shown.of_measure, partial(_filler, gains))
                 yield from filled.groups(
-                    _over({name: gain.gain for name, gain in gains.items()}), arm, f"{arm} filled"
+                    _side_by_side({name: gain.gain for name, gain in gains.items()}),
+                    arm,
+                    f"{arm} filled",
                 )
 
 
@@ -540,7 +546,7 @@ def _filler(gains: Mapping[str, FillerGain], node_type: str, measure: Any) -> st
     return gains[node_type].filler
 
 
-def _over(estimates: Mapping[str, Estimate]) -> Estimate:
+def _side_by_side(estimates: Mapping[str, Estimate]) -> Estimate:
     """Of all groups, (1, G), from group -> estimate."""
     return Estimate(*(np.array(part)[None] for part in zip(*estimates.values())))
 
@@ -548,7 +554,7 @@ def _over(estimates: Mapping[str, Estimate]) -> Estimate:
 def _silencing(file: Path) -> Iterator[Row]:
     result = SilencingResult.load(file)
     for number, hits in silencing.hits(result).items():
-        about = _about(result, SILENCING, k=int(number))
+        about = _shared_cells(result, SILENCING, k=int(number))
 
         def head(relation: str, measure: Any) -> str:
             return "-".join(map(str, result.heads[relation].best))
@@ -563,7 +569,7 @@ def _silencing(file: Path) -> Iterator[Row]:
 def _information(file: Path) -> Iterator[Row]:
     result = InformationResult.load(file)
     measured = information.hits(result)
-    about = _about(result, INFORMATION)
+    about = _shared_cells(result, INFORMATION)
     bits, uas = (
         _Slice(measured[name], about, lambda measure: {"measure": measure})
         for name in ("bits", "uas")
@@ -578,7 +584,9 @@ def _information(file: Path) -> Iterator[Row]:
 def _preference(file: Path) -> Iterator[Row]:
     result = PreferenceResult.load(file)
     for by, hits in likelihood.of_pairs(result).items():
-        shown = _Slice(hits, _about(result, PREFERENCE), lambda measure: {"measure": measure})
+        shown = _Slice(
+            hits, _shared_cells(result, PREFERENCE), lambda measure: {"measure": measure}
+        )
         rows = (
             shown.scored(likelihood.MODEL)
             if by == "phenomena"
@@ -595,7 +603,7 @@ def _surprisal(file: Path) -> Iterator[Row]:
     for by, hits in likelihood.of_surprisal(result).items():
         role = by if by in ROLES else CLOSING
         shown = _Slice(
-            hits, _about(result, SURPRISAL, rule=role), lambda measure: {"measure": measure}
+            hits, _shared_cells(result, SURPRISAL, rule=role), lambda measure: {"measure": measure}
         )
         for system in (likelihood.NODE, likelihood.CONTROL):
             yield from shown.scored(system) if by in ROLES else _named(shown, system, by)
@@ -607,7 +615,7 @@ def _plain(instrument: str, file: Path) -> Iterator[Row]:
     result = INSTRUMENTS[instrument].result.load(file)
     for name, hits in result.hits().items():
         shown = _Slice(
-            hits, _about(result, instrument, measure=name), lambda measure: {"rule": measure}
+            hits, _shared_cells(result, instrument, measure=name), lambda measure: {"rule": measure}
         )
         for system in hits.systems:
             yield from shown.scored(system)

@@ -129,12 +129,12 @@ def chosen_of(
     model: ChosenHits, baselines: Mapping[str, ChosenHits], heads: int
 ) -> dict[str, list[list[int]]]:
     """The fields of ChosenHeads; the model has so many `heads` in a layer."""
-    layer, head = np.moveaxis(_choices(model, model.relations), -1, 0)
-    better = _choices(baselines[BEST_BASELINE], model.relations)[..., 1]
+    layer, head = np.moveaxis(_chosen_heads_of(model, model.relations), -1, 0)
+    better = _chosen_heads_of(baselines[BEST_BASELINE], model.relations)[..., 1]
     return {"heads": (layer * heads + head).tolist(), "better": better.tolist()}
 
 
-def _choices(hits: ChosenHits, relations: list[str]) -> np.ndarray:
+def _chosen_heads_of(hits: ChosenHits, relations: list[str]) -> np.ndarray:
     """Layer and head: (R, M, 2)."""
     choices = np.array([hits.choice[name][:, TABLE_PLACES] for name in relations], np.int64)
     return choices.reshape(len(relations), len(TABLE_MEASURES), 2)

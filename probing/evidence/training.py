@@ -112,23 +112,25 @@ def evaluate(
 
 def _of_attention(session: Session, language: str, functions: int) -> dict[str, float]:
     """The scores of heads, and of the best rule on the same edges."""
-    reads = [_read(language, split, functions) for split in ("validation", "test")]
+    reads = [_drawn_rows(language, split, functions) for split in ("validation", "test")]
     results = [_run(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
     validation, test = (result.ledger for result in results)
     read = [tuple(np.unique(ledger.function).tolist()) for ledger in (validation, test)]
     numbers = {
-        "held_out": _mean(held_out(validation, test)),
+        "held_out": _mean_uas(held_out(validation, test)),
         "best_rule": _best_rule(language, results[0].settings.direction, *read),
     }
     hard = beyond(validation, test, AVOIDED[0])
     if hard is None:
         return numbers
-    return {**numbers, "beyond_offset": _mean(hard.chosen)}
+    return {**numbers, "beyond_offset": _mean_uas(hard.chosen)}
 
 
 def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
     """How often it prefers what parses, and how well it foresees how nodes end."""
-    pairs, read = (_read(config, "test", functions) for config in (f"{language}_pairs", language))
+    pairs, read = (
+        _drawn_rows(config, "test", functions) for config in (f"{language}_pairs", language)
+    )
     preferred = _run(Preferring(session, pairs, _BATCH_TOKENS))
     foreseen = _run(Surprising(session, read, _BATCH_TOKENS, chosen_types(language, None)))
     closing = foreseen.ledger.of(CLOSING).rows
@@ -141,7 +143,7 @@ def _of_decoder(session: Session, language: str, functions: int) -> dict[str, fl
 
 def _of_masked(session: Session, language: str, functions: int) -> dict[str, float]:
     """How many sub-tokens of masked nodes it restores."""
-    read = _read(language, "test", -(-functions // _MASKED))
+    read = _drawn_rows(language, "test", -(-functions // _MASKED))
     types = chosen_types(language, None)
     masked = _run(Masking(session, read, types, draws=1, batch_tokens=_BATCH_TOKENS))
     return {"restored": _average([scores.t1.restored for scores in masked.node_types.values()])}
@@ -169,7 +171,7 @@ def _run(experiment: Experiment[Any, R]) -> R:
     return result
 
 
-def _mean(chosen: ChosenHits) -> float:
+def _mean_uas(chosen: ChosenHits) -> float:
     """With one guess, by the rule `first`, over relations."""
     return float(chosen.at(ONE_GUESS).hits.mean(chosen.system).value[0])
 
@@ -190,7 +192,7 @@ def _sample(language: str) -> tempfile.TemporaryDirectory[str]:
 
 
 @cache
-def _read(config: str, split: str, functions: int) -> Functions:
+def _drawn_rows(config: str, split: str, functions: int) -> Functions:
     """So many functions or minimal pairs of a split, drawn."""
     data = Path(_sample(language_of(config).name).name, "codesyntax")
     return read_functions(data, config, split, limit=Sample(size=functions, seed=0))
@@ -208,7 +210,7 @@ def _best_rule(
         for split, places in (("validation", chosen_on), ("test", scored))
     )
     _, hits = baselines.chosen_on(validation, test, direction)
-    return _mean(hits[BEST_BASELINE])
+    return _mean_uas(hits[BEST_BASELINE])
 
 
 class SyntaxCallback(TrainerCallback):

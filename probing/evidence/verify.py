@@ -290,7 +290,7 @@ class Verification:
     @property
     def verdict(self) -> str:
         """ACCEPTED, REJECTED or UNCHECKED."""
-        return _verdict(self.checks)
+        return _verdict_of(self.checks)
 
     @property
     def accepted(self) -> bool:
@@ -298,7 +298,7 @@ class Verification:
 
     def accepted_but_for(self, name: str) -> bool:
         """True if all other checks passed."""
-        return _verdict([check for check in self.checks if check.name != name]) == ACCEPTED
+        return _verdict_of([check for check in self.checks if check.name != name]) == ACCEPTED
 
     @property
     def checkable(self) -> bool:
@@ -312,7 +312,7 @@ class Verification:
         return "; ".join(f"{check.name}: {check.finding}" for check in failed)
 
 
-def _verdict(checks: Sequence[Criterion]) -> str:
+def _verdict_of(checks: Sequence[Criterion]) -> str:
     passed = [check.passed for check in checks]
     if False in passed:
         return REJECTED
@@ -627,12 +627,12 @@ def verify_each(
 
     for result in results:
         try:
-            yield _verified(Path(result), session_of, data, again)
+            yield _verified_result(Path(result), session_of, data, again)
         except LedgerError as error:
             yield error
 
 
-def _verified(
+def _verified_result(
     file: Path,
     session_of: Callable[[Path, Any], Session],
     data: Any,

@@ -42,7 +42,7 @@ STUDY_CONFIG = syntaxeval.CONFIG
 STUDY_FUNCTIONS = 7501
 """Those that the study analysed: the first of its data."""
 
-LENGTH = 509
+STUDY_LENGTH = 509
 """The most sub-tokens of a function, special tokens included: fewer than the 510 of the study's
 models."""
 
@@ -50,7 +50,7 @@ SETTINGS: dict[str, Any] = {
     "config": STUDY_CONFIG,
     "split": "test",
     "protocol": PUBLISHED,
-    "max_length": LENGTH,
+    "max_length": STUDY_LENGTH,
 }
 """Of the masking runs; the others are the defaults of `mask`."""
 
@@ -330,7 +330,7 @@ def _effects_section(study: Study) -> Section:
             f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
             f"Source: {sources.shown(study.inputs.sources[STUDY_CONFIG])}. {read:,} functions, of which "
             f"{labelled:,} parse "
-            f"once triple-quoted text is gone, as in the study. Each model masks those of at most {LENGTH} sub-tokens, "
+            f"once triple-quoted text is gone, as in the study. Each model masks those of at most {STUDY_LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
         ],

@@ -133,7 +133,7 @@ class BoardRow:
             entry,
             entry.estimates(means, entry.SYSTEM),
             entry.estimates(means, entry.SYSTEM, entry.RIVAL),
-            _shares(means, entry.SYSTEM),
+            _function_shares(means, entry.SYSTEM),
             baselines,
             verified,
             (OTHER_BASELINES,) if entry.baselines != baselines.baselines else (),
@@ -266,7 +266,7 @@ def read(
         )
     read_entries = _Entries(None if data is None else Checker(data, device, seed), verify)
     for source in sorted({str(source) for source in sources}):
-        with _opened(source) as opened:
+        with _opened_source(source) as opened:
             read_entries.add(source, opened)
     with caching():
         tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
@@ -318,22 +318,24 @@ class _Entries:
         for path in paths:
             name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
             try:
-                self.entries.append((name, self._read(path, name, opened)))
+                self.entries.append((name, self._read_entry(path, name, opened)))
             except EntryError as error:
                 reason = str(error).replace(str(path), path.name)
                 self.left_out.append(LeftOut(name, printable(reason)))
 
-    def _read(self, path: Path, name: str, opened: _Source) -> Submission:
+    def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
         entry = load(path)
         if self.checker and self.checker.from_data(entry):
             self.from_data.add(entry.table)
-            again = _verified(self.checker, entry, opened.ledger, name) if self.verify else None
+            again = (
+                _checked_entry(self.checker, entry, opened.ledger, name) if self.verify else None
+            )
             if again:
                 self.verified[name] = again
         return entry
 
 
-def _verified(
+def _checked_entry(
     checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str
 ) -> RunAgain | None:
     """The check of an entry by running it again, None if it could not be; raises EntryError if it
@@ -356,7 +358,7 @@ class _Source(NamedTuple):
 
 
 @contextlib.contextmanager
-def _opened(source: str) -> Iterator[_Source]:
+def _opened_source(source: str) -> Iterator[_Source]:
     path = Path(source)
     if os.path.isdir(path):
 
@@ -492,14 +494,14 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
             model = str(result.model_id)
             notes = str(result.notes or "")
             row = known.get((model.lower(), notes.partition(";")[0]))
-            value = _value(dataset, result.value)
+            value = _dataset_value(dataset, result.value)
             badge = result.verified is True
             names = printable(model), printable(notes)
             results.append(HubResult(int(result.rank), names[0], value, badge, names[1], row))
         return results
 
 
-def _value(dataset: str, value: object) -> float:
+def _dataset_value(dataset: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise HubError(
             f"the Hub lists {printable(str(value))[:40]!r} as a result on {dataset}, expected a number"
@@ -540,7 +542,7 @@ def tables_of(entry: Submission, baselines: Submission) -> Tables:
     )
 
 
-def _shares(means: Tables, system: str) -> np.ndarray:
+def _function_shares(means: Tables, system: str) -> np.ndarray:
     """What each function contributes to the means, in their order: float32 (measures, F)."""
     functions = max((hits.clusters for hits in means.values()), key=len)
     parts = []
@@ -569,7 +571,7 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
             by_model.setdefault(row.identity, []).append(row)
         shown: list[BoardRow] = []
         for of_model in by_model.values():
-            shown += _shown(of_model, left_out)
+            shown += _rows_shown(of_model, left_out)
         shown.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))
         tables.append(BoardTable(name, shown, _ranks_of(shown)))
     configs = list(CONFIGS)
@@ -584,7 +586,7 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     return tables, left_out
 
 
-def _shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
+def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
     """Those rows of one model and revision that a table shows."""
     verified = [row for row in rows if row.verified]
     for row in rows:
@@ -627,7 +629,7 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
         remarks = []
         for what, names in alike.items():
             if others := sorted(names - {row.model.casefold()}):
-                remarks.append(f"{what} of {_first(others)}")
+                remarks.append(f"{what} of {_first_names(others)}")
         remarked.append(row.remarked(remarks))
     return remarked
 
@@ -640,7 +642,7 @@ def _alike(name: str, bare: Collection[str]) -> str:
     return model if model in bare else whole
 
 
-def _first(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     return f"{names[0]} and {len(names) - 1} more"

@@ -198,7 +198,7 @@ def numbers(entry: Submission) -> Iterator[Number]:
         yield (
             _uas(cell, *of_cell)
             if isinstance(entry, AttentionSubmission)
-            else _masked(cell, *of_cell)
+            else _masked_rows(cell, *of_cell)
         )
     if isinstance(entry, AttentionSubmission):
         hits = tables[HELD_OUT]
@@ -211,7 +211,7 @@ def numbers(entry: Submission) -> Iterator[Number]:
         for name, outcomes in entry.by_type(tables).items():
             for outcome, arms in outcomes.items():
                 t1, t0 = (UNKNOWN_SCORE._replace(value=value) for value in arms[:2])
-                yield _masked(outcome, t1, t0, arms.effect, node_type=name)
+                yield _masked_rows(outcome, t1, t0, arms.effect, node_type=name)
 
 
 def _uas(cell: MeanCell, *scores: Estimate, **best_head: str) -> Number:
@@ -228,7 +228,7 @@ def _id_of(cell: MeanCell, relation: str | None = None) -> str:
     return ".".join(parts).replace(", ", "-")
 
 
-def _masked(outcome: str, *scores: Estimate, **node_type: str) -> Number:
+def _masked_rows(outcome: str, *scores: Estimate, **node_type: str) -> Number:
     parameters = {"outcome": outcome, **node_type}
     unit = "nats" if outcome == "log_probability" else "percent"
     return Number(

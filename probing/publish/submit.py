@@ -133,7 +133,7 @@ class PullRequest(Upload):
             return f"nothing to send: {self.repo} already has these results"
         with plain_errors(self.repo):
             api = client()
-            if already := _opened(api, self.repo, self.kind, self.title):
+            if already := _open_pull_requests(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
             commit = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
             assert commit.pr_url  # a pull request was asked for
@@ -209,7 +209,7 @@ def submission(
             total += verification.total
         verified = Verified.model_validate({"functions": functions, "of": total})
         entries[number] = entries[number].claiming(verified)
-    title = _title(model, complete)
+    title = _pull_request_title(model, complete)
     api = None if dry_run else client()
     if board and source_url is None:
         source_url = f"{constants.ENDPOINT}/datasets/{board}"
@@ -231,11 +231,11 @@ def submission(
         with plain_errors(model):
             files: dict[str, str | bytes] = {
                 RESULTS_FILE: _merged(
-                    _text(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
+                    _text_in_repository(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
                 )
             }
             if model_index:
-                card = _text(api, model, "README.md")
+                card = _text_in_repository(api, model, "README.md")
                 files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
             requests.append(_request(api, model, "model", title, files))
     if board:
@@ -265,13 +265,13 @@ def undo(
     Raises:
         HubError: if the Hub cannot be reached.
     """
-    title = _title(model, _results_of(results, model))
+    title = _pull_request_title(model, _results_of(results, model))
     closed = []
     for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
         check_repo(repo)
         with plain_errors(repo):
             api = client()
-            for request in _opened(api, repo, kind, title):
+            for request in _open_pull_requests(api, repo, kind, title):
                 api.change_discussion_status(
                     repo,
                     request.num,
@@ -556,14 +556,14 @@ def _run_again(
 # ---------------------------------------------------------------------------------------------------------- the files
 
 
-def _title(model: str, runs: list[_Result]) -> str:
+def _pull_request_title(model: str, runs: list[_Result]) -> str:
     """The same for the same results, so that pull requests are found again."""
     signatures = sorted(result.signature for run in runs for result in run.read.values())
     digest = hashlib.sha256("".join(signatures).encode()).hexdigest()
     return f"CodeSyntax results of {model} [{digest[:8]}]"
 
 
-def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
+def _open_pull_requests(api: HfApi, repo: str, kind: str, title: str) -> list:
     """The open pull requests of this user with this title."""
     user = api.whoami()["name"]
     return [
@@ -602,7 +602,7 @@ def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
         return None
 
 
-def _text(api: HfApi | None, model: str, path: str) -> str | None:
+def _text_in_repository(api: HfApi | None, model: str, path: str) -> str | None:
     """The text of a file in the model's repository, or None."""
     data = _there(api, model, "model", path)
     try:
@@ -619,9 +619,9 @@ def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
 
     What is there already, but for its date, keeps it: the same results are sent once.
     """
-    there_now = _results(there)
-    tasks = [_task(result) for result in ours]
-    merged = [result for result in there_now if _task(result) not in tasks]
+    there_now = _results_in(there)
+    tasks = [_task_of(result) for result in ours]
+    merged = [result for result in there_now if _task_of(result) not in tasks]
     for result in ours:
         same = [other for other in there_now if _undated(other) == _undated(result)]
         merged += same[:1] or [result]
@@ -632,11 +632,11 @@ def _undated(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "date"}
 
 
-def _task(result: dict[str, Any]) -> tuple[Any, Any]:
+def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
     return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
-def _results(text: str | None) -> list[dict[str, Any]]:
+def _results_in(text: str | None) -> list[dict[str, Any]]:
     if text is None:
         return []
     try:

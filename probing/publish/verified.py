@@ -101,7 +101,7 @@ class Checker:
             try:
                 read = {}
                 for split, digest in entry.digests.items():
-                    read[split] = _read(entry, split, digest, ledger(digest))
+                    read[split] = _result_of_ledger(entry, split, digest, ledger(digest))
                 files = {split: result.save(folder) for split, result in read.items()}
                 remade = submission_of_results(read, files, self.data)
             except (LedgerError, DatasetError):
@@ -143,7 +143,7 @@ def submission_of_results(read: Mapping[str, Any], files: dict[str, Path], data:
     return submission_of(Probed(test, read["validation"], files), data)
 
 
-def _read(entry: Submission, split: str, digest: str, file: Path | None) -> Any:
+def _result_of_ledger(entry: Submission, split: str, digest: str, file: Path | None) -> Any:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
         raise LedgerError(f"the ledger {digest} is missing beside the entry")

@@ -26,13 +26,13 @@ def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
     """Hits of heads on the edges that no fixed offset finds: a figure and tables for each config;
     `of_models`: with the relations of each model.
     """
-    sections = [_config(findings, of_models) for findings in all_findings]
+    sections = [_beyond_sections(findings, of_models) for findings in all_findings]
     return Section("beyond", BEYOND_TITLE, method("beyond"), sections)
 
 
 def relations(findings: Findings, model: Subject) -> list[Table]:
     """Scores of a model on the hard edges of each relation; none if there are too few."""
-    return [_relations(findings, model)] if _avoided(findings) else []
+    return [_beyond_relations(findings, model)] if _avoided(findings) else []
 
 
 def _avoided(findings: Findings) -> list[int]:
@@ -45,20 +45,20 @@ def _hard(findings: Findings, name: str, avoided: int) -> Place:
     return Place(findings, name, avoided=avoided).get(HARD)
 
 
-def _config(findings: Findings, of_models: bool) -> Section:
+def _beyond_sections(findings: Findings, of_models: bool) -> Section:
     key, avoided = f"{findings.name}-beyond", _avoided(findings)
     if not avoided:
         none = "Too few edges lie beyond the best offset of their relation."
         return Section(key, findings.title, [none])
-    parts: list[Part] = [_figure(findings, avoided[0]), _means(findings)]
+    parts: list[Part] = [_beyond_figure(findings, avoided[0]), _beyond_means(findings)]
     if of_models:
-        parts += [_relations(findings, model) for model in findings.models]
+        parts += [_beyond_relations(findings, model) for model in findings.models]
     parts += [_by_strata(findings), _strata(findings)]
-    parts += [_left_out(findings, number) for number in avoided]
+    parts += [_left_out_relations(findings, number) for number in avoided]
     return Section(key, findings.title, parts)
 
 
-def _means(findings: Findings) -> Table:
+def _beyond_means(findings: Findings) -> Table:
     kinds = {
         subject.name: "model" if subject.is_model else "control" for subject in findings.subjects
     }
@@ -120,7 +120,7 @@ def _by_strata(findings: Findings) -> Figure:
     )
 
 
-def _relations(findings: Findings, model: Subject) -> Table:
+def _beyond_relations(findings: Findings, model: Subject) -> Table:
     rows: list[Place] = []
     for avoided, k in product(_avoided(findings), TABLE_KS):
         mean = _hard(findings, model.name, avoided)._replace(k=k)
@@ -131,7 +131,7 @@ def _relations(findings: Findings, model: Subject) -> Table:
     return specs.table("beyond-by-relation", rows, key, model=model.name)
 
 
-def _left_out(findings: Findings, avoided: int) -> str:
+def _left_out_relations(findings: Findings, avoided: int) -> str:
     model = findings.beyond[avoided]
     assert model is not None
     named = [
@@ -144,7 +144,7 @@ def _left_out(findings: Findings, avoided: int) -> str:
     return f"Not in the mean beyond {offsets}: {', '.join(named) or 'none'}."
 
 
-def _figure(findings: Findings, avoided: int) -> Figure:
+def _beyond_figure(findings: Findings, avoided: int) -> Figure:
     """By relation, beyond so many offsets."""
     first = _hard(findings, findings.subjects[0].name, avoided)
     scores = findings.relations(first.name, first.protocol)

@@ -139,7 +139,7 @@ def document(board: Board) -> Report:
     for table in board.tables:
         details_of = _details if table.instrument == ATTENTION else _masked_details
         for row in table.rows:
-            section = Section(_anchor(table), _title(table), details_of(table, row))
+            section = Section(_anchor(table), _table_title(table), details_of(table, row))
             details.setdefault(_page_name(row), []).append(section)
     attention, masked = board.of(ATTENTION), board.of(MASKING)
     links = model_pages(details)
@@ -147,15 +147,17 @@ def document(board: Board) -> Report:
     guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
     about = " ".join(topic for topic, *_ in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
-    scores, masked_scores = _scores(attention), _masked_scores(masked)
-    printed = _in_paper(attention)
+    scores, masked_scores = _score_rows_of(attention), _masked_scores(masked)
+    printed = _configs_in_paper(attention)
     of_paper = [row for config in printed for row in _paper_rows(config)]
     files = {"board.csv": specs.table("board", [*scores, *of_paper]).to_csv()}
     if masked:
         files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
-    sections = [_models(table, scores, links, table.name in board.from_data) for table in attention]
+    sections = [
+        _models_table(table, scores, links, table.name in board.from_data) for table in attention
+    ]
     sections += [_paper(config) for config in printed]
     sections += [_masked_models(table, masked_scores, links) for table in masked]
     sections += [_on_hub(board)] if board.on_hub else []
@@ -165,7 +167,7 @@ def document(board: Board) -> Report:
         command="board",
         source=source,
         title=BOARD_TITLE,
-        sections=[*sections, _left_out(board)],
+        sections=[*sections, _entries_left_out(board)],
         about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
         markdown="board.md",
         files=files,
@@ -181,7 +183,7 @@ def _anchor(table: BoardTable) -> str:
     return table.name.replace(".", "-")
 
 
-def _title(table: BoardTable) -> str:
+def _table_title(table: BoardTable) -> str:
     settings, shared = table.settings, table.shared
     title, units = f"{settings.config}, {settings.split}", _units(table)
     if table.instrument == MASKING:
@@ -215,7 +217,7 @@ def _who(row: BoardRow) -> dict[str, Any]:
     }
 
 
-def _ranked(ranks: tuple[int, int]) -> dict[str, Any]:
+def _rank_range(ranks: tuple[int, int]) -> dict[str, Any]:
     """A rank, or a range of ranks, and its ends."""
     first, last = ranks
     return {"first_rank": first, "last_rank": last, "rank": "–".join(map(str, {first: 0, last: 0}))}
@@ -278,7 +280,7 @@ def _count(number: int, noun: str, plural: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-def _left_out(board: Board) -> Section:
+def _entries_left_out(board: Board) -> Section:
     table = specs.table("board-left-out", map(list, board.left_out), "left-out", within="")
     return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
@@ -286,34 +288,34 @@ def _left_out(board: Board) -> Section:
 # -------------------------------------------------------------------------------------------------- attention probes
 
 
-def _scores(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
+def _score_rows_of(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
     """A row for each score of models, with what it is more than the combined baseline and the
     ranks, and of baselines."""
     rows: list[dict[str, Any]] = []
     for table in tables:
-        of_table = {"board": table.name, **{name: table.shared[name] for name in _SIZES}}
+        of_table = {"board": table.name, **{name: table.shared[name] for name in _TABLE_COUNTS}}
         of_table |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
         for row, ranks in zip(table.rows, table.ranks):
             about = {**of_table, "kind": "model", **_who(row)}
             for cell, score in row.means.items():
                 difference = {"score": score, "difference": row.differences.get(cell)}
-                rows.append({**about, **_measure(cell), **difference, **_ranked(ranks[cell])})
+                rows.append({**about, **_measure(cell), **difference, **_rank_range(ranks[cell])})
         for name, scores in _baselines(table).items():
             about = {**of_table, "kind": "baseline", "model": name}
             rows += [{**about, **_measure(cell), "score": score} for cell, score in scores.items()]
-        means = _means(table)
+        means = _means_shown(table)
         rows = [row for row in rows if row["board"] != table.name or row["protocol"] in means]
     return rows
 
 
-_SIZES = ("functions", "edges")
+_TABLE_COUNTS = ("functions", "edges")
 
 
 def _measure(cell: tuple[str, str, str]) -> dict[str, str]:
     return dict(zip(("protocol", "rule", "k"), cell))
 
 
-def _models(
+def _models_table(
     table: BoardTable,
     scores: Sequence[Mapping[str, Any]],
     links: Mapping[str, str],
@@ -330,7 +332,7 @@ def _models(
                 line = _on_page(row, links) if row else {"link": f"{score['model']} baseline"}
                 lines[key] = {"rule": score["rule"], "k": score["k"], "means": {}, **line}
             lines[key]["means"][score["protocol"]] = score
-    means = _means(table)
+    means = _means_shown(table)
 
     def order(line: Mapping[str, Any]) -> tuple[int, int, float]:
         headline = line["means"].get(means[0])
@@ -339,10 +341,10 @@ def _models(
 
     name, rows = _anchor(table), sorted(lines.values(), key=order)
     shown = specs.table("board-models", rows, name, within="board.csv", means=means)
-    return Section(name, _title(table), [_facts(table, from_data), shown])
+    return Section(name, _table_title(table), [_facts(table, from_data), shown])
 
 
-def _means(table: BoardTable) -> tuple[str, ...]:
+def _means_shown(table: BoardTable) -> tuple[str, ...]:
     """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations,
     and any beyond offsets."""
     tables = table.rows[0].tables
@@ -376,7 +378,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     return [
         specs.table(
             "board-relations",
-            _relations(entry, row.tables),
+            _relations_of_entry(entry, row.tables),
             f"{_anchor(table)}-relations",
             within="",
             units=units,
@@ -386,7 +388,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     ]
 
 
-def _relations(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any]]:
+def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any]]:
     """The relations by each rule and k, largest gain first, those without any last."""
     scores = {name: tables[name].by_group(entry.SYSTEM) for name in PROTOCOLS}
     rivals = {name: tables[name].scores(entry.RIVAL) for name in PROTOCOLS}
@@ -461,7 +463,7 @@ def _paper_rows(config: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _in_paper(tables: Sequence[BoardTable]) -> list[str]:
+def _configs_in_paper(tables: Sequence[BoardTable]) -> list[str]:
     configs = dict.fromkeys(table.settings.config for table in tables)
     return [config for config in configs if paper.scores(config, RULES[0])]
 
@@ -516,7 +518,7 @@ def _masked_scores(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
             for outcome, score in row.means.items():
                 about["outcome"] = outcome
                 mean = {"T1": score, "T0": t0[outcome], "effect": row.differences[outcome]}
-                rows.append({**about, **whole, **mean, **_ranked(ranks[outcome])})
+                rows.append({**about, **whole, **mean, **_rank_range(ranks[outcome])})
                 rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
     return rows
 
@@ -558,7 +560,7 @@ def _masked_models(
     facts = f"{shared}; mean over each node type ({_units(table)}): {counts}."
     name = _anchor(table)
     shown = specs.table("board-masked-models", rows, name, within=_MASKING, titles=titles)
-    return Section(name, _title(table), [printable(facts, most=2000), shown])
+    return Section(name, _table_title(table), [printable(facts, most=2000), shown])
 
 
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:

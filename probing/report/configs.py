@@ -94,7 +94,7 @@ def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Lin
 # ---------------------------------------------------------------------------------------------- programming languages
 
 
-def _models(all_findings: Sequence[Findings]) -> list[str]:
+def _model_names(all_findings: Sequence[Findings]) -> list[str]:
     """The names of all models, each once."""
     names = [model.name for findings in all_findings for model in findings.models]
     return list(dict.fromkeys(names))
@@ -104,7 +104,7 @@ def languages(all_findings: Sequence[Findings], only: str | None = None) -> list
     """A section on the models that were probed in several programming languages, or on one of them;
     none if there is no such model."""
     parts: list[Table | Figure] = []
-    models = _models(all_findings)
+    models = _model_names(all_findings)
     for file, model in zip(file_names(models), models):
         if only in (None, model):
             parts += _of_languages(_languages(all_findings, model), model, f"languages-{file}")
@@ -117,7 +117,7 @@ def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findin
     by_labels: dict[str, dict[str, Findings]] = {}
     for findings in all_findings:
         language = findings.language
-        if not language.of_treebanks and model in _models([findings]):
+        if not language.of_treebanks and model in _model_names([findings]):
             labels = by_labels.setdefault(variant_of(findings.config).name, {})
             labels.setdefault(language.title, findings)
     return max(by_labels.values(), key=len, default={})
@@ -198,9 +198,9 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
     kinds: dict[bool, list[Findings]] = {True: [], False: []}
     for findings in all_findings:
         kinds[findings.language.of_treebanks].append(findings)
-    both = {*_models(kinds[True])} & {*_models(kinds[False])}
-    chosen = [findings for findings in all_findings if both & {*_models([findings])}]
-    models = [name for name in _models(chosen) if name in both]
+    both = {*_model_names(kinds[True])} & {*_model_names(kinds[False])}
+    chosen = [findings for findings in all_findings if both & {*_model_names([findings])}]
+    models = [name for name in _model_names(chosen) if name in both]
     if not models:
         return []
     rows = [
@@ -215,11 +215,11 @@ def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
 
 # --------------------------------------------------------------------------------------------------- edited functions
 
-WHO = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
+SYSTEM_TITLES = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
 
 
 class EditedModel(NamedTuple):
-    """A model on a config and on the same functions after `edit`; `change`: of each of WHO, that of
+    """A model on a config and on the same functions after `edit`; `change`: of each of SYSTEM_TITLES, that of
     heads with p corrected."""
 
     edit: str
@@ -249,7 +249,9 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
             if _way(before) != _way(after):
                 continue
             if changed := changes(_probed(before), _probed(after), data):
-                means = {who: _mean(sides.difference) for who, sides in changed.by.items()}
+                means = {
+                    who: _mean_difference(sides.difference) for who, sides in changed.by.items()
+                }
                 models.append(EditedModel(edit, before.name, changed, means))
     corrected = family([model.change[HEADS] for model in models])
     return [
@@ -258,7 +260,7 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
     ]
 
 
-def _mean(comparison: Any) -> Estimate:
+def _mean_difference(comparison: Any) -> Estimate:
     mean: Estimate = comparison.of_mean(RULE, int(K))
     return mean
 
@@ -292,9 +294,9 @@ def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     for entry in edited:
         by_model.setdefault(entry.model, []).append(entry)
     names = list(dict.fromkeys(entry.edit for entry in edited))
-    parts = [_changes(key, findings, names, by_model), _means(key, findings, edited)]
+    parts = [_changes(key, findings, names, by_model), _means_table(key, findings, edited)]
     for file, (model, entries) in zip(file_names(list(by_model)), by_model.items()):
-        parts.append(_relations(f"{key}-{file}", model, entries))
+        parts.append(_edited_relations(f"{key}-{file}", model, entries))
     return Section(key, findings.title, parts)
 
 
@@ -311,7 +313,10 @@ def _changes(
         return dots(label, map(changed.get, names), colour)
 
     series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
-    series += [of(WHO[who], who, first, look) for who, look in zip([*WHO][1:], (INK, FAINT))]
+    series += [
+        of(SYSTEM_TITLES[who], who, first, look)
+        for who, look in zip([*SYSTEM_TITLES][1:], (INK, FAINT))
+    ]
     return specs.figure(
         "edits",
         key,
@@ -321,14 +326,14 @@ def _changes(
     )
 
 
-def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
+def _means_table(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
     rows = []
-    for entry, who in product(edited, WHO):
+    for entry, who in product(edited, SYSTEM_TITLES):
         after, before = entry.changes.by[who].means
         rows.append(
             {
                 "edit": entry.edit,
-                "name": entry.model if who == HEADS else WHO[who],
+                "name": entry.model if who == HEADS else SYSTEM_TITLES[who],
                 "changes": entry.changes,
                 "before": before,
                 "after": after,
@@ -342,14 +347,14 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
     )
 
 
-def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
+def _edited_relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for entry in edited:
         compared = entry.changes.by[HEADS].difference
         for number in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
             name = compared.relations[number]
             row = [entry.edit, with_marks(name), compared.on(name, RULE, int(K))]
-            for who in WHO:
+            for who in SYSTEM_TITLES:
                 row += entry.changes.by[who].relations[::-1, number].tolist()
             rows.append(row)
-    return specs.table("edits-by-relation", rows, key, model=model, groups=WHO.values())
+    return specs.table("edits-by-relation", rows, key, model=model, groups=SYSTEM_TITLES.values())

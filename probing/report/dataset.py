@@ -84,7 +84,7 @@ def labels_case(
     others = [(language_of(name).name, variant_of(name).name) for name in configs[1:]]
     labels += [annotate(function.code, *language_and_variant) for language_and_variant in others]
     every = [edge for labelled in labels for edge in labelled.edges]
-    relations, edges = relations_of(function.name, every, relation), _edges(labels)
+    relations, edges = relations_of(function.name, every, relation), _edges_of_configs(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     title = f"Labels of {function.name}"
@@ -94,7 +94,9 @@ def labels_case(
         "heading": title,
         "about": f"({' and '.join(configs)})",
         "signs": list(_KINDS.items()),
-        "configs": [_config(function, name, labelled) for name, labelled in zip(configs, labels)],
+        "configs": [
+            _config_labels(function, name, labelled) for name, labelled in zip(configs, labels)
+        ],
         "relations": relations,
         "edges": edges,
         "opened": relation or by_interest[0],
@@ -105,7 +107,7 @@ _KINDS = dict(zip(CHANGES, "=~+−"))
 """The sign of each change, which can be told without colours."""
 
 
-def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
+def _config_labels(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
     """The code and the edges of a config, each edge as its head and the first and the last token of
     its dependent."""
     _, start, end = zip(*labels.tokens)
@@ -113,7 +115,7 @@ def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]
     return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
-def _edges(labels: Sequence[Annotation]) -> list[dict[str, object]]:
+def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
     """The edges of all configs: their relation, what became of them, and their index in each
     config."""
     if len(labels) == 1:
@@ -160,7 +162,7 @@ def compare_labels(
         rows, name = load_functions(data, configs[0], "test")
         version = name.rpartition("@")[2].rpartition(".")[0]
         return compare.compare_versions(
-            map(_labelled, _with_progress(rows, configs)), configs[0], version
+            map(_labelled_row, _with_progress(rows, configs)), configs[0], version
         )
     return compare.compare(_with_progress(_codes(configs, source, data), configs), configs)
 
@@ -176,7 +178,7 @@ def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[st
     return codes
 
 
-def _labelled(row: Mapping[str, Any]) -> tuple[str, Annotation]:
+def _labelled_row(row: Mapping[str, Any]) -> tuple[str, Annotation]:
     code, places = row["code"], zip(row["token_start"], row["token_end"])
     return code, Annotation(
         [Token(code[start:end], start, end) for start, end in places],
@@ -319,7 +321,7 @@ def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
         parts += [
             _statistics_of_relations(name, config, counted),
-            _functions(counted),
+            _functions_counted(counted),
             f"functions without relations: {counted.without_relations:,}, of these without tokens: "
             f"{counted.without_tokens:,}",
         ]
@@ -345,7 +347,7 @@ def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Tab
     edges = sum(published.values()) or None
     return specs.table(
         "statistics",
-        _relations(config, counted),
+        _relations_counted(config, counted),
         "relations",
         totals=[{"relation": "all relations", "known": total, "paper": edges}],
         name=name,
@@ -355,7 +357,7 @@ def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Tab
     )
 
 
-def _relations(config: str, counted: Statistics) -> list[dict[str, Any]]:
+def _relations_counted(config: str, counted: Statistics) -> list[dict[str, Any]]:
     """The relations that occur or were published, sorted by name."""
     published = paper.edges(config)
     return [
@@ -364,14 +366,16 @@ def _relations(config: str, counted: Statistics) -> list[dict[str, Any]]:
     ]
 
 
-def _functions(counted: Statistics) -> Table:
+def _functions_counted(counted: Statistics) -> Table:
     lengths = {
         "tokens of a function": counted.tokens,
         "characters of a function": counted.characters,
         "edges of a function": counted.edges,
         "tokens of a dependent": counted.dependent,
     }
-    return specs.table("lengths", [{"of": of, "lengths": lengths[of]} for of in lengths])
+    return specs.table(
+        "lengths", [{"of": what, "lengths": numbers} for what, numbers in lengths.items()]
+    )
 
 
 def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
@@ -379,7 +383,7 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
     of these."""
     relations, offsets = [], []
     for config, counted in configs.items():
-        for row in _relations(config, counted):
+        for row in _relations_counted(config, counted):
             known = row["known"]
             numbers = {"edges": known.edges if known else 0}
             numbers["functions"] = known.functions if known else 0
@@ -412,7 +416,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         by_bin = np.array(shares).reshape(-1, len(BINS_NAMED))
         first = min([forward, *np.flatnonzero(by_bin.any(axis=0))])
         _mean_offsets(above, dict(relations), first)
-        _shares(below, [name for name, _ in relations], 100 * by_bin[:, first:])
+        _distance_shares(below, [name for name, _ in relations], 100 * by_bin[:, first:])
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         bins = BINS_NAMED[first:]
         turned = 0 if first == forward else 90  # many names do not fit side by side
@@ -449,13 +453,13 @@ def _mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics], first:
     axis.yaxis.get_major_locator().set_params(integer=True)
 
 
-def _shares(axis: Any, names: Sequence[str], shares: np.ndarray) -> None:
+def _distance_shares(axis: Any, names: Sequence[str], shares: np.ndarray) -> None:
     """The percentage of the edges of each relation in each bin."""
     axis.grid(visible=False)
     figures.heat(axis, shares, "Blues", 0, 100)
-    for (row, place), share in np.ndenumerate(shares):
+    for (row, column), share in np.ndenumerate(shares):
         if share >= 0.5:
-            figures.write(axis, row, place, share, dark=share > 60, fontsize=6)
+            figures.write(axis, row, column, share, dark=share > 60, fontsize=6)
     shown = [name if name not in NOT_IN_MEAN else f"({name})" for name in names]
     axis.set_yticks(range(len(names)), shown, fontsize=7)
     axis.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")

@@ -183,10 +183,10 @@ class Table:
         has_intervals = any(len(column.kind.parts) > 2 for column in self.columns)
         if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
-        self.rows = list(map(self._cells, self.rows))
-        self.totals = list(map(self._cells, self.totals))
+        self.rows = list(map(self._cell_texts, self.rows))
+        self.totals = list(map(self._cell_texts, self.totals))
 
-    def _cells(self, row: Any) -> list[Cell]:
+    def _cell_texts(self, row: Any) -> list[Cell]:
         if not isinstance(row, list):
             return [column.cell(row) for column in self.columns]
         return [in_cell(value, column.kind) for value, column in zip(row, self.columns)]
@@ -350,7 +350,7 @@ def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
     """A cell, or its parts, in signs that every terminal has."""
     texts = ["" if cell == "" else in_text(cell, kind)] * kind.printed
     if isinstance(cell, (list, tuple)) and kind.printed > 1:
-        value, interval, *_ = _lines(cell, kind, " to ")
+        value, interval, *_ = _cell_lines(cell, kind, " to ")
         p = ["-" if _missing(p) else f"{p:.4f}" for p in cell[3 : kind.printed + 1]]
         texts = [value, interval, *p]
     return [plain(text.translate(_TYPED)) for text in texts]
@@ -418,13 +418,13 @@ class Section:
 def prose(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
     """A text in which what stands between backticks is code; a backtick without another is text."""
     pieces = re.split(r"`([^`\n]+)`", text)
-    written = [code(piece) if place % 2 else plain(piece) for place, piece in enumerate(pieces)]
+    written = [code(piece) if number % 2 else plain(piece) for number, piece in enumerate(pieces)]
     return "".join(written)
 
 
 def in_text(cell: Cell, kind: Kind) -> str:
     """A cell in plain text."""
-    value, *below = _lines(cell, kind, ", ")
+    value, *below = _cell_lines(cell, kind, ", ")
     return f"{value} [{'; '.join(below)}]" if below else value
 
 
@@ -438,7 +438,7 @@ def in_markdown(cell: Cell, kind: Kind) -> str:
 def in_latex(cell: Cell, kind: Kind) -> str:
     if cell == "":
         return ""
-    value, *below = map(latex_escaped, _lines(cell, kind, " to "))
+    value, *below = map(latex_escaped, _cell_lines(cell, kind, " to "))
     text = rf"\texttt{{{value}}}" if kind is CODE else value
     return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
 
@@ -451,7 +451,7 @@ def in_html(cell: Cell, kind: Kind) -> str:
     if kind is LINK and not isinstance(cell, str):
         text, page = cell
         return f'<td class="{kind.look}"><a href="{escape(page)}">{escape(text)}</a>'
-    value, *below = map(escape, _lines(cell, kind, " to "))
+    value, *below = map(escape, _cell_lines(cell, kind, " to "))
     look = kind.look
     if ", p" in kind.parts and verdict(cell) in ("higher", "lower") and AS_FILLED not in cell[4:]:
         look += " up" if cell[0] > 0 else " down"
@@ -478,22 +478,27 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
+def _cell_lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     """The main value of a cell, and what follows or stands below it."""
     if not isinstance(cell, (list, tuple)):
-        return [_shown(cell, kind)]
+        return [_shown_cell(cell, kind)]
     value, *rest = cell
     if len(kind.parts) < 3:
-        return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
+        return [
+            _shown_cell(value, kind),
+            *(_shown_cell(part, kind) for part in rest if not _missing(part)),
+        ]
     low, high, *more = rest
     interval = (
-        _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"
+        _shown_cell(low, kind)
+        if _missing(low)
+        else f"{_shown_cell(low, kind)}{between}{_shown_cell(high, kind)}"
     )
-    p_and_marks = (part if isinstance(part, str) else f"p {_shown(part, P)}" for part in more)
-    return [_shown(value, kind), interval, *p_and_marks]
+    p_and_marks = (part if isinstance(part, str) else f"p {_shown_cell(part, P)}" for part in more)
+    return [_shown_cell(value, kind), interval, *p_and_marks]
 
 
-def _shown(cell: Cell, kind: Kind) -> str:
+def _shown_cell(cell: Cell, kind: Kind) -> str:
     return "–" if _missing(cell) else cell if isinstance(cell, str) else kind.show(cell)
 
 

@@ -198,7 +198,7 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
 def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     """The best head of each layer for each relation: `scores` (relations, layers), percent."""
     layers = scores.shape[1]
-    figure = _figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
+    figure = _sized_figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
     image = heat(axis, scores, "viridis", 0, 100)
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
@@ -239,7 +239,7 @@ class Dots(NamedTuple):
 def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
     """The effects in each row, such as a node type, with their intervals, those of a row below each
     other."""
-    figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
+    figure = _sized_figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
     axis = figure.subplots()
     dots(axis, rows, series)
     axis.set_xlabel(label)
@@ -370,7 +370,7 @@ def languages(
     As narrow as the screen of a telephone, if there are not many languages.
     """
     differences = scores - baselines
-    figure = _figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
+    figure = _sized_figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
     axis = figure.subplots()
     image = heat(axis, differences, "RdBu", -75, 75)
     for (row, column), score in np.ndenumerate(scores):
@@ -467,7 +467,7 @@ def share_styles(page: str) -> str:
     return page.replace("</style>", rules + "</style>", 1)
 
 
-def _figure(width: float, height: float) -> Figure:
+def _sized_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
@@ -477,7 +477,7 @@ def _panels(
     rows: int, columns: int, width: float, height: float, **shared: Any
 ) -> tuple[Figure, np.ndarray]:
     """A figure of that size, and its axes (rows, columns)."""
-    figure = _figure(width, height)
+    figure = _sized_figure(width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 

@@ -357,7 +357,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
     last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
-    names = _names([model.probed.test for model, _ in last])
+    names = _distinct_names([model.probed.test for model, _ in last])
     subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
@@ -366,10 +366,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
-        scores=_scores([subject.name for subject, _ in subjects], ordered)
-        | _in_paper(subjects[0][0].settings),
+        scores=_frame_rows([subject.name for subject, _ in subjects], ordered)
+        | _paper_means(subjects[0][0].settings),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=_pairs(
+        pairs=_pair_differences(
             {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
         ),
         beyond=ordered[0].beyond,
@@ -381,7 +381,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     )
 
 
-def _scores(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
+def _frame_rows(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
     """The rows of the frame; a system's own rows may come with each model."""
     known: dict[Key, Score] = {}
     for name, rows in zip(
@@ -394,7 +394,7 @@ def _scores(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[K
     return known
 
 
-def _in_paper(settings: Settings) -> dict[Key, Score]:
+def _paper_means(settings: Settings) -> dict[Key, Score]:
     """The paper's means, if it has any of such a run."""
     if settings.direction != language_of(settings.config).direction or settings.split != "test":
         return {}
@@ -406,7 +406,9 @@ def _in_paper(settings: Settings) -> dict[Key, Score]:
     }
 
 
-def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[str, Estimate]]:
+def _pair_differences(
+    models: Mapping[int, gather.Evidence],
+) -> dict[tuple[int, int], dict[str, Estimate]]:
     """Of each two models, by their places among the subjects, the differences of MEANS at
     TABLE_MEASURES."""
     hits = {
@@ -418,7 +420,7 @@ def _pairs(models: Mapping[int, gather.Evidence]) -> dict[tuple[int, int], dict[
     }
     return {
         (model, other): {
-            mean: _compared(hits[model][mean], hits[other][mean]) for mean in hits[model]
+            mean: _cached_difference(hits[model][mean], hits[other][mean]) for mean in hits[model]
         }
         for model, other in combinations(hits, 2)
     }
@@ -448,7 +450,7 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
             test.run.layers_note,
         ),
         entry=for_boards(model.submission),
-        heads=_heads(test.ledger),
+        heads=_head_counts(test.ledger),
         functions=whole.test.functions,
         errors=errors,
         strata=model.strata,
@@ -481,7 +483,7 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
     ]
 
 
-def _names(probed: Sequence[ProbeResult]) -> list[str]:
+def _distinct_names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls, none of which is that of a system without a model: a
     model may be in a folder with such a name."""
     settings = [model.settings for model in probed]
@@ -495,7 +497,7 @@ def _names(probed: Sequence[ProbeResult]) -> list[str]:
     ]
 
 
-def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
+def _head_counts(ledger: RankLedger) -> dict[str, np.ndarray]:
     known = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
     for part, ranks in ledger.parts():
         for number, name in enumerate(ledger.relations):
@@ -508,7 +510,7 @@ def _heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     }
 
 
-def _compared(first: ChosenHits, second: ChosenHits) -> Estimate:
+def _cached_difference(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of two means, from the cache if it was computed before: of many models, there
     are many pairs."""
 

@@ -184,7 +184,7 @@ def _template(form: str) -> jinja2.Template:
     templates = environment() if form == "html" else text_environment()
     templates.globals["for_page"] = for_page
     templates.filters |= {
-        "by_kind": _by_kind,
+        "by_kind": _neighbours_by_kind,
         "md": markdown_escaped,
         "tex": latex_escaped,
         "prose_html": lambda text: Markup(prose(text, escape, Markup("<code>{}</code>").format)),
@@ -201,6 +201,6 @@ def _code_in_latex(text: str) -> str:
     return rf"\texttt{{{latex_escaped(text)}}}"
 
 
-def _by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:
+def _neighbours_by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:
     """Neighbouring parts of one kind together, under its name."""
     return [(kind.__name__, list(some)) for kind, some in groupby(parts, type)]

@@ -44,7 +44,7 @@ def section(
             parts += means.course(findings, 1, findings.trainings[0])
         parts.append(models(known, links, bits))
     elif known:
-        parts = [sentence(known), models(known, links, bits), _figure(known)]
+        parts = [sentence(known), models(known, links, bits), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
     return Section("finding", HEADLINE_TITLE, parts)
@@ -79,15 +79,15 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     direction = all_findings[0].settings.direction
     alike = [findings for findings in all_findings if findings.settings.direction == direction]
     if len(alike) <= NAMED:
-        return "; ".join([_first(alike[0]), *map(_further, alike[1:])]) + "."
-    verdicts = [_best(findings).verdict for findings in alike]
+        return "; ".join([_clause_on_config(alike[0]), *map(_further, alike[1:])]) + "."
+    verdicts = [_best_in_words(findings).verdict for findings in alike]
     more, less = verdicts.count("higher"), verdicts.count("lower")
     same = len(alike) - more - less
     configs = len(alike)
     return specs.text("sentence-of-many", more=more, less=less, same=same, configs=configs)
 
 
-def _best(findings: Findings) -> Place:
+def _best_in_words(findings: Findings) -> Place:
     return Place(findings, findings.best_model.name)
 
 
@@ -100,7 +100,7 @@ def models(
     positions.
     """
     rows = []
-    for place in _places(all_findings):
+    for place in _models_shown(all_findings):
         linked = [place.name, links[place.name]] if links else place.name
         rows.append(
             {
@@ -122,7 +122,7 @@ def models(
     )
 
 
-def _places(all_findings: Sequence[Findings], most: int | None = None) -> list[Place]:
+def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> list[Place]:
     """The models of each config, best first, at most so many."""
     return [
         Place(findings, model.name)
@@ -131,16 +131,16 @@ def _places(all_findings: Sequence[Findings], most: int | None = None) -> list[P
     ]
 
 
-def _first(findings: Findings) -> str:
+def _clause_on_config(findings: Findings) -> str:
     """The whole clause on a config."""
-    best = _best(findings)
+    best = _best_in_words(findings)
     if best.score is None:
         return specs.text("no-score", findings=findings)
     settings = [model.settings for model in findings.models]
     number = len({(model.model, model.revision) for model in settings})
     name = best.name
     if number > 1:
-        name += f", {_standing(findings)} of {number} models,"
+        name += f", {_significantly_better(findings)} of {number} models,"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
     return specs.text(
@@ -154,7 +154,7 @@ def _first(findings: Findings) -> str:
     )
 
 
-def _standing(findings: Findings) -> str:
+def _significantly_better(findings: Findings) -> str:
     """Whether the model with the highest score is significantly better than the next."""
     ranked = _best_first(findings)
     first, second = sorted(findings.subjects.index(model) for model in ranked[:2])
@@ -167,7 +167,7 @@ def _standing(findings: Findings) -> str:
 
 def _further(findings: Findings) -> str:
     """The same in short."""
-    best = _best(findings)
+    best = _best_in_words(findings)
     clause = "no score exists"
     if best.score:
         clause = f"{best.name} finds {best.score.value:.1f} %, {_than(best, 'their')}"
@@ -189,10 +189,10 @@ def _best_first(findings: Findings) -> list[Subject]:
     return sorted(findings.models, key=lambda model: -values[model.name])
 
 
-def _figure(all_findings: Sequence[Findings]) -> Figure:
+def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
-    all_edges = _places(all_findings, most)
+    all_edges = _models_shown(all_findings, most)
     hard = [place.get(HARD) for place in all_edges]
 
     def series(places: Sequence[Place]) -> list[Points]:

@@ -93,7 +93,7 @@ class InformedModel:
         return self.hits["uas"].mean(finder).at(0)
 
 
-def _read(kind: Any, files: Sequence[Path], headline: Callable[[Any], float]) -> list[Any]:
+def _read_results(kind: Any, files: Sequence[Path], headline: Callable[[Any], float]) -> list[Any]:
     """The results in files, by config and headline number, highest first; of one run given twice,
     one."""
     results = {result.signature: result for result in map(kind.load, files)}
@@ -110,7 +110,9 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
 
     Raises LedgerError for files that are not such results, or do not follow from their ledgers.
     """
-    results = _read(InformationResult, files, lambda one: one.mean.adds if one.mean else 0)
+    results = _read_results(
+        InformationResult, files, lambda result: result.mean.adds if result.mean else 0
+    )
     settings = [result.settings for result in results]
     names = file_names([f"information-{run.config}-{run.model}" for run in settings])
     return [InformedModel(name, result) for name, result in zip(names, results)]
@@ -238,7 +240,7 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     return [table(model), result.signature, *result.run.layers_note, *below]
 
 
-def _skipped(result: PreferenceResult | SurprisalResult, things: str) -> list[str]:
+def _skipped_things(result: PreferenceResult | SurprisalResult, things: str) -> list[str]:
     return [f"skipped: {count:,} {things} ({reason})" for reason, count in result.skips.items()]
 
 
@@ -252,7 +254,9 @@ def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str])
     return rows
 
 
-def _of_mean(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
+def _means_by_key(
+    hits: Hits, system: str, against: str | None, keys: Sequence[str]
+) -> dict[str, Any]:
     """The means over groups by each measure, under its key."""
     mean = hits.mean(system, against)
     return {key: mean.at(number) for number, key in enumerate(keys)}
@@ -271,7 +275,7 @@ def read_preferred(files: Sequence[Path]) -> list[PreferenceResult]:
 
     Raises LedgerError for files that are not such results, or do not follow from their ledgers.
     """
-    return _read(PreferenceResult, files, lambda result: result.accuracy.whole)
+    return _read_results(PreferenceResult, files, lambda result: result.accuracy.whole)
 
 
 def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
@@ -291,7 +295,7 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
     tables = _preference_tables(result, of_pairs(result), "preference")
-    return [*tables, result.signature, *_skipped(result, "pairs")]
+    return [*tables, result.signature, *_skipped_things(result, "pairs")]
 
 
 def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[dict[str, Any]]:
@@ -303,7 +307,7 @@ def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[d
         {
             "name": f"mean of {result.mean.phenomena} phenomena",
             "accuracy": {"pairs": result.accuracy.pairs, **rivals},
-            **_of_mean(hits["phenomena"], *_WAYS),
+            **_means_by_key(hits["phenomena"], *_WAYS),
         }
     ]
 
@@ -338,7 +342,7 @@ def _accuracies(
 _GAINS = CONTROL, NODE, ("bits", "grams", "over")
 """By what controls surprise more than nodes, and the keys of these gains."""
 
-_TITLES = (
+_ROLE_TITLES = (
     "the token with which a node begins",
     "the token with which a node ends",
     "all its tokens",
@@ -349,14 +353,14 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     """The tables, each with what it shows in words, and what is said below them."""
     parts: list[str | Table] = []
     name, measured = result.settings.name, of_surprisal(result)
-    for role, title in zip(ROLES, _TITLES):
+    for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})
         rows = _surprisals(hits, result.node_types[role], LEAST_NODES)
         for row, group in zip(rows, result.node_types[role]):
             row["without"] = unmatched.get(group, 0)
         totals = []
         if types := len(hits.counted):
-            totals = [{"name": f"mean of {types} types", **_of_mean(hits, *_GAINS)}]
+            totals = [{"name": f"mean of {types} types", **_means_by_key(hits, *_GAINS)}]
         parts.append(
             specs.table(
                 "surprisal", rows, f"{name}-{role}", totals=totals, result=result, role=title
@@ -365,7 +369,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
     bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
     parts.append(specs.table("surprisal-bins", bins, f"{name}-bins", result=result))
-    return [*parts, result.signature, *_skipped(result, "functions")]
+    return [*parts, result.signature, *_skipped_things(result, "functions")]
 
 
 def _surprisals(
@@ -379,15 +383,15 @@ def _surprisals(
             {
                 "name": by + starred(name, values.nodes >= least),
                 "nodes": values.nodes,
-                "tokens": _shown(values.tokens),
-                "controls": _shown(values.controls),
+                "tokens": _token_means(values.tokens),
+                "controls": _token_means(values.controls),
                 **gains[name],
             }
         )
     return rows
 
 
-def _shown(measured: Mapping[str, float]) -> dict[str, float]:
+def _token_means(measured: Mapping[str, float]) -> dict[str, float]:
     """The means of some tokens: how often their text stands in the functions, and their place in
     percent."""
     frequency, place = np.exp2(measured["frequency"]), 100 * measured["place"]

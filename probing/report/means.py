@@ -49,7 +49,8 @@ def curves(findings: Findings) -> Figure:
     """The means over k."""
     means = shown_means([findings])
     panels = {
-        rule: {mean: _lines(findings, rule, mean) for mean in means} for rule in findings.rules
+        rule: {mean: _curve_lines(findings, rule, mean) for mean in means}
+        for rule in findings.rules
     }
     return specs.figure(
         "curves",
@@ -60,7 +61,7 @@ def curves(findings: Findings) -> Figure:
     )
 
 
-def _lines(findings: Findings, rule: str, mean: str) -> list[Line]:
+def _curve_lines(findings: Findings, rule: str, mean: str) -> list[Line]:
     def line(name: str, *look: Any) -> Line:
         return Line(name, curve(findings, name, mean, rule), *look)
 
@@ -137,7 +138,7 @@ def emergence(all_findings: Sequence[Findings], without_course: bool = False) ->
         for number, training in enumerate(findings.trainings, 1):
             key = numbered(f"{findings.name}-emergence", number)
             parts = [] if without_course else course(findings, number, training)
-            parts += [_multiples(key, findings.title, training), _relations(key, training)]
+            parts += [_multiples(key, findings.title, training), _course_relations(key, training)]
             sections.append(Section(key, f"{findings.title}, {training.model}", parts))
     return [Section("emergence", "Emergence", method("emergence"), sections)] if sections else []
 
@@ -196,7 +197,7 @@ def _steps(key: str, training: Emergence) -> Table:
     return specs.table("steps", rows, key, courses=courses, number=len(training.steps))
 
 
-def _relations(key: str, training: Emergence) -> Table:
+def _course_relations(key: str, training: Emergence) -> Table:
     rows = []
     for edges, course in _courses(training).items():
         for name in _by_last_score(course):

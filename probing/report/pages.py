@@ -175,7 +175,7 @@ def shown(
         raise CodeSyntaxError(
             f"expected either code or the id of a function, got {'none' if code is None else 'both'}"
         )
-    return _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+    return _labelled_code(code, config) if code is not None else _from_data(data, config, split, id)
 
 
 def relations_of(name: str, edges: Iterable[Edge], wanted: str | None) -> list[str]:
@@ -201,11 +201,11 @@ def check_length(function: Shown, subtokens: int, model: str, longest: int) -> N
         )
 
 
-def _labelled(code: str | os.PathLike, config: str) -> Shown:
+def _labelled_code(code: str | os.PathLike, config: str) -> Shown:
     language, variant = language_of(config), variant_of(config)
     name = "the given code"
     if not isinstance(code, str):
-        name, code = os.path.basename(code), _read(Path(code), language)
+        name, code = os.path.basename(code), _read_code(Path(code), language)
     try:
         tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:
@@ -216,7 +216,7 @@ def _labelled(code: str | os.PathLike, config: str) -> Shown:
     return Shown(name, code, 0, start, end, edges)
 
 
-def _read(file: Path, language: Language) -> str:
+def _read_code(file: Path, language: Language) -> str:
     try:
         return language.text_of(safe_files.read(file, LARGEST_FILE))
     except OSError as error:

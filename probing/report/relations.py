@@ -80,7 +80,7 @@ def table(findings: Findings, model: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
     rows: list[Place] = []
     for rule, k in product(findings.rules, TABLE_KS):
-        rows += _places(findings, model, rule, k)
+        rows += _relations_in_order(findings, model, rule, k)
     tested = set()
     for protocol in PUBLISHED_FIRST:
         names = findings.relations(model.name, protocol)
@@ -99,7 +99,7 @@ def table(findings: Findings, model: Subject) -> Table:
     )
 
 
-def _places(findings: Findings, model: Subject, rule: str, k: str) -> list[Place]:
+def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -> list[Place]:
     """The relations by a rule and k, largest held-out difference first, those without any last."""
     names = findings.relations(model.name, PUBLISHED)
     places = [Place(findings, model.name, rule, k, name) for name in names]

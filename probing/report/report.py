@@ -124,13 +124,13 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
         title=title + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
-        about=_about(bool(all_findings), bool(masked), bool(pages)),
+        about=_contents_in_words(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, files[MASKING], data),
         models={page: (name, models[name]) for name, page in pages.items()},
     )
 
 
-def _about(attention: bool, masked: bool, pages: bool) -> str:
+def _contents_in_words(attention: bool, masked: bool, pages: bool) -> str:
     """The contents of the folder, in words."""
     files = ["every table as CSV", "every figure as SVG"]
     files += ["a page for each model", "this page as report.md"] if pages else []
@@ -185,7 +185,7 @@ def _model(findings: Findings, model: Subject, pairs: Table | None) -> Section:
     sections = []
     if hard := beyond.relations(findings, model):
         sections.append(Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
-    sections += [_relations(findings, [relations.table(findings, model)])]
+    sections += [_relations_sections(findings, [relations.table(findings, model)])]
     sections.append(relations.layers(findings, model))
     if pairs is not None:
         others = means.against(findings, model, pairs)
@@ -197,7 +197,7 @@ def _model(findings: Findings, model: Subject, pairs: Table | None) -> Section:
 _PAIRS_TITLE = "Model against model"
 
 
-def _relations(findings: Findings, parts: Sequence[Part]) -> Section:
+def _relations_sections(findings: Findings, parts: Sequence[Part]) -> Section:
     return Section(f"{findings.name}-relations", "Relation by relation", parts)
 
 
@@ -223,7 +223,7 @@ def sections(
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
     rest = [
-        *(_attention(all_findings, links, data) if all_findings else []),
+        *(_attention_sections(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
         *silencing.sections(silenced),
         *information.sections(informed),
@@ -249,7 +249,7 @@ def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
     return [findings for findings in all_findings if variant_of(findings.config).edit is None]
 
 
-def _attention(
+def _attention_sections(
     all_findings: Sequence[Findings], links: Mapping[str, str], data: Any
 ) -> list[Section]:
     unedited, of_models = _unedited(all_findings), not links
@@ -267,13 +267,13 @@ def _attention(
         *configs.code_and_language(unedited),
         *(configs.languages(unedited) if of_models else []),
         Section("method", "How to read this", method("attention")),
-        *(_config(findings, of_models) for findings in all_findings),
+        *(_config_sections(findings, of_models) for findings in all_findings),
         *configs.ablations(unedited),
-        _provenance(all_findings),
+        _provenance_table(all_findings),
     ]
 
 
-def _config(findings: Findings, of_models: bool) -> Section:
+def _config_sections(findings: Findings, of_models: bool) -> Section:
     first, key, units = findings.subjects[0], findings.name, findings.language.units
     counts = []
     for protocol in PUBLISHED_FIRST:
@@ -304,7 +304,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     models = findings.models if of_models else []
     if findings.models:
         tables = [relations.table(findings, model) for model in models]
-        sections.append(_relations(findings, [*relations.preview(findings), *tables]))
+        sections.append(_relations_sections(findings, [*relations.preview(findings), *tables]))
     sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
         every = means.pairs(findings)
@@ -316,7 +316,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     return Section(key, findings.title, notes, sections)
 
 
-def _provenance(all_findings: Sequence[Findings]) -> Section:
+def _provenance_table(all_findings: Sequence[Findings]) -> Section:
     rows, skips, notes = [], [], dict[str, None]()
     for findings in all_findings:
         for subject in findings.subjects:

@@ -106,7 +106,7 @@ def attention_case(
         {
             "name": name,
             "edges": [edge[1:] for edge in function.edges if edge.relation == name],
-            "best": {} if whole is None else _best(whole, name),
+            "best": {} if whole is None else _best_heads_of(whole, name),
         }
         for name in names
     ]
@@ -173,7 +173,7 @@ def _fitting(
     return result
 
 
-def _best(result: ProbeResult, relation: str) -> dict[str, list[float]]:
+def _best_heads_of(result: ProbeResult, relation: str) -> dict[str, list[float]]:
     """Rule -> layer, head and score at k = 1; without rules by which no head finds any edge."""
     best = result.relations.get(relation)
     cells = {rule: best[rule]["1"] for rule in RULES} if best else {}

@@ -141,15 +141,15 @@ def _silenced(model: SilencedModel) -> Section:
         asked=asked,
         matched=matched_heads(result),
     )
-    drawn = [_figure(model)] if model.counted else []
-    return Section(model.name, model.title, [about, *_left_out(result), *drawn, table(model)])
+    drawn = [_costs_figure(model)] if model.counted else []
+    return Section(model.name, model.title, [about, *_not_asked(result), *drawn, table(model)])
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
     """The relations, those that heads find best first, with the cost of silencing the best head of
     each."""
     model = SilencedModel("silencing", result, silencing_effects(result))
-    below = [result.signature, *result.run.layers_note, *_left_out(result)]
+    below = [result.signature, *result.run.layers_note, *_not_asked(result)]
     return [table(model), verdicts([model]), *below]
 
 
@@ -160,7 +160,7 @@ def matched_heads(result: SilencingResult) -> str:
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
 
-def _left_out(result: SilencingResult) -> list[str]:
+def _not_asked(result: SilencingResult) -> list[str]:
     """The edges and functions of which nothing is asked, in a sentence; none if there are none."""
     without = left_out(result.left_out, result.skips)
     return [f"Left out: {without}."] if without else []
@@ -197,7 +197,7 @@ def table(model: SilencedModel) -> Table:
     )
 
 
-def _figure(model: SilencedModel) -> Figure:
+def _costs_figure(model: SilencedModel) -> Figure:
     names, effects = list(model.counted), model.counted.values()
     heads = [model.result.heads[name] for name in names]
     best, colour = "best head", COLOURS[0]

@@ -39,7 +39,7 @@ VERDICTS_ON = (SHOWN_SIMILARITY, "restored", "log_probability")
 FILLED_WITH = {"letter": "x", "deleted": "nothing", "commonest": "the commonest"}
 """The filler of each masked sub-token, by the beginning of its column."""
 
-_TITLES = {
+_OUTCOME_TITLES = {
     "jaccard": "Jaccard",
     "sorensen_dice": "Sorensen-Dice",
     "levenshtein": "Levenshtein",
@@ -115,7 +115,7 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
     if not groups:
         return []
     how = Section("masking-method", "How to read masked syntax", method("masking"))
-    return [how, *map(_group, groups), _provenance(groups)]
+    return [how, *map(_group, groups), _mask_provenance(groups)]
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
@@ -148,7 +148,9 @@ def _verdicts(group: MaskedModels) -> Table:
     for kind in group.in_enough:
         verdicts = {}
         for name, model in group.models.items():
-            verdicts[name] = {outcome: _verdict(model, kind, outcome) for outcome in VERDICTS_ON}
+            verdicts[name] = {
+                outcome: _effect_verdict(model, kind, outcome) for outcome in VERDICTS_ON
+            }
         rows.append(
             {
                 "node_type": kind,
@@ -165,7 +167,7 @@ def _verdicts(group: MaskedModels) -> Table:
     )
 
 
-def _verdict(model: Masked, kind: str, outcome: str) -> str:
+def _effect_verdict(model: Masked, kind: str, outcome: str) -> str:
     if kind not in model.node_types:
         return ""
     tells = model.tells(kind, outcome)
@@ -184,7 +186,7 @@ def _group(group: MaskedModels) -> Section:
     further = []
     if types := group.in_enough:
         parts.append(_effects_figure(group, types))
-        spread = [_spread(group, types)]
+        spread = [_spread_figure(group, types)]
         further.append(Section(f"{group.name}-functions", "From function to function", spread))
     parts += [_table(group), _floors(group)]
     return Section(group.name, title, parts, further, drawn=[_distribution(group)])
@@ -205,10 +207,10 @@ def _table(group: MaskedModels) -> Table:
         functions = group.functions(kind)
         marks = "few functions" if functions < FEW_CLUSTERS else ""
         models = group.having(kind).items()
-        cells = {name: _cells(model, kind, similarity) for name, model in models}
+        cells = {name: _effect_cells(model, kind, similarity) for name, model in models}
         rows.append(
             {
-                "similarity": _TITLES[similarity],
+                "similarity": _OUTCOME_TITLES[similarity],
                 "node_type": [kind, marks],
                 "functions": functions,
                 "models": cells,
@@ -217,7 +219,7 @@ def _table(group: MaskedModels) -> Table:
     return specs.table("masked", rows, group.name, models=group.models, control=group.control)
 
 
-def _cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
+def _effect_cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
     (t1, t0), restored, chance = (
         model.arms(kind, outcome).mean(axis=1).tolist()
         for outcome in (similarity, "restored", "log_probability")
@@ -246,10 +248,10 @@ def _floors(group: MaskedModels) -> Table:
         cells = {}
         for name, model in group.having(kind).items():
             gains = zip(ARMS, model.arms(kind, outcome), model.gains[outcome][kind])
-            cells[name] = {arm: _filled(scores, *gain) for arm, scores, gain in gains}
+            cells[name] = {arm: _filler_cells(scores, *gain) for arm, scores, gain in gains}
         rows.append(
             {
-                "outcome": _TITLES[outcome],
+                "outcome": _OUTCOME_TITLES[outcome],
                 "node_type": kind,
                 "functions": group.functions(kind),
                 "models": cells,
@@ -259,7 +261,7 @@ def _floors(group: MaskedModels) -> Table:
     return specs.table("masked-floors", rows, name, models=group.models, arms=ARMS)
 
 
-def _filled(scores: np.ndarray, filler: str, floor: float, gain: Any) -> dict[str, Any]:
+def _filler_cells(scores: np.ndarray, filler: str, floor: float, gain: Any) -> dict[str, Any]:
     filler = FILLED_WITH[filler]
     return {"mean": float(scores.mean()), "filled": floor, "filler": filler, "gain": gain}
 
@@ -293,7 +295,7 @@ def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     )
 
 
-def _spread(group: MaskedModels, types: Sequence[str]) -> Figure:
+def _spread_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     """The similarities of functions as box plots."""
     panels: dict[str, list[ArmPercentiles | None]] = {}
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
@@ -329,7 +331,7 @@ def _distribution(group: MaskedModels) -> Table:
     return specs.table("masked-functions", rows, f"{group.name}-functions")
 
 
-def _provenance(groups: Sequence[MaskedModels]) -> Section:
+def _mask_provenance(groups: Sequence[MaskedModels]) -> Section:
     rows, left_out = [], []
     for group in groups:
         for name, model in group.models.items():

@@ -59,7 +59,7 @@ def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -
         digest.update(hashlib.sha256(part).digest())
     key = digest.hexdigest()[:32]
     for file in sorted(folder.glob(f"{key}-*.statistics.json")):
-        known = _read(file)
+        known = _arrays_in(file)
         if known is not None:
             return known
         logger.warning("%s is damaged: computing its statistics again", file)
@@ -73,7 +73,7 @@ def _of_code() -> str:
     return cache_dir.key("statistics")
 
 
-def _read(file: Path) -> Arrays | None:
+def _arrays_in(file: Path) -> Arrays | None:
     """The arrays in a file; None if it is damaged."""
     try:
         data = safe_files.read(file, _LARGEST)

@@ -68,11 +68,11 @@ class Layout(NamedTuple):
         number = np.dtype(self.number)
         for system in self.systems:
             for measure in self.measures:
-                columns[f"{system} {_name(measure)}"] = number
+                columns[f"{system} {_measure_name(measure)}"] = number
         return columns
 
 
-def _name(measure: Measure) -> str:
+def _measure_name(measure: Measure) -> str:
     if isinstance(measure, tuple):
         return " ".join(map(str, measure))
     return str(measure)
@@ -108,17 +108,17 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
         alone[group.places] = False
         sums = np.concatenate([group.sums[system].sums for system in layout.systems])
         clusters = hits.clusters[group.places]
-        parts.append(_cells(table, groups.index(name), clusters, group.n, sums))
+        parts.append(_cell_rows(table, groups.index(name), clusters, group.n, sums))
     clusters = hits.clusters[alone]
     nothing = np.zeros((len(layout.columns) - len(_KEYS), len(clusters)))
     first = groups.index(min(hits.groups)) if hits.groups else 0
-    parts.append(_cells(table, first, clusters, np.zeros(len(clusters)), nothing))
+    parts.append(_cell_rows(table, first, clusters, np.zeros(len(clusters)), nothing))
     rows = np.concatenate(parts, axis=1)
     order = np.lexsort(rows[len(_PLACE) - 1 :: -1])
     return rows[:, order]
 
 
-def _cells(
+def _cell_rows(
     table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray
 ) -> np.ndarray:
     of_table = np.full(len(clusters), table)
@@ -162,7 +162,7 @@ class HitsFile:
                     raise ValueError("names of tables or groups that are none, or twice")
             if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
                 raise ValueError("names of groups that are not in order")
-            columns = _read(self.data, layout.columns)
+            columns = _read_columns(self.data, layout.columns)
         except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
@@ -187,7 +187,7 @@ def _no_hits_file(reason: object) -> str:
     return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export --format entry`"
 
 
-def _read(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
+def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
     metadata = parquet.metadata

@@ -25,7 +25,7 @@ from probing.instruments.attention.errors import (
     CLASSES,
     TOKEN_KINDS,
     Tokens,
-    _kind,
+    _token_kind,
     analyse,
     errors_path,
     load,
@@ -142,7 +142,7 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     kinds = {
         place: np.array(
             [
-                TOKEN_KINDS.index(_kind(row["code"][slice(*span)], keywords))
+                TOKEN_KINDS.index(_token_kind(row["code"][slice(*span)], keywords))
                 for span in zip(row["token_start"], row["token_end"])
             ]
         )
@@ -567,4 +567,4 @@ def test_command(result, tiny_model, dataset_folder):
     ],
 )
 def test_kinds_of_tokens_in_every_language(kind, texts):
-    assert {text: _kind(text, ["while"]) for text in texts} == dict.fromkeys(texts, kind)
+    assert {text: _token_kind(text, ["while"]) for text in texts} == dict.fromkeys(texts, kind)

@@ -382,7 +382,7 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
 def test_a_file_in_the_model_repository_that_is_no_text(hub):
     hub.add(MODEL, {"README.md": b"\xff"}, type="model")
     with pytest.raises(HubError, match=r"README.md in maker/tiny is not text in UTF-8: .*mend it"):
-        submit._text(client(), MODEL, "README.md")
+        submit._text_in_repository(client(), MODEL, "README.md")
 
 
 @pytest.mark.parametrize("content", ["- value: 5\n", "a: [", "7", "- dataset: 5", "[" * 5000])

@@ -156,7 +156,7 @@ class Filler(Passes[Copy]):
         if NEAR_LOGITS[self.model.dtype] and _unsure(scores):
             self.reruns += len(self.passes(copy))
             scores = self.alone(copy)
-        return _filled(scores)
+        return _filled_positions(scores)
 
 
 class FunctionsBar(tqdm):
@@ -215,7 +215,7 @@ def _unsure(scores: np.ndarray) -> bool:
     return bool(scores[:, 3].any() or abs(parts - 0.5) < _NEAR_HALF)
 
 
-def _filled(scores: np.ndarray) -> Filled:
+def _filled_positions(scores: np.ndarray) -> Filled:
     # within 3, 2, 1 or 0 of KS: within the largest k first
     hits = tuple(int((scores[:, 1] >= len(KS) - number).sum()) for number in range(len(KS)))
     mean = round(float(scores[:, 2].mean()), RESTORED_DECIMALS)
