@@ -329,8 +329,8 @@ def _effects_section(study: Study) -> Section:
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
             f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
             f"Source: {sources.shown(study.inputs.sources[STUDY_CONFIG])}. {read:,} functions, of which "
-            f"{labelled:,} parse "
-            f"once triple-quoted text is gone, as in the study. Each model masks those of at most {STUDY_LENGTH} sub-tokens, "
+            f"{labelled:,} parse once triple-quoted text is gone, as in the study. Each model masks those of at most "
+            f"{STUDY_LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
             "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
         ],
