@@ -45,7 +45,7 @@ _node_types = click.option(
     default=["sub-tokens"],
     type=click.Choice(["sub-tokens", "spans", RANDOM_WEIGHTS]),
     help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
-    "of these, runs an untrained twin of MODEL.",
+    "of these, runs a randomly initialised copy of MODEL.",
 )
 @click.option(
     "--draws",
@@ -78,7 +78,9 @@ _scoring = options.in_order(
         "gguf data splits output revision dtype device batch_tokens limit sample shard max_length"
     ),
     click.option(
-        "--control", type=click.Choice([RANDOM_WEIGHTS]), help="Run an untrained twin of MODEL."
+        "--control",
+        type=click.Choice([RANDOM_WEIGHTS]),
+        help="Run a randomly initialised copy of MODEL.",
     ),
     options.shared("seed wide as_json"),
 )

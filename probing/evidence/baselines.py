@@ -33,7 +33,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -508,11 +508,14 @@ def _edges_by_relation(
                     yield kind, rule, relation, index, patterns
 
 
+@cache
 def _offsets(language: str) -> np.ndarray:
     """The offsets from head to dependent that the baseline may predict, nearest first: int64
     (offsets,)."""
     allowed = [offset for offset in LANGUAGES[language].offsets if offset]
-    return np.array(sorted(allowed, key=lambda offset: (abs(offset), -offset)))
+    offsets = np.array(sorted(allowed, key=lambda offset: (abs(offset), -offset)))
+    offsets.setflags(write=False)
+    return offsets
 
 
 def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:

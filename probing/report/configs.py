@@ -219,8 +219,8 @@ SYSTEM_TITLES = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "bes
 
 
 class EditedModel(NamedTuple):
-    """A model on a config and on the same functions after `edit`; `change`: of each of SYSTEM_TITLES, that of
-    heads with p corrected."""
+    """A model on a config and on the same functions after `edit`; `change`: of each of
+    SYSTEM_TITLES, that of heads with p corrected."""
 
     edit: str
     model: str

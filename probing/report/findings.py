@@ -99,7 +99,7 @@ class Subject:
 
     `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the
     functions of the report; `functions`: how many it was probed on. `entry`: None if no board takes
-    it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers,
+    it, or it was not asked for. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers,
     heads). `errors`: None if they were not analysed. `strata`: what it finds by distance and
     length.
     """
@@ -326,9 +326,9 @@ class Findings:
         return [(subject, colour) for subject, colour, _ in self.styled if subject.is_model]
 
 
-def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
+def read_findings(paths: Sequence[Path], data: Any = None, entries: bool = False) -> list[Findings]:
     """The findings of each group of comparable results, in the order of configs; one group is in
-    memory at a time.
+    memory at a time. `entries`: with what boards take of each model, which takes as long again.
 
     Raises LedgerError for files that are not results, or that do not match each other or their
     data.
@@ -347,18 +347,20 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         names.append(", ".join(title))
         units = language_of(shared.config).units
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
-        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
+        all_findings.append(
+            _gathered(", ".join(title), file_names(names)[-1], files, data, entries)
+        )
     return all_findings
 
 
-def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
+def _gathered(title: str, name: str, files: list[Path], data: Any, entries: bool) -> Findings:
     probed = gather.find(files)
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
     last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
     names = _distinct_names([model.probed.test for model, _ in last])
-    subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
+    subjects = [(_subject(name, *pair, entries), pair[0]) for name, pair in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
@@ -426,9 +428,9 @@ def _pair_differences(
     }
 
 
-def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
+def _subject(name: str, model: gather.Evidence, whole: gather.Probed, entries: bool) -> Subject:
     """`whole`: the probes of all functions, of which `model` has those that all subjects could
-    read."""
+    read; `entries`: as of `read_findings`."""
     file, test = model.probed.files["test"], model.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None
     if errors is not None and errors.signature != whole.test.signature:
@@ -449,7 +451,7 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
             test.skips,
             test.run.layers_note,
         ),
-        entry=for_boards(model.submission),
+        entry=for_boards(model.submission) if entries else None,
         heads=_head_counts(test.ledger),
         functions=whole.test.functions,
         errors=errors,

@@ -57,6 +57,11 @@ REPORT_TITLE = "What attention heads know about the syntax of code"
 MASKING_TITLE = "What masked language models restore of the syntax of code"
 BOTH_TITLE = "What language models know about the syntax of code"
 
+NO_ENTRIES = (
+    "no entries for boards: they take attention and masking of all functions (no --limit or --sample), both splits of "
+    "attention, and no controls"
+)
+
 
 @checked
 def report(
@@ -89,6 +94,8 @@ def report(
         raise UnknownName("format", format, FORMATS)
     with clustered_by(cluster, data):
         document = replace(make(results, data, tell), format=format)
+        if not document.files:
+            tell(NO_ENTRIES)
         tell(f"drawing and writing {output}")
         return save(document, output)
 
@@ -106,7 +113,9 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         for file in files[name]
     ]
     with caching():
-        all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
+        all_findings = []
+        if probed or not any(files.values()):
+            all_findings = read_findings(probed, data, entries=True)
     sources = {
         "rank": all_findings,
         "masking": masked,

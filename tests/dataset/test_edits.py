@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -528,7 +529,8 @@ def digest(language):
 
 @pytest.mark.slow
 def test_draws_do_not_depend_on_the_process():
-    script = f"import json, sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r}); import test_edits as t; "
+    here = Path(__file__).parent
+    script = f"import json, sys; sys.path[:0] = {[str(here), str(here.parent)]!r}; import test_edits as t; "
     script += "print(json.dumps([t.digest(language) for language in ('java', 'python')]))"
     command = [sys.executable, "-c", script]
     told = subprocess.run(

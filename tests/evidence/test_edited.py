@@ -169,7 +169,7 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     }
     (part,) = module.edits(everything, edited)
     text = markdown([part])
-    assert "its interval shows how large it may be" in text
+    assert "the interval shows how large a change may be" in text
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
     assert [row[-1] for row in table.rows[::3]] == ["not significant", "lower"]
     assert [row[:2] for row in table.rows] == [

@@ -172,7 +172,8 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     rows = {row[1]: row for row in table.rows if row[0] == "1"}
     model = english.models[0]
     cell, best, difference = rows["language"][5:8]
-    assert cell == english.score(model.name, "published").cell
+    expected = english.score(model.name, "published")
+    assert cell == [expected.value, expected.low, expected.high]
     assert difference[0] == pytest.approx(cell[0] - best[0])
 
     twin = dataclasses.replace(model, name="twin")
