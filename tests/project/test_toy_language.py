@@ -139,7 +139,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     assert found["offset"]["scores"]["first"]["1"] == [100.0, 100.0, 100.0]
 
     run(*probe, "sums --split validation --split test --output", tmp_path / "results")
-    (found,) = read_findings([tmp_path / "results"], data)
+    (found,) = read_findings([tmp_path / "results"], data, entries=True)
     (subject,) = found.subjects
     assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
     report = markdown(sections([found]))

@@ -104,7 +104,7 @@ def written(all_findings, tmp_path_factory):
             "by_instrument",
             lambda _: {name: ["probed"] * (name == ATTENTION) for name in INSTRUMENTS},
         )
-        patch.setattr(module, "read_findings", lambda *_: all_findings)
+        patch.setattr(module, "read_findings", lambda *_, **__: all_findings)
         # figures take nearly all of the time
         patch.setattr(figures, "drawn", lambda _: "<svg></svg>")
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
