@@ -135,10 +135,10 @@ def stats(
 )
 @options.shared("wide as_json")
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
-    """Compare how two configs, or two versions of the rules, label the same functions.
+    """Compare the labels of two configs.
 
-    The command counts the edges that both configs have, that moved, and that only one has, with
-    examples. The functions are all of --source, or the split test of --data. With one config, the
+    The command counts the edges that both configs have of the same functions, that moved, and that
+    only one has, with examples. The functions are all of --source, or the split test of --data. With one config, the
     labels that --data has, such as a folder that an earlier version built, are compared with those
     of now.
     """

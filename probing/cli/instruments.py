@@ -98,12 +98,12 @@ _scoring = options.in_order(
 )
 @_scoring
 def prefer(**arguments: Any) -> None:
-    """Ask MODEL which of two texts is likelier, of which one parses.
+    """Ask MODEL which of two texts is likelier.
 
     MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an
-    embedded model. The two texts of a minimal pair differ in one place; the result says in how many
-    pairs the text that parses is likelier, by phenomenon, distance and depth. Under `accelerate
-    launch` or `torchrun`, the processes share the work.
+    embedded model. The two texts of a minimal pair differ in one place, and one of them parses; the
+    result says in how many pairs that text is likelier, by phenomenon, distance and depth. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("prefer", **arguments)
 
