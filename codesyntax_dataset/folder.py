@@ -56,11 +56,12 @@ def read_split(
         raise UnknownName(f"config of {folder}", config, configs, advice)
     version, splits = configs[config]
     if split not in splits:
-        advice = (
-            "its source had too few files for it: read another, or build from more"
-            if split in SPLITS
-            else ""
-        )
+        advice = ""
+        if split in SPLITS:
+            advice = "its source had too few files for it: build from more"
+            advice += (
+                f", or ask for one that there is alone (--split {[*splits][0]})" if splits else ""
+            )
         raise UnknownName(f"split of {folder}", split, splits, advice)
     if missing := set(columns) - set(features_of(config)):
         rows = "minimal pairs" if variant_of(config).pairs else "functions"
