@@ -59,9 +59,8 @@ def read_split(
         advice = ""
         if split in SPLITS:
             advice = "its source had too few files for it: build from more"
-            advice += (
-                f", or ask for one that there is alone (--split {[*splits][0]})" if splits else ""
-            )
+            if splits:
+                advice += f", or ask for one that there is alone (--split {next(iter(splits))})"
         raise UnknownName(f"split of {folder}", split, splits, advice)
     if missing := set(columns) - set(features_of(config)):
         rows = "minimal pairs" if variant_of(config).pairs else "functions"
