@@ -184,7 +184,10 @@ def _compared_sides(first: Probed, second: Probed) -> ModelsCompared:
     settings = first.test.settings
     names = _probed_name(first), _probed_name(second)
     if names[0] == names[1]:
-        names = first.files["test"].name, second.files["test"].name
+        files = first.files["test"], second.files["test"]
+        names = files[0].name, files[1].name
+        if names[0] == names[1]:  # one folder is a copy of the other
+            names = str(files[0]), str(files[1])
     if not (len(test) and len(validation)):
         raise LedgerError(f"{' and '.join(names)} share no function of {settings.config}")
     common = [side.only(test, validation) for side in (first, second)]

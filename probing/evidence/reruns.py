@@ -483,7 +483,7 @@ class CopiesVerifier(Verifier[Masking]):
     def influence(self) -> Influence:
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
         been the worst."""
-        pairs = _function_relation_pairs(self.ledger)
+        pairs = _masked_pairs(self.ledger)
         places = self.places(self.ledger)
         least = _LEAST * pairs.added(np.ones(len(pairs.function)))
         influence = Influence(places, {}, {}, least)
@@ -501,7 +501,7 @@ class CopiesVerifier(Verifier[Masking]):
         return influence
 
     def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
-        pairs = _function_relation_pairs(ledger)
+        pairs = _masked_pairs(ledger)
         added = {}
         for name, arms in pairs.arms.items():
             t1, t0 = np.nan_to_num(arms)
@@ -571,7 +571,7 @@ class _Pairs(NamedTuple):
         return hits.contributions("")[0]
 
 
-def _function_relation_pairs(ledger: RowLedger) -> _Pairs:
+def _masked_pairs(ledger: RowLedger) -> _Pairs:
     rows = ledger.rows
     starts = np.flatnonzero(rows["copy"] == 0)
     controls = np.diff(np.append(starts, len(rows))) - 1

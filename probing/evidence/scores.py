@@ -530,13 +530,13 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
             shown = _Slice(hits, about, lambda measure: {"measure": measure})
             for arm in ARMS:
                 yield from shown.scored(arm)
-            yield from shown.groups(_side_by_side(model.effects[outcome]), T1, T0)
+            yield from shown.groups(_of_all_groups(model.effects[outcome]), T1, T0)
             yield from shown.means(hits.mean(T1, T0), T1, T0)
             for number, arm in enumerate(ARMS) if outcome in FLOORS else ():
                 gains = {name: of_arms[number] for name, of_arms in model.gains[outcome].items()}
                 filled = _Slice(hits, about, shown.of_measure, partial(_filler, gains))
                 yield from filled.groups(
-                    _side_by_side({name: gain.gain for name, gain in gains.items()}),
+                    _of_all_groups({name: gain.gain for name, gain in gains.items()}),
                     arm,
                     f"{arm} filled",
                 )
@@ -546,7 +546,7 @@ def _filler(gains: Mapping[str, FillerGain], node_type: str, measure: Any) -> st
     return gains[node_type].filler
 
 
-def _side_by_side(estimates: Mapping[str, Estimate]) -> Estimate:
+def _of_all_groups(estimates: Mapping[str, Estimate]) -> Estimate:
     """Of all groups, (1, G), from group -> estimate."""
     return Estimate(*(np.array(part)[None] for part in zip(*estimates.values())))
 

@@ -86,14 +86,13 @@ class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns
     that share it, such as a protocol. `spare`: the rank in which a narrow terminal drops the
     column, from 1, or 0 to keep it; one for each column that the terminal shows; empty to keep all.
-    `of`: what its cells are of a record, an attribute or a function; by default, the attribute with
-    the name of the column."""
+    `of`: what its cells are of a record; by default, the attribute with the name of the column."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
     spare: tuple[int, ...] = ()
-    of: str | Callable[[Any], Any] = ""
+    of: Callable[[Any], Any] | None = None
 
     @classmethod
     def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
@@ -102,10 +101,8 @@ class Column(NamedTuple):
 
     def cell(self, record: Any) -> Cell:
         """The cell of a record in this column."""
-        if callable(self.of):
-            return in_cell(self.of(record), self.kind)
-        path = self.of or self.name.replace(" ", "_")
-        return in_cell(attrgetter(path)(record), self.kind)
+        of = self.of or attrgetter(self.name.replace(" ", "_"))
+        return in_cell(of(record), self.kind)
 
     @property
     def full_name(self) -> str:
@@ -183,10 +180,10 @@ class Table:
         has_intervals = any(len(column.kind.parts) > 2 for column in self.columns)
         if over_repositories() and (has_intervals or "p:" in self.notes):
             self.title += OVER_REPOSITORIES
-        self.rows = list(map(self._cell_texts, self.rows))
-        self.totals = list(map(self._cell_texts, self.totals))
+        self.rows = list(map(self._cells_of, self.rows))
+        self.totals = list(map(self._cells_of, self.totals))
 
-    def _cell_texts(self, row: Any) -> list[Cell]:
+    def _cells_of(self, row: Any) -> list[Cell]:
         if not isinstance(row, list):
             return [column.cell(row) for column in self.columns]
         return [in_cell(value, column.kind) for value, column in zip(row, self.columns)]

@@ -448,7 +448,7 @@ class Hits:
         if self.repositories is not None:
             yield self.repositories[self.clusters].astype(np.int64).tobytes()
         for name, group in self.groups.items():
-            yield repr([name, len(group.n)]).encode()
+            yield repr([name, len(group.n), group.worth]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
             for system, columns in group.sums.items():
                 shape = repr([system, columns.distinct.shape]).encode()

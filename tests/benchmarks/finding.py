@@ -90,7 +90,7 @@ def pair_cells(
     rows, weights = preferred.ledger.rows, stratum_weights(preferred.ledger.rows)
     preference = {MODEL: preferred.ledger.preferred().T * weights}
     groups = np.full(len(rows), "all", object)
-    hits = Hits.of_rows(rows["repository"], groups, preference, SCORES, weights)
+    hits = Hits.of_rows(rows["repository"], groups, preference, SCORES, weights, weighted=True)
     accuracy = hits.each(hits.by_group(MODEL))["all"]
     return [shown(accuracy), f"{preferred.accuracy.surface:.1f}"]
 

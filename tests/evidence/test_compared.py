@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,6 +85,12 @@ def test_only_functions_of_both_count(results):
     assert compared.functions == len(common) < len(functions_of(results / "one", "test"))
     assert not compared.difference.mean.value.any()  # the same model twice
     assert compared.names[0] != compared.names[1]  # which the files tell apart
+
+
+def test_a_copy_in_another_folder_is_told_by_its_folder(results, tmp_path):
+    copy = shutil.copytree(results / "one", tmp_path / "copy")
+    (compared,) = compare(results / "one", copy)
+    assert [Path(name).parent for name in compared.names] == [results / "one", copy]
 
 
 def test_in_the_terminal_and_what_is_refused(results):

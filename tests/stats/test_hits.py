@@ -328,6 +328,9 @@ def test_content_tells_other_hits_apart(hits):
 
     assert content(hits) == content(drawn(unit=hits.unit)) != content(drawn(1, unit=hits.unit))
     assert content(hits) != content(hits.named({"rival": "model", "model": "rival"}))
+    clusters, weights, right = weighted(np.random.default_rng(0), 0.8)
+    rows = (clusters, ["a"] * len(weights), {"model": right[:1] * weights}, ["k"], weights)
+    assert content(Hits.of_rows(*rows, weighted=True)) != content(Hits.of_rows(*rows))
 
 
 @pytest.mark.parametrize(
