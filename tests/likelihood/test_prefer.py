@@ -384,8 +384,12 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
     monkeypatch.setattr(module.Scorer, "find", find)
     result = prefer(decoder, datasets.Dataset.from_list(rows))
     assert result.accuracy.plain == 25 and result.accuracy.whole == pytest.approx(50, abs=1e-3)
-    estimate = of_pairs(result)["phenomena"].by_group(MODEL).at(0, 0)
+    hits = of_pairs(result)["phenomena"]
+    estimate = hits.by_group(MODEL).at(0, 0)
     assert estimate.value == pytest.approx(50, abs=1e-3)
+    # two strata of 10 and 30 pairs, of the same weight: 30 of equal weight tell as much (Kish)
+    (group,) = hits.groups.values()
+    assert group.worth == pytest.approx(4 / (1 / 10 + 1 / 30), rel=1e-4)
 
 
 def test_the_surface_rival_is_fitted_on_validation(decoder, data):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
-from probing.report.document import Column, Table, Terminal
-from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT
+from probing.report.document import Column, Table, Terminal, in_cell
+from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
+from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
 TABLE = Table(
     "relations",
@@ -71,3 +73,16 @@ def test_a_csv_file_has_all_rows():
     assert header[3:6] == ["held-out: score", "held-out: vs best", "held-out: vs best, low"]
     assert rows[0] == ["first", "If:if->test", "1234", "92.54", "-1.25", "-2.0", "0.5", "0.0312"]
     assert [row[1] for row in rows] == ["If:if->test", "<b>", "If:if->test", "mean"]
+
+
+def test_an_estimate_without_an_interval_stands_alone_but_in_few_clusters():
+    """Nothing is missing where there can be none: of the paper, or where nothing varies."""
+    nan = math.nan
+    few = in_cell(Estimate(5.0, nan, nan, nan, FEW_CLUSTERS - 1), SCORE)
+    assert few[0] == 5 and all(map(math.isnan, few[1:])) and len(few) == 3
+    for clusters in (0, FEW_CLUSTERS):
+        assert in_cell(Estimate(5.0, nan, nan, nan, clusters), SCORE) == 5
+    estimate = Estimate(5.0, 4.0, 6.0, 0.01, 9)
+    assert in_cell(estimate, SCORE) == [5, 4, 6]
+    assert in_cell(estimate, DIFFERENCE) == [5, 4, 6, 0.01]
+    assert in_cell(estimate, PERCENT) == in_cell(5.0, PERCENT) == 5

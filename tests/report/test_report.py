@@ -29,7 +29,7 @@ from probing.instruments.attention.errors import analyse, save
 from probing.report import figures, findings, folder
 from probing.report.document import Column, Section, Table, in_html
 from probing.report.kinds import COUNT, DIFFERENCE, SCORE
-from probing.report.report import report
+from probing.report.report import NO_ENTRIES, report
 from probing.stats.intervals import holm
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -80,7 +80,10 @@ def made(results, data, tmp_path_factory):
             "gather",
             lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1],
         )
-        page = report([results], tmp_path_factory.mktemp("written") / "report", data)
+        steps: list[str] = []
+        output = tmp_path_factory.mktemp("written") / "report"
+        page = report([results], output, data, tell=steps.append)
+        assert NO_ENTRIES not in steps
     return page.parent, gathered
 
 
@@ -542,6 +545,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == str(target / "index.html")
+    assert NO_ENTRIES in done.stderr
     first = report([partial], tmp_path / "first", dataset_folder).parent
     files, others = (
         {

@@ -24,7 +24,11 @@ SPECS = {
                     "for": "protocol",
                     "in": "protocols",
                     "group": "{protocol}",
-                    "columns": [["score", "percent"], ["head", "name", {"of": "best.head"}]],
+                    "columns": [
+                        ["score", "percent"],
+                        ["head", "name", {"of": "best.head"}],
+                        ["offset", "percent", {"at": "rivals", "of": "offset"}],
+                    ],
                 },
             ],
         }
@@ -39,7 +43,7 @@ SPECS = {
 def toy(monkeypatch):
     monkeypatch.setattr(specs, "_specs", lambda: SPECS)
     words = {"model": "m", "least": 3, "protocols": ["held-out", "published"]}
-    held = SimpleNamespace(score=5, best=SimpleNamespace(head="1-2"))
+    held = {"score": 5, "best": SimpleNamespace(head="1-2"), "rivals": {"offset": 3}}
     row = {"rule": "first", "edges": 7, "printed": 40.5, "held-out": held}
     return lambda **more: specs.table("toy", [row], **words, **more)
 
@@ -52,10 +56,12 @@ def test_columns_are_repeated_for_each_item_and_read_behind_it(toy):
         ("", "edges", (2,)),
         ("held-out", "score", ()),
         ("held-out", "head", ()),
+        ("held-out", "offset", ()),
         ("published", "score", ()),
         ("published", "head", ()),
+        ("published", "offset", ()),
     ]
-    assert table.rows == [["first", 7, 5, "1-2", None, None]]
+    assert table.rows == [["first", 7, 5, "1-2", 3, None, None, None]]
     assert (table.name, table.title, table.notes) == ("toy", "Scores of m", "At least 3.")
     assert table.filters == 1
 
