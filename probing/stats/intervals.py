@@ -276,7 +276,7 @@ def wilson(
     Where it rests on how much the f clusters vary, the quantile is Student's with f - 1 degrees of
     freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
-    total = n.sum()
+    total = float(n.sum())  # whose square may not fit an integer
     clusters = len(n)
     share = hits.sum(axis=1) / total
     residuals = hits - share[:, None] * n

@@ -177,7 +177,7 @@ def test_knows(decoder, data, monkeypatch):
                 for ids, mask in zip(*inputs.values())
             ]
             likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
-            return likely[rows].double()
+            return likely.to(rows.device)[rows].double()
 
         return log_probabilities
 
@@ -243,8 +243,8 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     assert result.distances["4-7"].pairs == 1 + 4 and result.distances["64-127"].pairs == 14
     assert [*result.distances] == ["0-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
     assert result.distances["4-7"].plain == pytest.approx(100 * np.mean([loop[1], *bracket[4:8]]))
-    # good texts of loops are longer, those of brackets as long: two strata, which count alike
-    assert result.distances["4-7"].whole == pytest.approx(50 * (loop[1] + np.mean(bracket[4:8])))
+    # good texts of loops are longer, those of brackets as long, none is shorter: all count once
+    assert result.distances["4-7"].whole == result.distances["4-7"].plain
     assert [*result.depths] == ["0", "1", "2", "3", "4+"]
     deepest = [one for at, one in enumerate(bracket) if at % 7 >= 4]
     assert (result.depths["4+"].pairs, result.depths["4+"].whole) == (
@@ -289,7 +289,7 @@ def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
 
     def log_probabilities(_, inputs, rows, columns):
         lengths = inputs["attention_mask"].sum(dim=1) - 1
-        return -1 / lengths[rows].double() - 1e-5 * rows
+        return -1 / lengths[rows].double() - 1e-5 * (rows % 8)
 
     monkeypatch.setattr(ScoringModel, "log_probabilities", log_probabilities)
     assert prefer(decoder, data).accuracy.ties == len(PAIRS)
@@ -357,12 +357,21 @@ def test_long_pairs_are_missed_and_counted(decoder, data):
         prefer(decoder, data, max_length=min(lengths) - 1)
 
 
-def test_strata_of_length_count_alike():
-    """Of one longer, three equal and two shorter good texts."""
-    rows = np.zeros(6, PreferenceLedger.ROW)
-    rows["bad_whole_tokens"], rows["good_whole_tokens"] = 5, [6, 5, 5, 5, 4, 1]
+@pytest.mark.parametrize(
+    ("good", "expected"),
+    [
+        ([6, 5, 5, 5, 4, 1], [1.5, 1, 1, 1, 0.75, 0.75]),
+        ([6, *[5] * 90, *[4] * 9], [5, *[1] * 90, *[5 / 9] * 9]),  # one pair is not a third
+        ([6, 5, 5], [1, 1, 1]),  # nothing to weigh the longer one against
+        ([4, 4, 5], [1, 1, 1]),
+        ([6, 4, 3], [1.5, 0.75, 0.75]),
+    ],
+)
+def test_longer_and_shorter_good_texts_count_alike(good, expected):
+    rows = np.zeros(len(good), PreferenceLedger.ROW)
+    rows["bad_whole_tokens"], rows["good_whole_tokens"] = 5, good
     weights = stratum_weights(rows)
-    assert weights / weights.sum() == pytest.approx([1 / 3, *[1 / 9] * 3, 1 / 6, 1 / 6], abs=1e-6)
+    assert weights / weights.sum() == pytest.approx(np.array(expected) / len(good), abs=1e-6)
     assert (weights % 2 == 0).all()  # ties, half a pair, are exact
 
 
@@ -387,7 +396,7 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
     hits = of_pairs(result)["phenomena"]
     estimate = hits.by_group(MODEL).at(0, 0)
     assert estimate.value == pytest.approx(50, abs=1e-3)
-    # two strata of 10 and 30 pairs, of the same weight: 30 of equal weight tell as much (Kish)
+    # 10 shorter and 30 longer good texts, of the same weight: 30 of equal weight tell as much (Kish)
     (group,) = hits.groups.values()
     assert group.worth == pytest.approx(4 / (1 / 10 + 1 / 30), rel=1e-4)
 

@@ -78,12 +78,12 @@ def test_without_pairs_it_is_undecided():
 
 
 def test_rivals_have_the_weights_of_the_model():
-    """One pair of five has a longer good text, and counts as much as the other four together: a
-    model and rivals that are right there alone have 50 % each, not 20."""
+    """One pair of five has a longer good text, and counts as much as the two with a shorter one
+    together: a model and rivals that are right there alone have 30 % each, not 20."""
     rows = np.zeros(5, PreferenceLedger.ROW)
     rows["function"] = np.arange(5)
-    rows["read"], rows["good_whole_tokens"], rows["bad_whole_tokens"] = 1, [2, 1, 1, 1, 1], 1
+    rows["read"], rows["good_whole_tokens"], rows["bad_whole_tokens"] = 1, [3, 2, 2, 1, 1], 2
     rows["counted"] = rows["surface"] = [2, 0, 0, 0, 0]
     accuracy = _accuracy(rows, np.array([[1.0, 1.0], *[[0.0, 0.0]] * 4]))
-    assert (accuracy.whole, accuracy.brackets, accuracy.surface) == (50.0, 50.0, 50.0)
+    assert (accuracy.whole, accuracy.brackets, accuracy.surface) == (30.0, 30.0, 30.0)
     assert accuracy.plain == 20.0

@@ -70,7 +70,8 @@ class Planted:
 
     def scores(self, inputs, rows, columns):
         truth = inputs["input_ids"][rows, columns]
-        right = torch.tensor([self(*pair) for pair in zip(truth.tolist(), columns.tolist())])
+        planted = [self(*pair) for pair in zip(truth.tolist(), columns.tolist())]
+        right = torch.tensor(planted, device=truth.device)
         wrong = byte_tokenizer().convert_tokens_to_ids("~")
         predicted = torch.where(right, truth, wrong)
         within = torch.where(

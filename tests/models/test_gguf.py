@@ -51,12 +51,12 @@ def cache(tmp_path, monkeypatch) -> Path:
 def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_folder, tmp_path):
     file = tmp_path / f"{family}.{kind}.gguf"
     by_hand = gguf_files.write(file, family, kind)
-    encoder = load(str(file))
+    encoder = load(str(file), device="cpu")
     assert (encoder.layers, encoder.heads, encoder.causal, encoder.path) == (2, 4, True, "captured")
     ours = encoder.model.state_dict()
     for name, weight in by_hand.model.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-6, atol=1e-7, msg=name)
-    found = probe(file, dataset_folder, "python", limit=12)
+    found = probe(file, dataset_folder, "python", limit=12, device="cpu")
     expected = probe((by_hand.model, encoder.tokenizer), dataset_folder, "python", limit=12)
     assert found.scores == expected.scores and found.relations == expected.relations
     assert found.settings.model == file.name

@@ -154,6 +154,11 @@ def test_weighted_things_are_worth_fewer_of_equal_weight():
     for against in (None, "rival"):
         wide, narrow = (of.by_group("model", against).at(0, 0) for of in (hits, plain))
         assert wide.high - wide.low > narrow.high - narrow.low
+    heavy = {system: columns * 10**6 for system, columns in sums.items()}
+    scaled = Hits.of_rows(clusters, group, heavy, ["k"], weights * 10**6, weighted=True)
+    assert scaled.by_group("model").at(0, 0) == pytest.approx(
+        hits.by_group("model").at(0, 0), nan_ok=True
+    )
     in_pairs = hits.clustered(lambda numbers: numbers // 2).groups["a"]
     some = hits.where(clusters=hits.clusters[:4]).groups["a"]
     assert in_pairs.worth == inside.worth

@@ -73,10 +73,12 @@ def ended(pid: int) -> int:
 
 
 def together(arguments: Sequence[str], count: int = 2) -> None:
-    """Run a command in so many processes that share the work, started as `torchrun` does, but forked.
+    """Run a command in so many processes that share the work, started as `torchrun` does, but forked,
+    unless this process has used a GPU, which no child of it then could.
 
     Raises ChildFailedError if one fails.
     """
+    import torch
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     config = LaunchConfig(
@@ -86,7 +88,7 @@ def together(arguments: Sequence[str], count: int = 2) -> None:
         run_id="tests",
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
-        start_method="fork",
+        start_method="spawn" if torch.cuda.is_initialized() else "fork",
     )
     handlers = {
         number: signal.getsignal(number)

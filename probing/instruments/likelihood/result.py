@@ -52,18 +52,22 @@ SURFACE = 60
 UNKNOWN = -1
 """The surface rival's verdict where there are no validation pairs to fit it on."""
 
-_WEIGHT = 10**6
+_WEIGHT = 3 * 10**6
+"""Of all pairs together, halved: sums of weights stay below 2**24, where float32 is exact."""
 
 
 def stratum_weights(rows: np.ndarray) -> np.ndarray:
-    """The weights of pairs, integers (N,), by which strata of length count alike: good texts of
-    more sub-tokens than bad ones, of as many, and of fewer. A model that prefers the shorter text,
-    whatever it says, is then at 50 %."""
+    """The weights of pairs, integers (N,): pairs whose good text has more sub-tokens than the bad
+    one count together as much as those whose good text has fewer, half of both; all others count
+    once. So a model that prefers the shorter text, whatever it says, is at 50 %, unless there are
+    pairs of one of the two kinds alone."""
     longer = np.sign(rows["good_whole_tokens"] - rows["bad_whole_tokens"]) + 1
     pairs = np.bincount(longer, minlength=3)
-    return 2 * np.round(_WEIGHT / pairs[longer]).astype(
-        np.int64
-    )  # even, so that half of one is exact
+    shares = pairs.astype(float)
+    if pairs[0] and pairs[2]:
+        shares[[0, 2]] = (pairs[0] + pairs[2]) / 2
+    weights = np.round(_WEIGHT * shares[longer] / (pairs[longer] * len(rows)))
+    return 2 * weights.astype(np.int64)  # even, so that half of one is exact
 
 
 class PreferenceLedger(RowLedger):
@@ -171,7 +175,7 @@ class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of
     none."""
 
-    VERSION = 3  # of scoring
+    VERSION = 4  # of scoring
     SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
@@ -184,8 +188,8 @@ class Accuracy(Record):
     """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier; ties
     count half.
 
-    As a `whole` and by the `place` in which the two differ, strata of length weighted alike
-    (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be
+    As a `whole` and by the `place` in which the two differ, longer and shorter good texts weighted
+    alike (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be
     read, which count as wrong; `ties`: of whole texts. Rivals without a model, on strata weighted as
     for the model: `brackets` prefers the text with fewer unmatched brackets, `surface` learns from
     validation pairs what stands near a change, None where there are none.
