@@ -248,10 +248,8 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
             best = known.loc[known.groupby("config")[column].idxmax()]
             shown.append(best)
             best = best.set_index("config").reindex(exhibit.configs)
-            scores = np.array([best[column], *np.full((2, len(best)), np.nan)])
-            panels.setdefault(panel, []).append(
-                Bars(kind, scores, colour, best["system"].fillna("").tolist())
-            )
+            notes = best["system"].fillna("").tolist()
+            panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
     return _drawing(

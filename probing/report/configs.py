@@ -6,29 +6,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import cycle, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, in_order, unedited, variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence.compared import HEADS, OFFSET, Changes, changes
 from probing.evidence.gather import Probed, find
-from probing.report import figures, specs
-from probing.report.document import Figure, Section, Table, verdict
-from probing.report.figures import COLOURS, FAINT, INK, Line
+from probing.report import specs
+from probing.report.document import Section, Table, verdict
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place, curve, dots, shown_means, tests_in_words, with_marks
+from probing.report.scored import Place, shown_means, tests_in_words, with_marks
 from probing.report.words import RULE, K, file_names, method, numbered
 from probing.stats.intervals import Estimate, family
 
 # ---------------------------------------------------------------------------------------------------------- ablations
-
-DRAWN = ("last", "any")
-"""The rules in the paper's ablation figures (Shen et al. 2022, Figures 4 and 16 to 19): the last
-token changes most."""
 
 
 def ablations(all_findings: Sequence[Findings]) -> list[Section]:
@@ -64,31 +59,18 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
     means, first = shown_means(all_findings), all_findings[0]
     places = [Place(findings, name) for findings in all_findings for name in findings.kinds]
     kinds = ("model", "control", "baseline")
-    # rows of the same name next to each other
+    # rows of the same name next to each other; the last token, which changes most, first
     places.sort(key=lambda row: (kinds.index(row.kind.partition(";")[0]), row.title))
-    rules = (*DRAWN, *(rule for rule in RULES if rule not in DRAWN))
     table = specs.table(
         "ablations",
-        [row._replace(rule=rule, k=k) for rule, k, row in product(rules, TABLE_KS, places)],
+        [row._replace(rule=rule, k=k) for rule, k, row in product(RULES[::-1], TABLE_KS, places)],
         name,
         language=language,
         means=means,
         tests=tests_in_words(all_findings),
     )
-    panels = {rule: {mean: _ablated(all_findings, rule, mean) for mean in means} for rule in DRAWN}
-    drawn = specs.figure("ablations", name, lambda: figures.curves(panels), language=language)
     title = language + first.title.removeprefix(first.config)
-    return Section(name, title, [drawn, table])
-
-
-def _ablated(all_findings: Sequence[Findings], rule: str, mean: str) -> list[Line]:
-    lines = []
-    for findings, style in zip(all_findings, cycle(("-", "--", ":", "-."))):
-        models = [(model.name, colour) for model, colour in findings.drawn_models]
-        for name, colour in [(BEST_BASELINE, INK), *models]:
-            scores = curve(findings, name, mean, rule)
-            lines.append(Line(f"{name}, {findings.title}", scores, colour, style))
-    return lines
+    return Section(name, title, [table])
 
 
 # ---------------------------------------------------------------------------------------------- programming languages
@@ -103,7 +85,7 @@ def _model_names(all_findings: Sequence[Findings]) -> list[str]:
 def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
     """A section on the models that were probed in several programming languages, or on one of them;
     none if there is no such model."""
-    parts: list[Table | Figure] = []
+    parts: list[Table] = []
     models = _model_names(all_findings)
     for file, model in zip(file_names(models), models):
         if only in (None, model):
@@ -123,9 +105,8 @@ def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findin
     return max(by_labels.values(), key=len, default={})
 
 
-def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> list[Table | Figure]:
-    """A figure and a table of the relations that enough functions of at least two languages
-    have."""
+def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> list[Table]:
+    """A table of the relations that enough functions of at least two languages have."""
     having: dict[str, dict[str, Place]] = {}
     for title, findings in languages.items():
         baseline = findings.relations(BEST_BASELINE, HELD_OUT)
@@ -136,53 +117,15 @@ def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> l
     shared = {name: having[name] for name in in_order(having) if len(having[name]) > 1}
     if not shared:
         return []
-    rows = []
-    for k, (relation, places) in product(TABLE_KS, shared.items()):
-        row: list[Any] = [k, with_marks(relation)]
-        for title in languages:
-            mine, best = _both(places, title, k)
-            row += [mine, best, mine.value - best.value] if mine and best else [None] * 3
-        rows.append(row)
-    table = specs.table("languages", rows, name, model=model, languages=languages)
-    return [_by_language(languages, model, shared, name), table]
-
-
-def _both(places: Mapping[str, Place], title: str, k: str = K) -> list[Any]:
-    """The scores of the model and of the best baseline in a language, None if it lacks the
-    relation."""
-    if title not in places:
-        return [None, None]
-    place = places[title]._replace(k=k)
-    return [place.score, place.best_baseline]
-
-
-def _by_language(
-    languages: Mapping[str, Findings],
-    model: str,
-    shared: Mapping[str, Mapping[str, Place]],
-    name: str,
-) -> Figure:
-    scores = np.full((2, len(shared), len(languages)), np.nan)  # of model and best baseline
-    for row, places in enumerate(shared.values()):
-        for column, title in enumerate(languages):
-            if title in places:
-                scores[:, row, column] = [score.value for score in _both(places, title)]
-    order = np.argsort(-np.nanmean(scores[0] - scores[1], axis=1), kind="stable")
-    rows, scores = [list(shared)[row] for row in order], scores[:, order]
-    common = [row not in NOT_IN_MEAN and len(shared[row]) == len(languages) for row in rows]
-    above = ""
-    if number := sum(common):
-        rows = [f"mean of {number}", *rows]
-        scores = np.concatenate([scores[:, common].mean(axis=1, keepdims=True), scores], axis=1)
-        above = f"; above them, the mean of the {number} relations that all languages share and that count in a mean"
-    return specs.figure(
-        "languages",
-        name,
-        lambda: figures.languages(rows, list(languages), *scores),
-        model=model,
-        above=above,
-        languages=", ".join(languages),
-    )
+    rows = [
+        {
+            "k": k,
+            "relation": with_marks(relation),
+            **{title: place._replace(k=k) for title, place in places.items()},
+        }
+        for k, (relation, places) in product(TABLE_KS, shared.items())
+    ]
+    return [specs.table("languages", rows, name, model=model, languages=languages)]
 
 
 # ----------------------------------------------------------------------------------------------- code against language
@@ -293,37 +236,10 @@ def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     key, by_model = f"{findings.name}-edits", dict[str, list[EditedModel]]()
     for entry in edited:
         by_model.setdefault(entry.model, []).append(entry)
-    names = list(dict.fromkeys(entry.edit for entry in edited))
-    parts = [_changes(key, findings, names, by_model), _means_table(key, findings, edited)]
+    parts = [_means_table(key, findings, edited)]
     for file, (model, entries) in zip(file_names(list(by_model)), by_model.items()):
         parts.append(_edited_relations(f"{key}-{file}", model, entries))
     return Section(key, findings.title, parts)
-
-
-def _changes(
-    key: str,
-    findings: Findings,
-    names: Sequence[str],
-    by_model: Mapping[str, Sequence[EditedModel]],
-) -> Table | Figure:
-    first = next(iter(by_model))
-
-    def of(label: str, who: str, model: str, colour: str) -> figures.Dots:
-        changed = {entry.edit: entry.change[who] for entry in by_model[model]}
-        return dots(label, map(changed.get, names), colour)
-
-    series = [of(model, HEADS, model, colour) for model, colour in zip(by_model, cycle(COLOURS))]
-    series += [
-        of(SYSTEM_TITLES[who], who, first, look)
-        for who, look in zip([*SYSTEM_TITLES][1:], (INK, FAINT))
-    ]
-    return specs.figure(
-        "edits",
-        key,
-        lambda: figures.effects(names, series, "change of top-1 UAS, points"),
-        findings=findings,
-        edits=", ".join(names),
-    )
 
 
 def _means_table(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:

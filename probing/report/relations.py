@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
@@ -23,57 +23,11 @@ from probing.instruments.attention.errors import (
     RelationErrors,
 )
 from probing.report import figures, specs
-from probing.report.document import Figure, Section, Table
-from probing.report.figures import FAINT, Bars, stacked
+from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place, gains
+from probing.report.scored import Place
 from probing.report.words import RULE
 from probing.stats.intervals import FEW_CLUSTERS
-
-PREVIEWED = 5
-"""Relations at each end of the preview bars."""
-
-
-def preview(findings: Findings) -> list[Figure]:
-    """Bars of the best and worst relations of the best model, by the held-out difference to the
-    best baseline; none if all are in few functions."""
-    best = findings.best_model
-    names = gains(findings, best)
-    if len(names) > 2 * PREVIEWED:
-        names = names[:PREVIEWED] + names[-PREVIEWED:]
-    if not names:
-        return []
-    columns = {}
-    for protocol in PUBLISHED_FIRST:
-        series = []
-        for model, colour in findings.drawn_models:
-            scores = findings.relations(model.name, protocol)
-            series.append(Bars(model.name, stacked(map(scores.get, names)), colour))
-        columns[protocol] = [*series, _baseline_bars(findings, protocol, names)]
-    return [
-        specs.figure(
-            "preview",
-            f"{findings.name}-preview",
-            lambda: figures.bars(names, columns),
-            of=findings.file("relations", best),
-            findings=findings,
-            best=best,
-            names=", ".join(names),
-        )
-    ]
-
-
-def _baseline_bars(findings: Findings, protocol: str, names: Sequence[str]) -> Bars:
-    """Without intervals, each with its offset or keyword, such as `offset 2` or `keyword else`."""
-    values: list[float | None] = []
-    which = []
-    for name in names:
-        best = findings.relations(BEST_BASELINE, protocol).get(name)
-        kind = best.chosen if best else ""
-        chosen = findings.relations(kind, protocol)[name].chosen if kind else ""
-        which.append(f"{kind} {chosen}".strip())
-        values.append(best.value if best else None)
-    return Bars("best baseline", stacked(values), FAINT, which)
 
 
 def table(findings: Findings, model: Subject) -> Table:

@@ -313,7 +313,7 @@ def _config_sections(findings: Findings, of_models: bool) -> Section:
     models = findings.models if of_models else []
     if findings.models:
         tables = [relations.table(findings, model) for model in models]
-        sections.append(_relations_sections(findings, [*relations.preview(findings), *tables]))
+        sections.append(_relations_sections(findings, tables))
     sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
         every = means.pairs(findings)
