@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
@@ -224,5 +225,5 @@ def _values(scores: Sequence[Score | None]) -> list[float | None]:
 def _label(place: Place, several_configs: bool, several_models: bool) -> str:
     if not several_configs:
         return place.name
-    title = place.findings.title
+    title = fill(place.findings.title, 30)
     return f"{place.name}\n{title}" if several_models else title

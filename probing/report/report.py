@@ -231,6 +231,8 @@ def sections(
     details. `data`: as of `report`."""
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
+    for section in first.sections:
+        section.folded = bool(all_findings)  # the first screen has one answer
     rest = [
         *(_attention_sections(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),

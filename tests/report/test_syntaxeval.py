@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections import defaultdict
 from types import SimpleNamespace
@@ -352,6 +353,8 @@ def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_f
         "In python, partial, first 20 functions, the attention heads of " in first
         and ": masked syntax\n" in first
     )
+    page = found["index.html"].decode()  # which opens with one answer
+    assert re.search(r"<details>\s*<summary><h3[^>]*>[^<]*: masked syntax</h3>", page)
 
 
 def test_a_report_on_attention_has_nothing_of_masking(of_probe):
