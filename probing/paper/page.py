@@ -258,10 +258,10 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Content:
-    """Figure 3: the mean offset of each relation, and the offsets of its edges."""
+    """Figure 3: the mean offset of each relation."""
     title = (
-        "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
-        f"splits; the line is at {FAR_TOKENS} tokens."
+        "Relations by their mean offset, from the head to the dependent, in all splits; the line is at "
+        f"{FAR_TOKENS} tokens."
     )
     counted = {
         name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs

@@ -3,7 +3,6 @@ edited functions."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -11,67 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, in_order, unedited, variant_of
+from codesyntax_dataset.languages import in_order, variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.compared import HEADS, OFFSET, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.report import specs
 from probing.report.document import Section, Table, verdict
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place, shown_means, tests_in_words, with_marks
-from probing.report.words import RULE, K, file_names, method, numbered
+from probing.report.scored import Place, with_marks
+from probing.report.words import RULE, K, file_names, method
 from probing.stats.intervals import Estimate, family
-
-# ---------------------------------------------------------------------------------------------------------- ablations
-
-
-def ablations(all_findings: Sequence[Findings]) -> list[Section]:
-    """One section, with a part per language (and dataset, split, direction and limit) that has
-    findings of several configs; none if there is no such language."""
-    groups: dict[tuple, list[Findings]] = {}
-    for findings in all_findings:
-        settings, (language, _) = findings.settings, CONFIGS[findings.config]
-        data = settings.data.partition("@")[0]
-        key = language, data, settings.split, settings.direction, settings.limit
-        groups.setdefault(key, []).append(findings)
-    parts, numbers = [], Counter[str]()
-    for (language, *_), group in groups.items():
-        if len({findings.config for findings in group}) > 1:
-            numbers[language] += 1
-            name = numbered(f"{language}-ablations", numbers[language])
-            parts.append(_ablation(name, LANGUAGES[language].title, group))
-    return [Section("ablations", "Ablations", ablation_notes(), parts)] if parts else []
-
-
-def ablation_notes() -> list[str]:
-    notes = method("ablations")
-    for config in unedited():
-        if token := variant_of(config).never_predicted:
-            notes.append(
-                f"The labels of {config} exclude {token!r}, and models must not predict it either; their signatures "
-                "say not-predicted."
-            )
-    return notes
-
-
-def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Section:
-    means, first = shown_means(all_findings), all_findings[0]
-    places = [Place(findings, name) for findings in all_findings for name in findings.kinds]
-    kinds = ("model", "control", "baseline")
-    # rows of the same name next to each other; the last token, which changes most, first
-    places.sort(key=lambda row: (kinds.index(row.kind.partition(";")[0]), row.title))
-    table = specs.table(
-        "ablations",
-        [row._replace(rule=rule, k=k) for rule, k, row in product(RULES[::-1], TABLE_KS, places)],
-        name,
-        language=language,
-        means=means,
-        tests=tests_in_words(all_findings),
-    )
-    title = language + first.title.removeprefix(first.config)
-    return Section(name, title, [table])
-
 
 # ---------------------------------------------------------------------------------------------- programming languages
 
@@ -126,34 +74,6 @@ def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> l
         for k, (relation, places) in product(TABLE_KS, shared.items())
     ]
     return [specs.table("languages", rows, name, model=model, languages=languages)]
-
-
-# ----------------------------------------------------------------------------------------------- code against language
-
-
-def code_and_language(all_findings: Sequence[Findings]) -> list[Section]:
-    """One section on the models that were probed on both (Shen et al. 2022, section 4); none if
-    there is no such model.
-
-    The paper's second finding: on English and German, attention heads find more than fixed offsets
-    do, and on code they do not (its Figures 2, 3, 7 and 8 and Table 4).
-    """
-    kinds: dict[bool, list[Findings]] = {True: [], False: []}
-    for findings in all_findings:
-        kinds[findings.language.of_treebanks].append(findings)
-    both = {*_model_names(kinds[True])} & {*_model_names(kinds[False])}
-    chosen = [findings for findings in all_findings if both & {*_model_names([findings])}]
-    models = [name for name in _model_names(chosen) if name in both]
-    if not models:
-        return []
-    rows = [
-        Place(findings, model, k=k)
-        for k, findings, model in product(TABLE_KS, chosen, models)
-        if model in findings.subject
-    ]
-    name = "code-and-language"
-    table = specs.table(name, rows, means=shown_means(chosen), tests=tests_in_words(chosen))
-    return [Section(name, "Code against language", [*method(name), table])]
 
 
 # --------------------------------------------------------------------------------------------------- edited functions

@@ -171,30 +171,20 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     layers = scores.shape[1]
     figure = _sized_figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
-    image = heat(axis, scores, "viridis", 0, 100)
+    image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto")
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
     for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
-        weight = "bold" if best else "normal"
-        write(axis, row, layer, score, dark=score < 60, fontsize=7.5, weight=weight)
-    _ticks(axis, range(layers), relations)
+        look = {"fontsize": 7.5, "weight": "bold" if best else "normal", "ha": "center"}
+        colour = ON_DARK if score < 60 else ON_BRIGHT
+        axis.text(layer, row, f"{score:.0f}", color=colour, va="center", **look)
+    axis.set_xticks(range(layers))
+    axis.set_yticks(range(len(relations)), relations)
+    axis.grid(visible=False)
     axis.set_xlabel("layer")
     bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
     bar.set_label("top-1 UAS of its best head, %")
-    bar.outline.set_visible(False)
     return figure
-
-
-def heat(axis: Any, values: np.ndarray, colours: str, low: float, high: float) -> Any:
-    """A heat map of values (rows, columns)."""
-    shown = {"aspect": "auto", "interpolation": "none"}
-    return axis.imshow(values, cmap=colours, vmin=low, vmax=high, **shown)
-
-
-def write(axis: Any, row: float, column: int, value: Any, dark: Any, **look: Any) -> None:
-    """A number in a cell of a heat map, dark or not."""
-    look |= {"ha": "center", "va": "center", "color": ON_DARK if dark else ON_BRIGHT}
-    axis.text(column, row, f"{value:.0f}", **look)
 
 
 class Dots(NamedTuple):
@@ -405,11 +395,3 @@ def _legend(figure: FigureBase, axes: Any) -> None:
     rows = -(-len(labels) // fitting)
     columns = -(-len(labels) // rows)  # of equal length, as far as possible
     figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
-
-
-def _ticks(axis: Any, columns: Sequence, rows: Sequence, size: float = 8) -> None:
-    axis.set_xticks(range(len(columns)), columns, fontsize=size)
-    axis.set_yticks(range(len(rows)), rows, fontsize=size)
-    axis.grid(visible=False)
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)

@@ -16,7 +16,7 @@ from probing.evidence.scores import RANDOM_BEST
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
-from probing.report.findings import PAPER, Findings, Subject
+from probing.report.findings import PAPER, Findings
 from probing.report.kinds import PERCENT
 from probing.report.scored import Place, curve, means_in_words, shown_means, tests_in_words
 from probing.report.words import K, method, number_of, numbered
@@ -82,25 +82,6 @@ def curve_points(findings: Findings) -> Table:
         score = findings.score(name, mean, rule, str(k))
         rows.append([rule, mean, findings.title_of(name), kind, k, score])
     return specs.table("curves", rows, f"{findings.name}-curves")
-
-
-def against(findings: Findings, model: Subject, every: Table) -> Table:
-    """The rows of `pairs` that are about one model, as the one that is compared with the others."""
-    rows = []
-    for rule, k, first, other, *cells in every.rows:
-        if first == model.name:
-            rows.append([rule, k, other, *cells])
-        elif other == model.name:
-            turned = [[-value, -high, -low, p] for value, low, high, p in cells]
-            rows.append([rule, k, first, *turned])
-    return Table(
-        findings.file("pairs", model),
-        f"{model.name} against every other model, mean over relations",
-        [column for column in every.columns if column.name != "model"],
-        rows,
-        every.notes,
-        filters=every.filters,
-    )
 
 
 def pairs(findings: Findings) -> Table:

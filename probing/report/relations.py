@@ -66,7 +66,7 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 
 
 def layers(findings: Findings, model: Subject) -> Section:
-    """The scores of the best heads of each layer, and the relations of which a head is the best."""
+    """The scores of the best heads of each layer."""
     published = findings.relations(model.name, PUBLISHED)
     names = [name for name in model.heads if not published[name].few_functions]
     key, title = findings.file("layers", model), f"Relations by layer in {model.name}"
@@ -89,34 +89,7 @@ def layers(findings: Findings, model: Subject) -> Section:
         model=model.name,
         findings=findings,
     )
-    return Section(key, title, [heat, _shared_heads(findings, model)], drawn=[numbers])
-
-
-def _shared_heads(findings: Findings, model: Subject) -> Table:
-    """For each head, the relations of which it is the best one, by each protocol."""
-    best: dict[str, dict[str, str]] = {}
-    for protocol in PUBLISHED_FIRST:
-        scores = findings.relations(model.name, protocol)
-        best[protocol] = {name: score.chosen for name, score in scores.items()}
-    heads = {head: None for chosen in best.values() for head in chosen.values() if head}
-    rows: list[list[Any]] = []
-    for head in heads:
-        row: list[Any] = [head]
-        for chosen in best.values():
-            names = [name for name in chosen if chosen[name] == head]
-            row += [len(names), ", ".join(names)]
-        rows.append(row)
-    rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
-    both = [name for name in best[HELD_OUT] if best[PUBLISHED][name]]
-    return specs.table(
-        "heads",
-        rows,
-        findings.file("heads", model),
-        model=model.name,
-        protocols=PUBLISHED_FIRST,
-        both=len(both),
-        same=sum(best[HELD_OUT][name] == best[PUBLISHED][name] for name in both),
-    )
+    return Section(key, title, [heat], drawn=[numbers])
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

@@ -14,7 +14,6 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED
 from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
@@ -30,7 +29,7 @@ from probing.report import (
     specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Part, Section
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
@@ -42,7 +41,6 @@ from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
 from probing.stats.cache import caching
-from probing.stats.intervals import FEW_CLUSTERS
 
 logger = logging.getLogger(__name__)
 
@@ -177,33 +175,26 @@ def of_models(
 ) -> dict[str, list[Section]]:
     """Name of a model -> the sections of its page: its results on each config, and by language.
     `names`: as of `pages`."""
-    pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
     pages: dict[str, list[Section]] = {}
     for name, page in names.items():
         answer = headline.of_model(all_findings, name, f"models-{Path(page).stem}")
         pages[name] = [Section("finding", headline.HEADLINE_TITLE, [answer])]
         for findings in all_findings:
             if model := findings.subject.get(name):
-                pages[name].append(_model(findings, model, pairs.get(findings.name)))
+                pages[name].append(_model(findings, model))
         pages[name] += configs.languages(_unedited(all_findings), only=name)
     return pages
 
 
-def _model(findings: Findings, model: Subject, pairs: Table | None) -> Section:
+def _model(findings: Findings, model: Subject) -> Section:
     key = findings.name
     sections = []
     if hard := beyond.relations(findings, model):
         sections.append(Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
     sections += [_relations_sections(findings, [relations.table(findings, model)])]
     sections.append(relations.layers(findings, model))
-    if pairs is not None:
-        others = means.against(findings, model, pairs)
-        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, [others]))
     sections.append(_errors(findings, [model]))
     return Section(key, findings.title, [], fold(sections))
-
-
-_PAIRS_TITLE = "Model against model"
 
 
 def _relations_sections(findings: Findings, parts: Sequence[Part]) -> Section:
@@ -275,56 +266,43 @@ def _attention_sections(
         *configs.edits(all_findings, configs.read_edited(all_findings, data)),
         *means.emergence(all_findings, headline.one_training(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
-        *configs.code_and_language(unedited),
         *(configs.languages(unedited) if of_models else []),
         Section("method", "How to read this", method("attention")),
         *(_config_sections(findings, of_models) for findings in all_findings),
-        *configs.ablations(unedited),
         _provenance_table(all_findings),
     ]
 
 
 def _config_sections(findings: Findings, of_models: bool) -> Section:
-    first, key, units = findings.subjects[0], findings.name, findings.language.units
     counts = []
     for protocol in PUBLISHED_FIRST:
         number, edges = findings.size(protocol)
         counts.append(f"{number} are in the {protocol} mean, with {edges:,} edges")
-    notes = [
-        specs.text(
-            "config",
-            findings=findings,
-            settings=findings.settings,
-            edges=first.result.edges,
-            counts=listed(counts),
-        )
-    ]
-    published = findings.relations(first.name, PUBLISHED)
-    chosen = findings.relations(first.name, HELD_OUT)
-    unchosen = [
-        f"{name} ({published[name].items:,} edges)" for name in sorted(published.keys() - chosen)
-    ]
-    if unchosen:
-        notes.append(specs.text("unchosen", names=", ".join(unchosen)))
-    few = [
-        f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions
-    ]
-    if few:
-        notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
+    about = specs.text(
+        "config",
+        findings=findings,
+        settings=findings.settings,
+        edges=findings.subjects[0].result.edges,
+        counts=listed(counts),
+    )
     sections: list[Section] = []
     models = findings.models if of_models else []
-    if findings.models:
+    if models:
         tables = [relations.table(findings, model) for model in models]
         sections.append(_relations_sections(findings, tables))
     sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
-        every = means.pairs(findings)
-        shown: list[Part] = [every] if models else ["The page of each model has this table."]
-        drawn = [] if models else [every]
-        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, shown, drawn=drawn))
+        pairs = means.pairs(findings)
+        shown = Section(f"{findings.name}-pairs", "Model against model", [pairs])
+        if not of_models:  # of many models there are too many pairs for a page
+            shown.parts, shown.drawn = [f"Every pair of models is in `{pairs.file}`."], [pairs]
+        sections.append(shown)
     if models:
         sections.append(_errors(findings, models))
-    return Section(key, findings.title, notes, sections)
+    notes = [about]
+    if token := variant_of(findings.config).never_predicted:
+        notes.append(specs.text("never-predicted", config=findings.config, token=token))
+    return Section(findings.name, findings.title, notes, sections)
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:

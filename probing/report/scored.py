@@ -132,10 +132,6 @@ class Place(NamedTuple):
         return self.findings.kinds.get(self.name, "paper")
 
     @property
-    def medium(self) -> str:
-        return "language" if self.findings.language.of_treebanks else "code"
-
-    @property
     def functions(self) -> int | None:
         return self.findings.functions_of(self.name)
 
