@@ -177,7 +177,7 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
         best = score > 0 and layer == scores[row].argmax()
         look = {"fontsize": 7.5, "weight": "bold" if best else "normal", "ha": "center"}
         colour = ON_DARK if score < 60 else ON_BRIGHT
-        axis.text(layer, row, f"{score:.0f}", color=colour, va="center", **look)
+        axis.text(layer, row, f"{score:.0f}", color=colour, va="center", in_layout=False, **look)
     axis.set_xticks(range(layers))
     axis.set_yticks(range(len(relations)), relations)
     axis.grid(visible=False)

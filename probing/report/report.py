@@ -114,13 +114,6 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         all_findings = []
         if probed or not any(files.values()):
             all_findings = read_findings(probed, data, entries=True)
-    sources = {
-        "rank": all_findings,
-        "masking": masked,
-        "silencing": silenced,
-        "information": informed,
-        "preference": preferred,
-    }
     title = REPORT_TITLE
     if masked:
         title = BOTH_TITLE if all_findings else MASKING_TITLE
@@ -128,23 +121,12 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
-        source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
+        source="ledgers",
         title=title + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
-        about=_contents_in_words(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, files[MASKING], data),
         models={page: (name, models[name]) for name, page in pages.items()},
     )
-
-
-def _contents_in_words(attention: bool, masked: bool, pages: bool) -> str:
-    """The contents of the folder, in words."""
-    files = ["every table as CSV", "every figure as SVG"]
-    files += ["a page for each model", "this page as report.md"] if pages else []
-    files += [] if pages else ["the whole report as report.md"]
-    if attention:
-        files.append(f"each {'attention ' if masked else ''}result as an entry for boards")
-    return f"The folder of this page has {listed(files)}."
 
 
 def _entries(

@@ -396,7 +396,7 @@ def test_page_stands_alone_and_fits(written, opened):
     linked = [
         link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
     ]
-    assert len(linked) == opened.locator("table, figure").count() == 7
+    assert len(linked) == opened.locator("table, figure").count() == 6
     assert [path for path in linked if not (written / path).is_file()] == []
     opened.set_viewport_size({"width": 400, "height": 800})
     for scheme in ("light", "dark"):
