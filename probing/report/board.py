@@ -567,9 +567,7 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     shared = ", ".join(f"{name} {text}" for name, text in settings.items() if text != "None")
     facts = f"{shared}; mean over each node type ({_units(table)}): {counts}."
     name = _anchor(table)
-    shown = specs.table(
-        "board-masked-models", rows, name, within=_MASKING, titles=titles
-    )
+    shown = specs.table("board-masked-models", rows, name, within=_MASKING, titles=titles)
     return Section(name, _table_title(table), [printable(facts, most=2000), shown])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -175,7 +175,11 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
     for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
-        look = {"fontsize": 7.5, "weight": "bold" if best else "normal", "ha": "center"}
+        look: dict[str, Any] = {
+            "fontsize": 7.5,
+            "weight": "bold" if best else "normal",
+            "ha": "center",
+        }
         colour = ON_DARK if score < 60 else ON_BRIGHT
         axis.text(layer, row, f"{score:.0f}", color=colour, va="center", in_layout=False, **look)
     axis.set_xticks(range(layers))
@@ -226,7 +230,7 @@ def _name_rows(axis: Any, names: Sequence[str]) -> None:
     axis.set_ylim(len(names) - 0.5, -0.5)
 
 
-def boxes(node_types: Sequence[str], panels: dict[str, list[np.ndarray | None]]) -> Figure:
+def boxes(node_types: Sequence[str], panels: Mapping[str, Sequence[Any]]) -> Figure:
     """A score of functions by node type, T1 above T0, a panel for each model: (2, functions) of
     each type, None if the model was not run on it."""
     columns = min(2, len(panels))

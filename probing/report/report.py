@@ -20,7 +20,7 @@ from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
     beyond,
-    configs,
+    edited,
     headline,
     information,
     means,
@@ -164,7 +164,6 @@ def of_models(
         for findings in all_findings:
             if model := findings.subject.get(name):
                 pages[name].append(_model(findings, model))
-        pages[name] += configs.languages(_unedited(all_findings), only=name)
     return pages
 
 
@@ -229,14 +228,10 @@ def fold(sections: list[Section]) -> list[Section]:
     return sections
 
 
-def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
-    return [findings for findings in all_findings if variant_of(findings.config).edit is None]
-
-
 def _attention_sections(
     all_findings: Sequence[Findings], links: Mapping[str, str], data: Any
 ) -> list[Section]:
-    unedited, of_models = _unedited(all_findings), not links
+    of_models = not links
     return [
         Section(
             "curves",
@@ -245,10 +240,9 @@ def _attention_sections(
             drawn=[means.curve_points(findings) for findings in all_findings],
         ),
         beyond.section(all_findings, of_models=of_models),
-        *configs.edits(all_findings, configs.read_edited(all_findings, data)),
+        *edited.edits(all_findings, edited.read_edited(all_findings, data)),
         *means.emergence(all_findings, headline.one_training(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
-        *(configs.languages(unedited) if of_models else []),
         Section("method", "How to read this", method("attention")),
         *(_config_sections(findings, of_models) for findings in all_findings),
         _provenance_table(all_findings),

@@ -70,12 +70,6 @@ class Place(NamedTuple):
         return self.findings.difference(self.name, self.protocol, self.rule, self.k, self.group)
 
     @property
-    def points(self) -> float | None:
-        """How much more is found than by the best baseline, untested."""
-        score, best = self.score, self.best_baseline
-        return score.value - best.value if score and best else None
-
-    @property
     def verdict(self) -> str:
         """What the test of the difference says."""
         return verdict(self.difference)

@@ -1,5 +1,4 @@
-"""Configs side by side: label variants, programming languages, code and natural language, and
-edited functions."""
+"""Functions before and after edits, side by side."""
 
 from __future__ import annotations
 
@@ -10,73 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.languages import in_order, variant_of
-from codesyntax_dataset.protocol import BEST_BASELINE, EDITS, HELD_OUT, TABLE_KS
+from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
 from probing.evidence.compared import HEADS, OFFSET, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.report import specs
 from probing.report.document import Section, Table, verdict
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place, with_marks
+from probing.report.scored import with_marks
 from probing.report.words import RULE, K, file_names, method
 from probing.stats.intervals import Estimate, family
-
-# ---------------------------------------------------------------------------------------------- programming languages
-
-
-def _model_names(all_findings: Sequence[Findings]) -> list[str]:
-    """The names of all models, each once."""
-    names = [model.name for findings in all_findings for model in findings.models]
-    return list(dict.fromkeys(names))
-
-
-def languages(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
-    """A section on the models that were probed in several programming languages, or on one of them;
-    none if there is no such model."""
-    parts: list[Table] = []
-    models = _model_names(all_findings)
-    for file, model in zip(file_names(models), models):
-        if only in (None, model):
-            parts += _of_languages(_languages(all_findings, model), model, f"languages-{file}")
-    return [Section("languages", "Languages", [*method("languages"), *parts])] if parts else []
-
-
-def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findings]:
-    """Title of a language -> findings on it, with the kind of labels that most of the model's
-    languages have."""
-    by_labels: dict[str, dict[str, Findings]] = {}
-    for findings in all_findings:
-        language = findings.language
-        if not language.of_treebanks and model in _model_names([findings]):
-            labels = by_labels.setdefault(variant_of(findings.config).name, {})
-            labels.setdefault(language.title, findings)
-    return max(by_labels.values(), key=len, default={})
-
-
-def _of_languages(languages: Mapping[str, Findings], model: str, name: str) -> list[Table]:
-    """A table of the relations that enough functions of at least two languages have."""
-    having: dict[str, dict[str, Place]] = {}
-    for title, findings in languages.items():
-        baseline = findings.relations(BEST_BASELINE, HELD_OUT)
-        for relation, score in findings.relations(model, HELD_OUT).items():
-            if not score.few_functions and relation in baseline:
-                place = Place(findings, model, group=relation)
-                having.setdefault(relation, {})[title] = place
-    shared = {name: having[name] for name in in_order(having) if len(having[name]) > 1}
-    if not shared:
-        return []
-    rows = [
-        {
-            "k": k,
-            "relation": with_marks(relation),
-            **{title: place._replace(k=k) for title, place in places.items()},
-        }
-        for k, (relation, places) in product(TABLE_KS, shared.items())
-    ]
-    return [specs.table("languages", rows, name, model=model, languages=languages)]
-
-
-# --------------------------------------------------------------------------------------------------- edited functions
 
 SYSTEM_TITLES = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
 
