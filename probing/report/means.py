@@ -193,7 +193,7 @@ def _over_steps(key: str, title: str, training: Emergence) -> Figure:
         panel += _passing(edges, course.scores, course.offset, colour)
     if training.hard is not None:
         panel.append(Line("chance, hard edges", _level(training.chance, panel), FAINT, ":"))
-    panels = {f"mean top-{K} UAS over relations, {title}": panel}
+    panels = {f"mean top-{K} UAS over relations": panel}  # the caption has the config
     return specs.figure(
         "steps",
         key,
