@@ -303,11 +303,6 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 )
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
-    "--result",
-    type=options.FILE_PATH,
-    help="A result of `probe`; the page also marks the best head over all its functions.",
-)
-@click.option(
     "--output",
     type=options.FILE_PATH,
     help="The page to write.  [default: attention.html, masked.html or labels.html]",
@@ -327,16 +322,14 @@ def show(
     what the attention heads of MODEL find; with --masked, what MODEL restores where syntax is
     masked; with --labels, the labels.
     """
-    relation, head, result, node_type, output = map(
-        arguments.pop, ("relation", "head", "result", "node_type", "output")
+    relation, head, node_type, output = map(
+        arguments.pop, ("relation", "head", "node_type", "output")
     )
     of_model = {name: arguments.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),
         ("--head", head, "--masked", masked),
         ("--head", head, "--labels", labels),
-        ("--result", result, "--masked", masked),
-        ("--result", result, "--labels", labels),
         ("--masked", masked or None, "--labels", labels),
         ("MODEL", model, "--labels", labels),
     ):
@@ -366,5 +359,5 @@ def show(
     if masked:
         page = probing.show_masked(model, code, node_type=node_type, **arguments)
     else:
-        page = probing.show(model, code, relation=relation, head=head, result=result, **arguments)
+        page = probing.show(model, code, relation=relation, head=head, **arguments)
     click.echo(page.save(target))

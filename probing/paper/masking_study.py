@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, cycle
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from probing.paper.inputs import Inputs
 from probing.paper.joined import Frame, ScoreRow, join, pivot
 from probing.report import figures
 from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
-from probing.report.figures import COLOURS, FAINT, ArmPercentiles
+from probing.report.figures import COLOURS, FAINT
 from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.scored import dots
 from probing.runs.data import read_functions
@@ -67,8 +67,6 @@ STUDY_TITLE = "SyntaxEval, reproduced"
 
 SIMILARITY_OF_FIGURES = "jaccard"
 """The similarity of the figures."""
-
-_PERCENTILES = np.arange(0, 101, 5)
 
 
 class StudyFunctions(NamedTuple):
@@ -348,11 +346,7 @@ _ARTEFACT = (
 
 def _boxes(study: Study) -> list[Figure]:
     kinds = _types_shown(study)
-    panels: dict[str, list[ArmPercentiles | None]] = {}
-    for (system, by_type), colour in zip(_arms_shown(study).items(), cycle(COLOURS)):
-        panels[system] = [
-            _arm_percentiles(by_type[kind], colour) if kind in by_type else None for kind in kinds
-        ]
+    panels = {system: [*map(by_type.get, kinds)] for system, by_type in _arms_shown(study).items()}
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
         "third quartile with the median, lines to the 5th and 95th percentile."
@@ -363,11 +357,6 @@ def _boxes(study: Study) -> list[Figure]:
         if kinds
         else []
     )
-
-
-def _arm_percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
-    t1, t0 = np.percentile(arms, _PERCENTILES, axis=1).T
-    return ArmPercentiles(t1, t0, colour)
 
 
 def _figure_3(study: Study) -> list[Figure]:

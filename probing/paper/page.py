@@ -248,10 +248,8 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
             best = known.loc[known.groupby("config")[column].idxmax()]
             shown.append(best)
             best = best.set_index("config").reindex(exhibit.configs)
-            scores = np.array([best[column], *np.full((2, len(best)), np.nan)])
-            panels.setdefault(panel, []).append(
-                Bars(kind, scores, colour, best["system"].fillna("").tolist())
-            )
+            notes = best["system"].fillna("").tolist()
+            panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
     return _drawing(
@@ -260,10 +258,10 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Content:
-    """Figure 3: the mean offset of each relation, and the offsets of its edges."""
+    """Figure 3: the mean offset of each relation."""
     title = (
-        "Relations by their mean offset, from the head to the dependent, and the offsets of the edges of each, in all "
-        f"splits; the line is at {FAR_TOKENS} tokens."
+        "Relations by their mean offset, from the head to the dependent, in all splits; the line is at "
+        f"{FAR_TOKENS} tokens."
     )
     counted = {
         name: counts for name, counts in reproduction.counted.items() if name in exhibit.configs

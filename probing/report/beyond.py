@@ -7,16 +7,15 @@ from itertools import product
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE
-from probing.report import figures, specs
-from probing.report.document import Figure, Part, Section, Table
-from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
+from probing.report import specs
+from probing.report.document import Part, Section, Table
 from probing.report.findings import Findings, Score, Subject
-from probing.report.scored import EASY, HARD, Place, tests_in_words
+from probing.report.scored import HARD, Place, tests_in_words
 from probing.report.words import method, number_of
 
 BEYOND_TITLE = "Beyond offsets"
@@ -50,10 +49,10 @@ def _beyond_sections(findings: Findings, of_models: bool) -> Section:
     if not avoided:
         none = "Too few edges lie beyond the best offset of their relation."
         return Section(key, findings.title, [none])
-    parts: list[Part] = [_beyond_figure(findings, avoided[0]), _beyond_means(findings)]
+    parts: list[Part] = [_beyond_means(findings)]
     if of_models:
         parts += [_beyond_relations(findings, model) for model in findings.models]
-    parts += [_by_strata(findings), _strata(findings)]
+    parts.append(_strata(findings))
     parts += [_left_out_relations(findings, number) for number in avoided]
     return Section(key, findings.title, parts)
 
@@ -104,22 +103,6 @@ def _strata(findings: Findings) -> Table:
     return specs.table("strata", rows, f"{findings.name}-strata")
 
 
-def _by_strata(findings: Findings) -> Figure:
-    strata = findings.subjects[0].strata
-    series = [
-        Points(model.name, [stratum.heads for stratum in model.strata], colour)
-        for model, colour in findings.drawn_models
-    ]
-    series.append(Points("best offset", [stratum.offset for stratum in strata], INK, TICK))
-    names = [f"{stratum.by} {stratum.tokens}" for stratum in strata]
-    return specs.figure(
-        "strata",
-        f"{findings.name}-strata",
-        lambda: figures.rows(names, {"top-1 UAS, %": series}),
-        findings=findings,
-    )
-
-
 def _beyond_relations(findings: Findings, model: Subject) -> Table:
     rows: list[Place] = []
     for avoided, k in product(_avoided(findings), TABLE_KS):
@@ -142,31 +125,3 @@ def _left_out_relations(findings: Findings, avoided: int) -> str:
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
     return f"Not in the mean beyond {offsets}: {', '.join(named) or 'none'}."
-
-
-def _beyond_figure(findings: Findings, avoided: int) -> Figure:
-    """By relation, beyond so many offsets."""
-    first = _hard(findings, findings.subjects[0].name, avoided)
-    scores = findings.relations(first.name, first.protocol)
-    names = sorted(_in_mean(scores), key=lambda name: -scores[name].value)
-
-    def points(label: str, system: str, edges: str, *look: str) -> Points:
-        known = findings.relations(system, first.get(edges).protocol)
-        values = [known[name].value if name in known else None for name in names]
-        return Points(label, values, *look)
-
-    series = []
-    for model, colour in findings.drawn_models:
-        if findings.relations(model.name, first.protocol):
-            series.append(points(f"{model.name}, hard", model.name, HARD, colour))
-            series.append(points(f"{model.name}, easy", model.name, EASY, colour, CIRCLE))
-    rival = "the next best offset" + (" or keyword" if findings.language.keywords else "")
-    series.append(points(f"{rival}, hard", BEST_BASELINE, HARD, INK, TICK))
-    series.append(points("chance, hard", CHANCE, HARD, FAINT, TICK))
-    return specs.figure(
-        "beyond",
-        f"{findings.name}-beyond",
-        lambda: figures.rows(names, {"top-1 UAS, %": series}),
-        findings=findings,
-        names=", ".join(names),
-    )

@@ -147,19 +147,22 @@ def document(board: Board) -> Report:
     guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
     about = " ".join(topic for topic, *_ in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
-    scores, masked_scores = _score_rows_of(attention), _masked_scores(masked)
+    lines = {table.name: _attention_lines(table, links) for table in attention}
+    scores = [row for table in attention for row in _score_rows(table, lines[table.name])]
     printed = _configs_in_paper(attention)
     of_paper = [row for config in printed for row in _paper_rows(config)]
     files = {"board.csv": specs.table("board", [*scores, *of_paper]).to_csv()}
     if masked:
+        masked_scores = [row for table in masked for row in _masked_scores(table)]
         files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
     sections = [
-        _models_table(table, scores, links, table.name in board.from_data) for table in attention
+        _models_table(table, lines[table.name], table.name in board.from_data)
+        for table in attention
     ]
     sections += [_paper(config) for config in printed]
-    sections += [_masked_models(table, masked_scores, links) for table in masked]
+    sections += [_masked_models(table, links) for table in masked]
     sections += [_on_hub(board)] if board.on_hub else []
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
@@ -288,59 +291,55 @@ def _entries_left_out(board: Board) -> Section:
 # -------------------------------------------------------------------------------------------------- attention probes
 
 
-def _score_rows_of(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
-    """A row for each score of models, with what it is more than the combined baseline and the
-    ranks, and of baselines."""
-    rows: list[dict[str, Any]] = []
-    for table in tables:
-        of_table = {"board": table.name, **{name: table.shared[name] for name in _TABLE_COUNTS}}
-        of_table |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
+def _attention_lines(table: BoardTable, links: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A line for each rule, k, and model or baseline on the same functions, the best first by the
+    first of the means shown; each with its `means`, and models with the ranks."""
+    shown, lines = _means_shown(table), []
+    for rule, k in product(RULES, TABLE_KS):
+        of_cell: list[dict[str, Any]] = []
         for row, ranks in zip(table.rows, table.ranks):
-            about = {**of_table, "kind": "model", **_who(row)}
-            for cell, score in row.means.items():
-                difference = {"score": score, "difference": row.differences.get(cell)}
-                rows.append({**about, **_measure(cell), **difference, **_rank_range(ranks[cell])})
+            means = {}
+            for protocol in shown:
+                cell = protocol, rule, k
+                if cell in row.means:
+                    gain = row.differences.get(cell)
+                    scored = {"score": row.means[cell], "difference": gain}
+                    means[protocol] = {**scored, **_rank_range(ranks[cell])}
+            line = {"kind": "model", **_who(row), **_on_page(row, links), "means": means}
+            of_cell.append(line)
         for name, scores in _baselines(table).items():
-            about = {**of_table, "kind": "baseline", "model": name}
-            rows += [{**about, **_measure(cell), "score": score} for cell, score in scores.items()]
-        means = _means_shown(table)
-        rows = [row for row in rows if row["board"] != table.name or row["protocol"] in means]
-    return rows
+            known = [protocol for protocol in shown if (protocol, rule, k) in scores]
+            means = {protocol: {"score": scores[protocol, rule, k]} for protocol in known}
+            link = f"{name} baseline"
+            of_cell.append({"kind": "baseline", "model": name, "link": link, "means": means})
+        of_cell.sort(key=lambda line: -_headline_score(line["means"], shown[0]))
+        lines += [{"rule": rule, "k": k, **line} for line in of_cell]
+    return lines
+
+
+def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
+    return means[protocol]["score"].value if protocol in means else 0
+
+
+def _score_rows(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each score of the lines of a table."""
+    about = {"board": table.name, **{name: table.shared[name] for name in _TABLE_COUNTS}}
+    about |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
+    return [
+        {**about, **line, "protocol": protocol, **scored}
+        for line in lines
+        for protocol, scored in line["means"].items()
+    ]
 
 
 _TABLE_COUNTS = ("functions", "edges")
 
 
-def _measure(cell: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("protocol", "rule", "k"), cell))
-
-
 def _models_table(
-    table: BoardTable,
-    scores: Sequence[Mapping[str, Any]],
-    links: Mapping[str, str],
-    from_data: bool,
+    table: BoardTable, lines: Sequence[Mapping[str, Any]], from_data: bool
 ) -> Section:
-    """The models of a table and the baselines on the same functions, for each rule and k best
-    first."""
-    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for score in scores:
-        if score["board"] == table.name:
-            key = score["rule"], score["k"], score["model"], score.get("file")
-            if key not in lines:
-                row = score.get("row")
-                line = _on_page(row, links) if row else {"link": f"{score['model']} baseline"}
-                lines[key] = {"rule": score["rule"], "k": score["k"], "means": {}, **line}
-            lines[key]["means"][score["protocol"]] = score
-    means = _means_shown(table)
-
-    def order(line: Mapping[str, Any]) -> tuple[int, int, float]:
-        headline = line["means"].get(means[0])
-        score = headline["score"].value if headline else 0
-        return RULES.index(line["rule"]), TABLE_KS.index(line["k"]), -score
-
-    name, rows = _anchor(table), sorted(lines.values(), key=order)
-    shown = specs.table("board-models", rows, name, within="board.csv", means=means)
+    name, means = _anchor(table), _means_shown(table)
+    shown = specs.table("board-models", lines, name, within="board.csv", means=means)
     return Section(name, _table_title(table), [_facts(table, from_data), shown])
 
 
@@ -503,24 +502,35 @@ def _evidence(result: HubResult) -> str:
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _masked_scores(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
+def _masked_scores(table: BoardTable) -> list[dict[str, Any]]:
     """A row for each model, outcome and node type, and one without a node type for their mean,
     which has the ranks."""
     rows: list[dict[str, Any]] = []
-    for table in tables:
-        of_table = {"board": table.name}
-        of_table |= {name: printable(table.shared[name]) for name in _OF_MASKING}
-        for row, ranks in zip(table.rows, table.ranks):
-            types, t0 = _by_type(row), row.entry.scores(T0)
-            about = {**of_table, **_who(row)}
-            whole = {"functions": row.entry.scored}
-            whole["masked"] = sum(of_type["masked"] for of_type in types)
-            for outcome, score in row.means.items():
-                about["outcome"] = outcome
-                mean = {"T1": score, "T0": t0[outcome], "effect": row.differences[outcome]}
-                rows.append({**about, **whole, **mean, **_rank_range(ranks[outcome])})
-                rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
+    of_table = {"board": table.name}
+    of_table |= {name: printable(table.shared[name]) for name in _OF_MASKING}
+    for row, ranks in zip(table.rows, table.ranks):
+        types = _by_type(row)
+        whole = {"functions": row.entry.scored}
+        whole["masked"] = sum(of_type["masked"] for of_type in types)
+        for outcome, mean in _masked_means(row, ranks).items():
+            about = {**of_table, **_who(row), "outcome": outcome}
+            rows.append({**about, **whole, **mean})
+            rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
     return rows
+
+
+def _masked_means(row: BoardRow, ranks: Mapping[Any, tuple[int, int]]) -> dict[str, Any]:
+    """Outcome -> the mean over node types, with its rank."""
+    t0 = row.entry.scores(T0)
+    return {
+        outcome: {
+            "T1": score,
+            "T0": t0[outcome],
+            "effect": row.differences[outcome],
+            **_rank_range(ranks[outcome]),
+        }
+        for outcome, score in row.means.items()
+    }
 
 
 def _by_type(row: BoardRow) -> list[dict[str, Any]]:
@@ -542,17 +552,15 @@ def _by_type(row: BoardRow) -> list[dict[str, Any]]:
     return rows
 
 
-def _masked_models(
-    table: BoardTable, scores: Sequence[Mapping[str, Any]], links: Mapping[str, str]
-) -> Section:
+def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
-    lines: dict[str, dict[str, Any]] = {}
-    for score in scores:
-        if score["board"] == table.name and "node_type" not in score:
-            line = lines.setdefault(score["file"], {"titles": {}, **_on_page(score["row"], links)})
-            line["titles"][TITLES[score["outcome"]]] = score
+    lines: list[dict[str, Any]] = []
+    for row, ranks in zip(table.rows, table.ranks):
+        means = _masked_means(row, ranks).items()
+        titled = {TITLES[outcome]: mean for outcome, mean in means}
+        lines.append({"titles": titled, **_on_page(row, links)})
     titles = [TITLES[outcome] for outcome in _SHOWN]
-    rows = sorted(lines.values(), key=lambda line: -line["titles"][titles[0]]["T1"].value)
+    rows = sorted(lines, key=lambda line: -line["titles"][titles[0]]["T1"].value)
     groups = sorted(table.rows[0].tables[MASKING].groups.items())
     counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in groups)
     settings = {name: table.shared[name] for name in _OF_MASKING}

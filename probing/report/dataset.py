@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import json
 import os
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import floor
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -397,81 +394,42 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
 
 
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
-    """The offsets from heads to dependents, one column per config.
-
-    Top: the number of relations by mean offset (Figure 3 of the paper), with those in the mean
-    distinguished. Bottom: the offsets of each relation's edges. A line marks the offset `FAR`.
+    """The number of relations by their mean offset from heads to dependents (Figure 3 of the
+    paper), with those in the mean distinguished, one column per config. A line marks the offset
+    `FAR_TOKENS`.
     """
     from matplotlib.figure import Figure
 
-    most = max(len(counted.relations) for counted in configs.values())
-    figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
-    axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
-    forward = BINS_NAMED.index("1")
-    for (above, below), (config, counted) in zip(axes.T, configs.items()):
-        relations = sorted(
-            counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean)
-        )
-        shares = [binned(known.offsets) / known.edges for _, known in relations]
-        by_bin = np.array(shares).reshape(-1, len(BINS_NAMED))
-        first = min([forward, *np.flatnonzero(by_bin.any(axis=0))])
-        _mean_offsets(above, dict(relations), first)
-        _distance_shares(below, [name for name, _ in relations], 100 * by_bin[:, first:])
-        above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
-        bins = BINS_NAMED[first:]
-        turned = 0 if first == forward else 90  # many names do not fit side by side
-        for axis in (above, below):
-            threshold = bisect_right(BINS, FAR_TOKENS) - first - 0.5
-            axis.axvline(threshold, color=figures.INK, linestyle="--", linewidth=0.8)
-            axis.set_xticks(range(len(bins)), bins, fontsize=7, rotation=turned)
+    figure = Figure(figsize=(5.6 * len(configs), 3.2), layout="constrained", dpi=150)
+    axes = figure.subplots(1, len(configs), squeeze=False)
+    for axis, (config, counted) in zip(axes[0], configs.items()):
+        _draw_mean_offsets(axis, counted.relations)
+        axis.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
     return figure
 
 
-def _mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics], first: int) -> None:
-    """How many relations have a mean offset in each bin, from the first that is shown."""
-    axis.grid(visible=False, axis="x")
-    bottom = binned({})[first:]
-    for words, inside, colour in (
-        ("in the mean", True, "#4477aa"),
-        ("not in the mean", False, "#aabbcc"),
-    ):
+def _draw_mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics]) -> None:
+    """How many relations have a mean offset in each bin, from the first that any needs."""
+    bins, labels = [], []
+    for words, inside in (("in the mean", True), ("not in the mean", False)):
         means = [
             known.offset.mean
             for name, known in relations.items()
             if (name not in NOT_IN_MEAN) == inside
         ]
-        if means:
-            far = sum(mean >= FAR_TOKENS for mean in means)
-            label = f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more"
-            heights = binned(Counter(map(floor, means)))[first:]
-            places = range(len(bottom))
-            axis.bar(places, heights, bottom=bottom, color=colour, width=0.9, label=label)
-            bottom = bottom + heights
-    if relations:
-        axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
+        far = sum(mean >= FAR_TOKENS for mean in means)
+        bins.append(np.digitize(means, BINS))
+        labels.append(f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more")
+    first = min([BINS_NAMED.index("1"), *np.concatenate(bins)])
+    shown = range(first, len(BINS_NAMED))
+    edges, colours = np.append(shown, len(BINS_NAMED)) - 0.5, ["#4477aa", "#aabbcc"]
+    axis.hist(bins, edges, stacked=True, rwidth=0.9, color=colours, label=labels)
+    axis.axvline(BINS_NAMED.index("10-19") - 0.5, color=figures.INK, linestyle="--", linewidth=0.8)
+    axis.set_xticks(shown, BINS_NAMED[first:], fontsize=7)
+    axis.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
     axis.set_ylabel("relations", fontsize=8)
     axis.yaxis.get_major_locator().set_params(integer=True)
-
-
-def _distance_shares(axis: Any, names: Sequence[str], shares: np.ndarray) -> None:
-    """The percentage of the edges of each relation in each bin."""
-    axis.grid(visible=False)
-    figures.heat(axis, shares, "Blues", 0, 100)
-    for (row, column), share in np.ndenumerate(shares):
-        if share >= 0.5:
-            figures.write(axis, row, column, share, dark=share > 60, fontsize=6)
-    shown = [name if name not in NOT_IN_MEAN else f"({name})" for name in names]
-    axis.set_yticks(range(len(names)), shown, fontsize=7)
-    axis.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
-    axis.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
-
-
-def binned(offsets: Mapping[int, int]) -> np.ndarray:
-    """Edges in each bin of `BINS_NAMED`: (bins,)."""
-    counts = np.zeros(len(BINS_NAMED))
-    for offset, edges in offsets.items():
-        counts[bisect_right(BINS, offset)] += edges
-    return counts
+    axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -112,85 +113,55 @@ def _draw(axis: Any, places: Any, line: Line) -> None:
 
 
 def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
-    """Scores over the steps of a training, a panel for each mean or relation; lines have a score
-    for each step."""
-    alone = len(panels) == 1
-    figure, axes = _grid(
-        len(panels), 3, (3.8, 0) if alone else (0, 1.9), (3.5, 0) if alone else (0.9, 1.3)
-    )
-    columns = axes.shape[1]
-    for axis, (name, lines) in zip(axes.flat, panels.items()):
+    """Percent over the steps of a training, a panel for each title; lines have a score for each
+    step."""
+    width = 3.4 * len(panels) + 2
+    figure, axes = _panels(1, len(panels), width, 3.5, sharex=True, sharey=True)
+    for axis, (title, lines) in zip(axes[0], panels.items()):
         for line in lines:
             _draw(axis, steps, line)
-        axis.set_title(name, fontsize=9.5 if alone else 7.5)
-    first = min((step for step in steps if step), default=1)
-    if (
-        steps[-1] > 20 * first
-    ):  # early checkpoints are often closer together; the first may be of step 0
-        axes[0][0].set_xscale("symlog", linthresh=first, linscale=0.4)
-        powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
-        axes[0][0].set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
+        axis.set_title(title)
+        axis.set_xlabel("step")
+    scale, first = axes[0][0], min((step for step in steps if step), default=1)
+    if steps[-1] > 20 * first:  # early checkpoints are often closer together; one may be of step 0
         from matplotlib.ticker import EngFormatter
 
-        axes[0][0].xaxis.set_major_formatter(
-            EngFormatter(sep="")
-        )  # 10k: no formula, which would stay one
-    axes[0][0].set_ylim(0)
-    for axis in axes.flat[max(0, len(panels) - columns) : len(panels)]:  # the lowest of each column
-        axis.xaxis.set_tick_params(labelbottom=True)
-        axis.set_xlabel("step")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("top-1 UAS, %" if alone else "%")
+        scale.set_xscale("symlog", linthresh=first, linscale=0.4)
+        powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
+        scale.set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
+        scale.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula
+    scale.set_ylim(0)
+    scale.set_ylabel("%")
     _legend(figure, axes)
     return figure
 
 
 class Bars(NamedTuple):
-    """One bar per relation: `scores` (3, relations), score, lower and upper bound, NaN if missing;
-    `notes`: the text at each bar."""
+    """One bar per row: `scores` (rows,), NaN if missing; `notes`: the text at each bar."""
 
     label: str
     scores: np.ndarray
     colour: str
-    notes: Sequence[str] = ()
+    notes: Sequence[str]
 
 
-def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
-    """Scores of a few relations side by side, a panel for each protocol (Shen et al. 2022, Figure
-    2)."""
-    height = 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1
-    figure, axes = _panels(1, len(columns), 4.6 * len(columns), height, sharey=True)
-    positions = np.arange(len(relations))
-    for axis, (name, series) in zip(axes[0], columns.items()):
-        height = 0.8 / len(series)
+def bars(rows: Sequence[str], panels: dict[str, list[Bars]]) -> Figure:
+    """Scores side by side (Shen et al. 2022, Figure 2)."""
+    height = 0.42 * len(rows) + 1.1
+    figure, axes = _panels(1, len(panels), 4.6 * len(panels), height, sharey=True)
+    positions = np.arange(len(rows))
+    for axis, (title, series) in zip(axes[0], panels.items()):
+        thick = 0.8 / len(series)
         for number, bar in enumerate(series):
-            score, low, high = bar.scores
-            where = positions - 0.4 + height * (number + 0.5)
-            known = np.flatnonzero(~np.isnan(low))
-            spread = np.maximum([score - low, high - score], 0)[:, known]
-            axis.barh(
-                where,
-                np.nan_to_num(score),
-                height * 0.9,
-                color=bar.colour,
-                label=bar.label,
-                alpha=0.85,
-            )
-            axis.errorbar(
-                score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8
-            )
-            for end, middle, note in zip(score, where, bar.notes):
-                inside = end > 70  # the note would leave the panel
-                side = {"ha": "right", "color": ON_BRIGHT} if inside else {"ha": "left"}
-                axis.text(
-                    end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side
-                )
-        axis.set_title(name)
+            where = positions - 0.4 + thick * (number + 0.5)
+            lengths = np.nan_to_num(bar.scores)
+            drawn = axis.barh(where, lengths, thick * 0.9, color=bar.colour, label=bar.label)
+            axis.bar_label(drawn, bar.notes, padding=2, fontsize=7)
+        axis.set_title(title)
         axis.set_xlabel("top-1 UAS, %")
-        axis.set_xlim(0, 103)
+        axis.set_xlim(0, 100)
         axis.grid(axis="y", visible=False)
-    axes[0][0].set_yticks(positions, relations)
-    axes[0][0].invert_yaxis()
+    _name_rows(axes[0][0], rows)
     _legend(figure, axes)
     return figure
 
@@ -200,30 +171,24 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     layers = scores.shape[1]
     figure = _sized_figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
-    image = heat(axis, scores, "viridis", 0, 100)
+    image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto")
     readable = figure.get_figwidth() - 1.8 > 0.13 * layers
     for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
-        weight = "bold" if best else "normal"
-        write(axis, row, layer, score, dark=score < 60, fontsize=7.5, weight=weight)
-    _ticks(axis, range(layers), relations)
+        look: dict[str, Any] = {
+            "fontsize": 7.5,
+            "weight": "bold" if best else "normal",
+            "ha": "center",
+        }
+        colour = ON_DARK if score < 60 else ON_BRIGHT
+        axis.text(layer, row, f"{score:.0f}", color=colour, va="center", in_layout=False, **look)
+    axis.set_xticks(range(layers))
+    axis.set_yticks(range(len(relations)), relations)
+    axis.grid(visible=False)
     axis.set_xlabel("layer")
     bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
     bar.set_label("top-1 UAS of its best head, %")
-    bar.outline.set_visible(False)
     return figure
-
-
-def heat(axis: Any, values: np.ndarray, colours: str, low: float, high: float) -> Any:
-    """A heat map of values (rows, columns)."""
-    shown = {"aspect": "auto", "interpolation": "none"}
-    return axis.imshow(values, cmap=colours, vmin=low, vmax=high, **shown)
-
-
-def write(axis: Any, row: float, column: int, value: Any, dark: Any, **look: Any) -> None:
-    """A number in a cell of a heat map, dark or not."""
-    look |= {"ha": "center", "va": "center", "color": ON_DARK if dark else ON_BRIGHT}
-    axis.text(column, row, f"{value:.0f}", **look)
 
 
 class Dots(NamedTuple):
@@ -265,127 +230,68 @@ def _name_rows(axis: Any, names: Sequence[str]) -> None:
     axis.set_ylim(len(names) - 0.5, -0.5)
 
 
-class ArmPercentiles(NamedTuple):
-    """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0
-    to 100."""
-
-    t1: np.ndarray
-    t0: np.ndarray
-    colour: str  # of the model
-
-
-def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]]) -> Figure:
-    """T1 above T0 by node type, a panel for each model."""
-    figure, axes = _grid(len(panels), 2, (1.2, 4.6), (0.5, 0.34 * len(node_types) + 0.6))
-    for axis, (name, arms) in zip(axes.flat, panels.items()):
-        for number, arm in enumerate(arms):
-            if arm is None:
-                continue
-            for values, away, colour in ((arm.t1, -0.18, arm.colour), (arm.t0, 0.18, FAINT)):
-                low, first, middle, third, high = (
-                    values[percentile // 5] for percentile in (5, 25, 50, 75, 95)
-                )
-                stats = {
-                    "whislo": low,
-                    "q1": first,
-                    "med": middle,
-                    "q3": third,
-                    "whishi": high,
-                    "fliers": [],
-                }
-                axis.bxp(
-                    [stats],
-                    positions=[number + away],
-                    widths=0.28,
-                    orientation="horizontal",
-                    patch_artist=True,
-                    manage_ticks=False,
-                    boxprops={"facecolor": colour, "edgecolor": INK, "linewidth": 0.6},
-                    medianprops={"color": INK, "linewidth": 1.4},
-                    whiskerprops={"color": INK, "linewidth": 0.8},
-                    capprops={"color": INK, "linewidth": 0.8},
-                )
-        colour = next((arm.colour for arm in arms if arm is not None), FAINT)
-        axis.plot([], [], color=colour, lw=6, label=f"T1, {name}")
-        axis.plot([], [], color=FAINT, lw=6, label="T0")
+def boxes(node_types: Sequence[str], panels: Mapping[str, Sequence[Any]]) -> Figure:
+    """A score of functions by node type, T1 above T0, a panel for each model: (2, functions) of
+    each type, None if the model was not run on it."""
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    size = 1.2 + 4.6 * columns, 0.5 + rows * (0.34 * len(node_types) + 0.6)
+    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
+    for axis, (name, arms), colour in zip(axes.flat, panels.items(), cycle(COLOURS)):
+        known = [number for number, scores in enumerate(arms) if scores is not None]
+        for arm, (label, face) in enumerate(((f"T1, {name}", colour), ("T0", FAINT))):
+            axis.boxplot(
+                [arms[number][arm] for number in known],
+                positions=np.array(known) + 0.36 * arm - 0.18,
+                widths=0.28,
+                whis=(5, 95),
+                showfliers=False,
+                orientation="horizontal",
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops={"facecolor": face},
+                medianprops={"color": INK},
+                label=label,
+            )
         axis.set_title(name)
         axis.set_xlabel("Jaccard similarity")
-        axis.set_xlim(-0.02, 1.02)
         axis.grid(axis="y", visible=False)
-    axes[0][0].set_yticks(range(len(node_types)), node_types)
-    axes[0][0].invert_yaxis()
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    _name_rows(axes[0][0], node_types)
     _legend(figure, axes)
     return figure
 
 
 class Points(NamedTuple):
-    """A number or [number, low, high] for each row, None if it is missing. `mark`: one of DOT,
-    CIRCLE and TICK."""
+    """A number or [number, low, high] for each row, None if it is missing: a dot, or a line for
+    what needs no model."""
 
     label: str
     values: Sequence[Any]
     colour: str
-    mark: str = "o"
-
-
-DOT, CIRCLE, TICK = "o", "circle", "|"
-"""What a model finds; the same under another condition; what needs no model."""
+    needs_no_model: bool = False
 
 
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
     lines = sum(1 + name.count("\n") for name in names)
-    listed = max(
-        0, *(len(series) - 8 for series in panels.values())
-    )  # beyond what there is room for in the legend
-    height = max(2.4, 0.22 * lines + 1.1) + 0.18 * listed
+    height = max(2.4, 0.22 * lines + 1.1)
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:
             values, low, high = stacked(points.values)
-            if not np.isnan(low).all():
-                axis.hlines(range(len(names)), low, high, color=points.colour, lw=1.5)
-            look: dict[str, Any] = {"s": 24, "edgecolors": points.colour}
-            if points.mark == TICK:
-                look = {"s": 110, "marker": TICK, "linewidths": 2}
-            look["c"] = "none" if points.mark == CIRCLE else points.colour
-            axis.scatter(values, range(len(names)), label=points.label, zorder=3, **look)
+            axis.hlines(range(len(names)), low, high, color=points.colour, lw=1.5)
+            look = (
+                {"s": 110, "marker": "|", "linewidths": 2} if points.needs_no_model else {"s": 24}
+            )
+            places = range(len(names))
+            axis.scatter(values, places, label=points.label, color=points.colour, zorder=3, **look)
         axis.set_xlabel(label)
         axis.locator_params(axis="x", nbins=5)
         axis.set_xlim(left=min(0, axis.get_xlim()[0]))
     _name_rows(axes[0][0], names)
     _legend(figure, axes)
-    return figure
-
-
-def languages(
-    relations: Sequence[str],
-    names: Sequence[str],
-    scores: np.ndarray,
-    baselines: np.ndarray,
-) -> Figure:
-    """Scores above those of baselines, on the colour of their difference, (relations, languages)
-    each, NaN if missing.
-
-    As narrow as the screen of a telephone, if there are not many languages.
-    """
-    differences = scores - baselines
-    figure = _sized_figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
-    axis = figure.subplots()
-    image = heat(axis, differences, "RdBu", -75, 75)
-    for (row, column), score in np.ndenumerate(scores):
-        if not np.isnan(score):
-            dark = abs(differences[row, column]) > 45
-            write(axis, row - 0.2, column, score, dark, weight="bold", fontsize=7)
-            write(axis, row + 0.24, column, baselines[row, column], dark, fontsize=7)
-    _ticks(axis, names, relations, size=7.5)
-    axis.tick_params(axis="x", rotation=60, labeltop=True, labelbottom=False)
-    bar = figure.colorbar(
-        image, ax=axis, orientation="horizontal", fraction=0.03, pad=0.02, aspect=30
-    )
-    bar.set_label("score less best baseline, points", fontsize=8)
-    bar.set_ticks([-50, -25, 0, 25, 50])
-    bar.outline.set_visible(False)
     return figure
 
 
@@ -481,27 +387,6 @@ def _panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def _grid(
-    number: int,
-    most: int,
-    width: tuple[float, float],
-    height: tuple[float, float],
-    least: float = 0,
-) -> tuple[Figure, np.ndarray]:
-    """A figure with so many panels, at `most` so many side by side, that share their axes: (rows,
-    columns).
-
-    `width`, `height`: of the figure, and added by each column and row; `least`: of its width.
-    """
-    columns = min(most, number)
-    rows = -(-number // columns)
-    size = max(least, width[0] + columns * width[1]), height[0] + rows * height[1]
-    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
-    for axis in axes.flat[number:]:
-        axis.set_visible(False)
-    return figure, axes
-
-
 def _legend(figure: FigureBase, axes: Any) -> None:
     labels: dict[str, Artist] = {}
     for axis in np.ravel(axes):
@@ -514,11 +399,3 @@ def _legend(figure: FigureBase, axes: Any) -> None:
     rows = -(-len(labels) // fitting)
     columns = -(-len(labels) // rows)  # of equal length, as far as possible
     figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
-
-
-def _ticks(axis: Any, columns: Sequence, rows: Sequence, size: float = 8) -> None:
-    axis.set_xticks(range(len(columns)), columns, fontsize=size)
-    axis.set_yticks(range(len(rows)), rows, fontsize=size)
-    axis.grid(visible=False)
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)

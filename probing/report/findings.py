@@ -300,30 +300,18 @@ class Findings:
     def styled(self) -> list[tuple[Subject, str, Any]]:
         """The subjects that figures draw, with their colour and line style: a control has the
         colour of its model."""
-        shown = self.drawn
-        names = {model.name for model in shown}
-        left_out = {model.settings.model for model in self.models}
-        left_out -= {model.settings.model for model in shown}
-        models: list[str] = []
-        result, seen = [], 0
-        for subject in self.subjects:
-            model = subject.settings.model
-            if subject.is_model and subject.name not in names:
-                continue
-            if not subject.is_model and model in left_out:
-                continue
-            if model not in models:
-                models.append(model)
-            number = seen if subject.is_model else models.index(model)
-            seen += subject.is_model
-            colour = figures.COLOURS[number % len(figures.COLOURS)]
-            result.append((subject, colour, _STYLES[subject.settings.control]))
-        return result
-
-    @property
-    def drawn_models(self) -> list[tuple[Subject, str]]:
-        """The models that figures draw, with their colour."""
-        return [(subject, colour) for subject, colour, _ in self.styled if subject.is_model]
+        models = list(zip(self.drawn, figures.COLOURS))
+        colours = {model.settings.model: colour for model, colour in reversed(models)}
+        left_out = {model.settings.model for model in self.models} - colours.keys()
+        controls = [
+            (subject, colours.get(subject.settings.model, figures.FAINT))
+            for subject in self.subjects
+            if not subject.is_model and subject.settings.model not in left_out
+        ]
+        return [
+            (subject, colour, _STYLES[subject.settings.control])
+            for subject, colour in models + controls
+        ]
 
 
 def read_findings(paths: Sequence[Path], data: Any = None, entries: bool = False) -> list[Findings]:

@@ -198,7 +198,8 @@ def _template(form: str) -> jinja2.Template:
 
 
 def _code_in_latex(text: str) -> str:
-    return rf"\texttt{{{latex_escaped(text)}}}"
+    """Names of files may break behind a point."""
+    return rf"\texttt{{{latex_escaped(text)}}}".replace(".", r".\allowbreak{}")
 
 
 def _neighbours_by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.report import figures, means, specs
 from probing.report.document import Figure, Section, Table
-from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
+from probing.report.figures import COLOURS, FAINT, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.scored import HARD, Place
@@ -198,9 +199,10 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     def series(places: Sequence[Place]) -> list[Points]:
         scores = [place.best_baseline for place in places]
         heads = Points("heads of the model", [place.score for place in places], COLOURS[0])
-        return [heads, Points("best baseline", _values(scores), INK, TICK)]
+        return [heads, Points("best baseline", _values(scores), INK, needs_no_model=True)]
 
-    guessed = Points("chance", _values([place.chance for place in hard]), FAINT, TICK)
+    chances = _values([place.chance for place in hard])
+    guessed = Points("chance", chances, FAINT, needs_no_model=True)
     panels = {
         "of all edges, %": series(all_edges),
         "beyond the best offset, %": [*series(hard), guessed],
@@ -223,5 +225,5 @@ def _values(scores: Sequence[Score | None]) -> list[float | None]:
 def _label(place: Place, several_configs: bool, several_models: bool) -> str:
     if not several_configs:
         return place.name
-    title = place.findings.title
+    title = fill(place.findings.title, 30)
     return f"{place.name}\n{title}" if several_models else title

@@ -16,10 +16,10 @@ from probing.evidence.scores import RANDOM_BEST
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
-from probing.report.findings import PAPER, Findings, Subject
+from probing.report.findings import PAPER, Findings
 from probing.report.kinds import PERCENT
 from probing.report.scored import Place, curve, means_in_words, shown_means, tests_in_words
-from probing.report.words import method, number_of, numbered
+from probing.report.words import K, method, number_of, numbered
 from probing.stats.intervals import Estimate, family
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
@@ -84,25 +84,6 @@ def curve_points(findings: Findings) -> Table:
     return specs.table("curves", rows, f"{findings.name}-curves")
 
 
-def against(findings: Findings, model: Subject, every: Table) -> Table:
-    """The rows of `pairs` that are about one model, as the one that is compared with the others."""
-    rows = []
-    for rule, k, first, other, *cells in every.rows:
-        if first == model.name:
-            rows.append([rule, k, other, *cells])
-        elif other == model.name:
-            turned = [[-value, -high, -low, p] for value, low, high, p in cells]
-            rows.append([rule, k, first, *turned])
-    return Table(
-        findings.file("pairs", model),
-        f"{model.name} against every other model, mean over relations",
-        [column for column in every.columns if column.name != "model"],
-        rows,
-        every.notes,
-        filters=every.filters,
-    )
-
-
 def pairs(findings: Findings) -> Table:
     """The differences between each two models."""
     means, rows = shown_means([findings]), []
@@ -138,7 +119,7 @@ def emergence(all_findings: Sequence[Findings], without_course: bool = False) ->
         for number, training in enumerate(findings.trainings, 1):
             key = numbered(f"{findings.name}-emergence", number)
             parts = [] if without_course else course(findings, number, training)
-            parts += [_multiples(key, findings.title, training), _course_relations(key, training)]
+            parts.append(_course_relations(key, training))
             sections.append(Section(key, f"{findings.title}, {training.model}", parts))
     return [Section("emergence", "Emergence", method("emergence"), sections)] if sections else []
 
@@ -212,29 +193,13 @@ def _over_steps(key: str, title: str, training: Emergence) -> Figure:
         panel += _passing(edges, course.scores, course.offset, colour)
     if training.hard is not None:
         panel.append(Line("chance, hard edges", _level(training.chance, panel), FAINT, ":"))
-    panels = {f"mean over relations, {title}": panel}
+    panels = {f"mean top-{K} UAS over relations": panel}  # the caption has the config
     return specs.figure(
         "steps",
         key,
         lambda: figures.over_steps(training.steps, panels),
         title=title,
         model=training.model,
-    )
-
-
-def _multiples(key: str, title: str, training: Emergence) -> Figure:
-    panels: dict[str, list[Line]] = {name: [] for name in _by_last_score(training.edges)}
-    for (edges, course), colour in zip(_courses(training).items(), COLOURS):
-        for name in panels.keys() & course.relations.keys():
-            scores, offset = course.relations[name][None], course.offsets[name]
-            panels[name] += _passing(edges, scores, offset, colour)
-    return specs.figure(
-        "relations-by-step",
-        f"{key}-relations",
-        lambda: figures.over_steps(training.steps, panels),
-        title=title,
-        model=training.model,
-        names=", ".join(panels),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
@@ -23,57 +23,11 @@ from probing.instruments.attention.errors import (
     RelationErrors,
 )
 from probing.report import figures, specs
-from probing.report.document import Figure, Section, Table
-from probing.report.figures import FAINT, Bars, stacked
+from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place, gains
+from probing.report.scored import Place
 from probing.report.words import RULE
 from probing.stats.intervals import FEW_CLUSTERS
-
-PREVIEWED = 5
-"""Relations at each end of the preview bars."""
-
-
-def preview(findings: Findings) -> list[Figure]:
-    """Bars of the best and worst relations of the best model, by the held-out difference to the
-    best baseline; none if all are in few functions."""
-    best = findings.best_model
-    names = gains(findings, best)
-    if len(names) > 2 * PREVIEWED:
-        names = names[:PREVIEWED] + names[-PREVIEWED:]
-    if not names:
-        return []
-    columns = {}
-    for protocol in PUBLISHED_FIRST:
-        series = []
-        for model, colour in findings.drawn_models:
-            scores = findings.relations(model.name, protocol)
-            series.append(Bars(model.name, stacked(map(scores.get, names)), colour))
-        columns[protocol] = [*series, _baseline_bars(findings, protocol, names)]
-    return [
-        specs.figure(
-            "preview",
-            f"{findings.name}-preview",
-            lambda: figures.bars(names, columns),
-            of=findings.file("relations", best),
-            findings=findings,
-            best=best,
-            names=", ".join(names),
-        )
-    ]
-
-
-def _baseline_bars(findings: Findings, protocol: str, names: Sequence[str]) -> Bars:
-    """Without intervals, each with its offset or keyword, such as `offset 2` or `keyword else`."""
-    values: list[float | None] = []
-    which = []
-    for name in names:
-        best = findings.relations(BEST_BASELINE, protocol).get(name)
-        kind = best.chosen if best else ""
-        chosen = findings.relations(kind, protocol)[name].chosen if kind else ""
-        which.append(f"{kind} {chosen}".strip())
-        values.append(best.value if best else None)
-    return Bars("best baseline", stacked(values), FAINT, which)
 
 
 def table(findings: Findings, model: Subject) -> Table:
@@ -112,7 +66,7 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 
 
 def layers(findings: Findings, model: Subject) -> Section:
-    """The scores of the best heads of each layer, and the relations of which a head is the best."""
+    """The scores of the best heads of each layer."""
     published = findings.relations(model.name, PUBLISHED)
     names = [name for name in model.heads if not published[name].few_functions]
     key, title = findings.file("layers", model), f"Relations by layer in {model.name}"
@@ -135,34 +89,7 @@ def layers(findings: Findings, model: Subject) -> Section:
         model=model.name,
         findings=findings,
     )
-    return Section(key, title, [heat, _shared_heads(findings, model)], drawn=[numbers])
-
-
-def _shared_heads(findings: Findings, model: Subject) -> Table:
-    """For each head, the relations of which it is the best one, by each protocol."""
-    best: dict[str, dict[str, str]] = {}
-    for protocol in PUBLISHED_FIRST:
-        scores = findings.relations(model.name, protocol)
-        best[protocol] = {name: score.chosen for name, score in scores.items()}
-    heads = {head: None for chosen in best.values() for head in chosen.values() if head}
-    rows: list[list[Any]] = []
-    for head in heads:
-        row: list[Any] = [head]
-        for chosen in best.values():
-            names = [name for name in chosen if chosen[name] == head]
-            row += [len(names), ", ".join(names)]
-        rows.append(row)
-    rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
-    both = [name for name in best[HELD_OUT] if best[PUBLISHED][name]]
-    return specs.table(
-        "heads",
-        rows,
-        findings.file("heads", model),
-        model=model.name,
-        protocols=PUBLISHED_FIRST,
-        both=len(both),
-        same=sum(best[HELD_OUT][name] == best[PUBLISHED][name] for name in both),
-    )
+    return Section(key, title, [heat], drawn=[numbers])
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

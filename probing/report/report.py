@@ -14,14 +14,13 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED
 from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
     beyond,
-    configs,
+    edited,
     headline,
     information,
     means,
@@ -30,7 +29,7 @@ from probing.report import (
     specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Part, Section
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
 from probing.report.information import InformedModel, read_informed, read_preferred
@@ -42,7 +41,6 @@ from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
 from probing.stats.cache import caching
-from probing.stats.intervals import FEW_CLUSTERS
 
 logger = logging.getLogger(__name__)
 
@@ -116,13 +114,6 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         all_findings = []
         if probed or not any(files.values()):
             all_findings = read_findings(probed, data, entries=True)
-    sources = {
-        "rank": all_findings,
-        "masking": masked,
-        "silencing": silenced,
-        "information": informed,
-        "preference": preferred,
-    }
     title = REPORT_TITLE
     if masked:
         title = BOTH_TITLE if all_findings else MASKING_TITLE
@@ -130,23 +121,12 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
-        source=" and ".join(name for name, entry in sources.items() if entry) + " ledgers",
+        source="ledgers",
         title=title + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
-        about=_contents_in_words(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, files[MASKING], data),
         models={page: (name, models[name]) for name, page in pages.items()},
     )
-
-
-def _contents_in_words(attention: bool, masked: bool, pages: bool) -> str:
-    """The contents of the folder, in words."""
-    files = ["every table as CSV", "every figure as SVG"]
-    files += ["a page for each model", "this page as report.md"] if pages else []
-    files += [] if pages else ["the whole report as report.md"]
-    if attention:
-        files.append(f"each {'attention ' if masked else ''}result as an entry for boards")
-    return f"The folder of this page has {listed(files)}."
 
 
 def _entries(
@@ -177,33 +157,25 @@ def of_models(
 ) -> dict[str, list[Section]]:
     """Name of a model -> the sections of its page: its results on each config, and by language.
     `names`: as of `pages`."""
-    pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
     pages: dict[str, list[Section]] = {}
     for name, page in names.items():
         answer = headline.of_model(all_findings, name, f"models-{Path(page).stem}")
         pages[name] = [Section("finding", headline.HEADLINE_TITLE, [answer])]
         for findings in all_findings:
             if model := findings.subject.get(name):
-                pages[name].append(_model(findings, model, pairs.get(findings.name)))
-        pages[name] += configs.languages(_unedited(all_findings), only=name)
+                pages[name].append(_model(findings, model))
     return pages
 
 
-def _model(findings: Findings, model: Subject, pairs: Table | None) -> Section:
+def _model(findings: Findings, model: Subject) -> Section:
     key = findings.name
     sections = []
     if hard := beyond.relations(findings, model):
         sections.append(Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
     sections += [_relations_sections(findings, [relations.table(findings, model)])]
     sections.append(relations.layers(findings, model))
-    if pairs is not None:
-        others = means.against(findings, model, pairs)
-        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, [others]))
     sections.append(_errors(findings, [model]))
     return Section(key, findings.title, [], fold(sections))
-
-
-_PAIRS_TITLE = "Model against model"
 
 
 def _relations_sections(findings: Findings, parts: Sequence[Part]) -> Section:
@@ -231,6 +203,8 @@ def sections(
     details. `data`: as of `report`."""
     first = headline.section(all_findings, links, information.bits(informed))
     first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
+    for section in first.sections:
+        section.folded = bool(all_findings)  # the first screen has one answer
     rest = [
         *(_attention_sections(all_findings, links, data) if all_findings else []),
         *syntaxeval.sections(masked),
@@ -254,14 +228,10 @@ def fold(sections: list[Section]) -> list[Section]:
     return sections
 
 
-def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
-    return [findings for findings in all_findings if variant_of(findings.config).edit is None]
-
-
 def _attention_sections(
     all_findings: Sequence[Findings], links: Mapping[str, str], data: Any
 ) -> list[Section]:
-    unedited, of_models = _unedited(all_findings), not links
+    of_models = not links
     return [
         Section(
             "curves",
@@ -270,59 +240,45 @@ def _attention_sections(
             drawn=[means.curve_points(findings) for findings in all_findings],
         ),
         beyond.section(all_findings, of_models=of_models),
-        *configs.edits(all_findings, configs.read_edited(all_findings, data)),
+        *edited.edits(all_findings, edited.read_edited(all_findings, data)),
         *means.emergence(all_findings, headline.one_training(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
-        *configs.code_and_language(unedited),
-        *(configs.languages(unedited) if of_models else []),
         Section("method", "How to read this", method("attention")),
         *(_config_sections(findings, of_models) for findings in all_findings),
-        *configs.ablations(unedited),
         _provenance_table(all_findings),
     ]
 
 
 def _config_sections(findings: Findings, of_models: bool) -> Section:
-    first, key, units = findings.subjects[0], findings.name, findings.language.units
     counts = []
     for protocol in PUBLISHED_FIRST:
         number, edges = findings.size(protocol)
         counts.append(f"{number} are in the {protocol} mean, with {edges:,} edges")
-    notes = [
-        specs.text(
-            "config",
-            findings=findings,
-            settings=findings.settings,
-            edges=first.result.edges,
-            counts=listed(counts),
-        )
-    ]
-    published = findings.relations(first.name, PUBLISHED)
-    chosen = findings.relations(first.name, HELD_OUT)
-    unchosen = [
-        f"{name} ({published[name].items:,} edges)" for name in sorted(published.keys() - chosen)
-    ]
-    if unchosen:
-        notes.append(specs.text("unchosen", names=", ".join(unchosen)))
-    few = [
-        f"{name} ({entry.functions})" for name, entry in published.items() if entry.few_functions
-    ]
-    if few:
-        notes.append(f"In fewer than {FEW_CLUSTERS} {units}: {', '.join(few)}.")
+    about = specs.text(
+        "config",
+        findings=findings,
+        settings=findings.settings,
+        edges=findings.subjects[0].result.edges,
+        counts=listed(counts),
+    )
     sections: list[Section] = []
     models = findings.models if of_models else []
-    if findings.models:
+    if models:
         tables = [relations.table(findings, model) for model in models]
-        sections.append(_relations_sections(findings, [*relations.preview(findings), *tables]))
+        sections.append(_relations_sections(findings, tables))
     sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
-        every = means.pairs(findings)
-        shown: list[Part] = [every] if models else ["The page of each model has this table."]
-        drawn = [] if models else [every]
-        sections.append(Section(f"{key}-pairs", _PAIRS_TITLE, shown, drawn=drawn))
+        pairs = means.pairs(findings)
+        shown = Section(f"{findings.name}-pairs", "Model against model", [pairs])
+        if not of_models:  # of many models there are too many pairs for a page
+            shown.parts, shown.drawn = [f"Every pair of models is in `{pairs.file}`."], [pairs]
+        sections.append(shown)
     if models:
         sections.append(_errors(findings, models))
-    return Section(key, findings.title, notes, sections)
+    notes = [about]
+    if token := variant_of(findings.config).never_predicted:
+        notes.append(specs.text("never-predicted", config=findings.config, token=token))
+    return Section(findings.name, findings.title, notes, sections)
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:

@@ -18,7 +18,7 @@ from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.scores import CHANCE, MEAN, beyond_protocol, easy_protocol
 from probing.report.document import separated, verdict
 from probing.report.figures import Dots, stacked
-from probing.report.findings import MEANS, Findings, Score, Subject
+from probing.report.findings import MEANS, Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
 
@@ -126,10 +126,6 @@ class Place(NamedTuple):
         return self.findings.kinds.get(self.name, "paper")
 
     @property
-    def medium(self) -> str:
-        return "language" if self.findings.language.of_treebanks else "code"
-
-    @property
     def functions(self) -> int | None:
         return self.findings.functions_of(self.name)
 
@@ -159,17 +155,6 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
     """The number of tests for which p-values are corrected, in words."""
     numbers = sorted({len(findings.models) for findings in all_findings if findings.models})
     return " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
-
-
-def gains(findings: Findings, model: Subject) -> list[str]:
-    """The relations that are not in few functions, largest held-out gain over the best baseline
-    first."""
-    gained = {}
-    for name, score in findings.relations(model.name, HELD_OUT).items():
-        difference = findings.difference(model.name, HELD_OUT, group=name)
-        if difference is not None and not score.few_functions:
-            gained[name] = difference.value
-    return sorted(gained, key=lambda name: (-gained[name], name))
 
 
 def with_marks(relation: str, few_functions: bool = False) -> list[str]:

@@ -14,18 +14,15 @@ import numpy as np
 import torch
 
 from codesyntax_dataset.arguments import Natural, checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.languages.grammar import checked_node_types
-from codesyntax_dataset.protocol import ATTENTION, SUM
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import align
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import default_direction
 from probing.instruments.attention.ranking import BatchListener, EncodedFunction, Plan, Pooled
-from probing.instruments.attention.result import ProbeResult
-from probing.instruments.attention.result import load as load_result
 from probing.instruments.masking.masking import Maskable, Masker, masked_copies
 from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder
@@ -56,7 +53,6 @@ def show(
     revision: str | None = None,
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
-    result: str | os.PathLike | ProbeResult | None = None,
 ) -> Page:
     """A page with the gold edges of a function and the predictions of each attention head of a
     model for them.
@@ -67,19 +63,18 @@ def show(
     `device` are as in `probe`; so are pooling, the default direction and the maximum length.
     `relation`: the one to open with, by default the first of the function in alphabetical order.
     `head`: the one to open with, as tables name it, such as `1-2`, by default the best for the
-    relation in this function. `result`: a result of `probe` with the same model and config, or its
-    JSON file; the page then also marks the best head over the whole split.
+    relation in this function.
 
     Raises ParseError, with line and column, for code that does not parse; SourceError for a file
     that cannot be read; ModelError for a model that cannot be probed, or a function that is too
-    long for it; DatasetError for an unknown id; UnknownName for an unknown config, split or
-    relation; and LedgerError for a result of another model or config.
+    long for it; DatasetError for an unknown id; and UnknownName for an unknown config, split or
+    relation.
     """
     function = shown(code, id, data, config, split)
     relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     opened = None if head is None else _numbers_of(head, encoder)
-    case = attention_case(encoder, function, config, relation, head=opened, result=result)
+    case = attention_case(encoder, function, config, relation, head=opened)
     return page("Attention page", [case])
 
 
@@ -90,23 +85,19 @@ def attention_case(
     relation: str | None = None,
     *,
     head: tuple[int, int] | None = None,
-    result: str | os.PathLike | ProbeResult | None = None,
     most_bytes: int = WEIGHT_BYTES,
 ) -> dict[str, Any]:
     """The attention of a model over one function, as a case of a page.
 
-    `relation`, `head`: layer and head, the ones to open with. `result`: as of `show`; `most_bytes`:
-    of its weights.
+    `relation`, `head`: layer and head, the ones to open with. `most_bytes`: of its weights.
     """
     names = relations_of(function.name, function.edges, relation)
     attention = attention_over(encoder, function, config, most_bytes)
     unit = language_of(config).unit
-    whole = None if result is None else _fitting(result, encoder, config, attention.direction)
     relations = [
         {
             "name": name,
             "edges": [edge[1:] for edge in function.edges if edge.relation == name],
-            "best": {} if whole is None else _best_heads_of(whole, name),
         }
         for name in names
     ]
@@ -118,7 +109,6 @@ def attention_case(
         "unit": unit,
         "direction": attention.direction,
         "dtype": encoder.dtype,
-        "whole": None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
         "layers": encoder.layers,
         "heads": encoder.heads,
         "byHead": attention.direction == HEAD_TO_DEPENDENT,
@@ -145,43 +135,6 @@ def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
         f"head is {head!r}, but those of {encoder.name} are 0-0 to {encoder.layers - 1}-{encoder.heads - 1}: the layer "
         "and the head, both from 0"
     )
-
-
-def _fitting(
-    result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str
-) -> ProbeResult:
-    """The result, if it belongs to this encoder, config and direction."""
-    if not isinstance(result, ProbeResult):
-        result = load_result(result)
-    settings = result.settings
-    for what, got, expected in (
-        (
-            "the model",
-            f"{settings.model}@{settings.revision[:12]}",
-            f"{encoder.name}@{encoder.revision[:12]}",
-        ),
-        ("the config", settings.config, config),
-        ("the direction", settings.direction, direction),
-        ("the weights", settings.weights, ATTENTION),
-        ("the pool", settings.pool, SUM),
-        ("the control", settings.control or "none", "none"),
-    ):
-        if got != expected:
-            raise LedgerError(
-                f"the result has {what} {got}, but the page has {expected}: give a result of `codesyntax probe` with it"
-            )
-    return result
-
-
-def _best_heads_of(result: ProbeResult, relation: str) -> dict[str, list[float]]:
-    """Rule -> layer, head and score at k = 1; without rules by which no head finds any edge."""
-    best = result.relations.get(relation)
-    cells = {rule: best[rule]["1"] for rule in RULES} if best else {}
-    return {
-        rule: [cell["layer"], cell["head"], cell["score"]]
-        for rule, cell in cells.items()
-        if cell["score"]
-    }
 
 
 class Attention(NamedTuple):

@@ -16,9 +16,8 @@ from probing.instruments.silencing.hits import (
     silencing_effects,
 )
 from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
-from probing.report import figures, specs
-from probing.report.document import Figure, Section, Table
-from probing.report.figures import CIRCLE, COLOURS, FAINT, TICK, Points
+from probing.report import specs
+from probing.report.document import Section, Table
 from probing.report.words import file_names, left_out, listed, method
 
 SILENCING_TITLE = "Heads that look and heads that serve"
@@ -141,8 +140,7 @@ def _silenced(model: SilencedModel) -> Section:
         asked=asked,
         matched=matched_heads(result),
     )
-    drawn = [_costs_figure(model)] if model.counted else []
-    return Section(model.name, model.title, [about, *_not_asked(result), *drawn, table(model)])
+    return Section(model.name, model.title, [about, *_not_asked(result), table(model)])
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
@@ -194,28 +192,4 @@ def table(model: SilencedModel) -> Table:
         matched=matched_heads(result),
         relations=len(rows),
         best=listed([*map(str, numbers)]) if numbers else "n",
-    )
-
-
-def _costs_figure(model: SilencedModel) -> Figure:
-    names, effects = list(model.counted), model.counted.values()
-    heads = [model.result.heads[name] for name in names]
-    best, colour = "best head", COLOURS[0]
-    beyond = [head.beyond for head in heads]
-    panels = {
-        "top-1 UAS, %": [
-            Points(best, [head.score for head in heads], colour),
-            Points("best head, beyond the best offset", beyond, colour, CIRCLE),
-        ],
-        "cost, nats per sub-token": [
-            Points(best, [effect.cost.value for effect in effects], colour),
-            Points("matched heads", [effect.matched for effect in effects], FAINT, TICK),
-        ],
-    }
-    return specs.figure(
-        "silencing",
-        model.name,
-        lambda: figures.rows(names, panels),
-        model=model,
-        names=", ".join(names),
     )

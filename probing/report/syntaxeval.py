@@ -16,7 +16,7 @@ from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table, tested, verdict
-from probing.report.figures import COLOURS, ArmPercentiles
+from probing.report.figures import COLOURS
 from probing.report.words import AS_FILLED, distinct, file_names, method
 from probing.runs.settings import extent
 from probing.stats.intervals import FEW_CLUSTERS
@@ -29,9 +29,6 @@ RANDOM = {
 
 SHOWN_SIMILARITY = "jaccard"
 """The similarity of the finding and the figures."""
-
-PERCENTILES = np.arange(0, 101, 5)
-"""Of the similarities of functions, in the figures."""
 
 VERDICTS_ON = (SHOWN_SIMILARITY, "restored", "log_probability")
 """The three outcomes that verdicts rest on."""
@@ -183,13 +180,9 @@ def _group(group: MaskedModels) -> Section:
     if not group.node_types:
         return Section(group.name, title, [*notes, "No node type could be compared."])
     parts: list[str | Table | Figure] = [*notes]
-    further = []
     if types := group.in_enough:
         parts.append(_effects_figure(group, types))
-        spread = [_spread_figure(group, types)]
-        further.append(Section(f"{group.name}-functions", "From function to function", spread))
-    parts += [_table(group), _floors(group)]
-    return Section(group.name, title, parts, further, drawn=[_distribution(group)])
+    return Section(group.name, title, [*parts, _table(group), _floors(group)])
 
 
 def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
@@ -293,42 +286,6 @@ def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
         group=group,
         names=", ".join(types),
     )
-
-
-def _spread_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
-    """The similarities of functions as box plots."""
-    panels: dict[str, list[ArmPercentiles | None]] = {}
-    for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
-        panels[name] = [
-            ArmPercentiles(*_percentiles(model, kind), colour) if kind in model.node_types else None
-            for kind in types
-        ]
-    return specs.figure(
-        "masked-functions",
-        f"{group.name}-boxes",
-        lambda: figures.boxes(types, panels),
-        of=f"{group.name}-functions",
-        group=group,
-        names=", ".join(types),
-    )
-
-
-def _percentiles(model: Masked, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """The PERCENTILES of SHOWN_SIMILARITY over the functions with a node type, T1 and T0."""
-    t1, t0 = np.percentile(model.arms(kind, SHOWN_SIMILARITY), PERCENTILES, axis=1).T
-    return t1, t0
-
-
-def _distribution(group: MaskedModels) -> Table:
-    """The numbers of the box plots."""
-    rows = []
-    for name, model in group.models.items():
-        for kind in model.node_types:
-            for arm, values in zip(ARMS, _percentiles(model, kind)):
-                about = [name, kind, arm, model.counted(kind)]
-                numbers = zip(PERCENTILES.tolist(), values.tolist())
-                rows += [[*about, percentile, value] for percentile, value in numbers]
-    return specs.table("masked-functions", rows, f"{group.name}-functions")
 
 
 def _mask_provenance(groups: Sequence[MaskedModels]) -> Section:

@@ -16,7 +16,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import read_edges
 from probing.evidence.compared import WHO, changes
 from probing.instruments.attention.ledger import RankLedger
-from probing.report import configs as module
+from probing.report import edited as module
 from probing.report.folder import markdown
 from probing.runs.settings import Settings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 
@@ -20,7 +19,6 @@ from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.probe import probe
 from probing.report import board, means
-from probing.report.configs import code_and_language
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
@@ -157,8 +155,9 @@ def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
 
 
 @pytest.mark.slow
-def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
-    """One table for the model on both; a report on sentences alone has no such section, and no keywords."""
+def test_a_report_on_sentences_speaks_of_sentences_and_not_of_keywords(
+    tiny_model, sentences, tmp_path
+):
     for config in ("python", "english"):
         for split in ("test", "validation"):
             probe(str(tiny_model), sentences, config, split, limit=9, output=tmp_path)
@@ -167,28 +166,6 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
         "python, partial, first 9 functions",
         "english, partial, first 9 sentences",
     ]
-    (section,) = code_and_language([code, english])
-    _, table = section.parts
-    rows = {row[1]: row for row in table.rows if row[0] == "1"}
-    model = english.models[0]
-    cell, best, difference = rows["language"][5:8]
-    expected = english.score(model.name, "published")
-    assert cell == [expected.value, expected.low, expected.high]
-    assert difference[0] == pytest.approx(cell[0] - best[0])
-
-    twin = dataclasses.replace(model, name="twin")
-    both = [dataclasses.replace(one, subjects=[*one.subjects, twin]) for one in (code, english)]
-    alone = dataclasses.replace(code, title="python, one model", name="python-2", subjects=[twin])
-    (section,) = code_and_language([*both, alone])
-    assert [row[3] for row in section.parts[1].rows if row[0] == "1"] == [
-        model.name,
-        "twin",
-        model.name,
-        "twin",
-        "twin",
-    ]
-
-    assert code_and_language([english]) == code_and_language([code]) == []
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
     told = markdown(sections([english]))
     assert (

@@ -5,8 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+from types import SimpleNamespace
 
-from probing.report.document import Column, Table, Terminal, in_cell
+import pytest
+
+from probing.report import headline
+from probing.report.document import Column, Section, Table, Terminal, in_cell
+from probing.report.folder import Report, save
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
@@ -86,3 +91,27 @@ def test_an_estimate_without_an_interval_stands_alone_but_in_few_clusters():
     assert in_cell(estimate, SCORE) == [5, 4, 6]
     assert in_cell(estimate, DIFFERENCE) == [5, 4, 6, 0.01]
     assert in_cell(estimate, PERCENT) == in_cell(5.0, PERCENT) == 5
+
+
+LONG = "python, dependent-to-head, partial, 60 functions drawn by seed 0"
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_long_names_stay_in_their_cells_and_on_the_page(page, tmp_path, width):
+    columns = [Column("config"), Column("model", NAME), Column("relation", NAME)]
+    rows = [[config, LONG, "If:if->test"] for config in (LONG, f"{LONG} 1")]
+    table = Table("scores", "Scores", columns, rows, filters=1)
+    report = Report("report", "", "Title", [Section("scores", "Scores", [table])])
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(save(report, tmp_path / "report").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    widths = (
+        "[...document.querySelectorAll('td')].map((cell) => [cell.scrollWidth, cell.clientWidth])"
+    )
+    assert all(text <= cell for text, cell in page.evaluate(widths))
+
+
+def test_long_configs_take_several_lines_in_the_picture_of_models():
+    place = SimpleNamespace(name="m", findings=SimpleNamespace(title=LONG))
+    model, *lines = headline._label(place, several_configs=True, several_models=True).split("\n")
+    assert model == "m" and " ".join(lines) == LONG and max(map(len, lines)) <= 30

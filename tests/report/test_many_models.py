@@ -236,7 +236,7 @@ def test_each_model_has_a_page_of_its_own(opened, written):
         opened.get_by_role("link", name=name, exact=True).click()
         assert opened.locator("h1").inner_text() == name
         file = {"../<b>&'x'": "b-x", "ada/code-small": "ada-code-small"}[name]
-        for table in ("relations", "beyond", "heads", "pairs"):
+        for table in ("relations", "beyond"):
             assert opened.locator(f"#table-python-{table}-{file}").count() == 1
             assert (written / "tables" / f"python-{table}-{file}.csv").exists()
         for link in opened.locator("a[href$='.csv']").all():
@@ -244,21 +244,7 @@ def test_each_model_has_a_page_of_its_own(opened, written):
         opened.get_by_role("link", name="All models").click()
 
 
-def test_pairs_are_seen_from_the_model_of_the_page(written):
-    """A difference to a model before it has the other sign, and the other end of the interval first."""
-    ordered = sorted(NAMES)
-    rows = [
-        row
-        for row in rows_of(written, "python-pairs-ada-code-small-revision-2")
-        if (row["rule"], row["k"]) == ("first", "1")
-    ]
-    assert [row["vs model"] for row in rows] == ordered[:2] + ordered[3:]
-    known = [
-        [float(row[f"held-out: difference{part}"]) for part in ("", ", low", ", high")]
-        for row in rows
-    ]
-    assert known[0] == [2, 0, 3] and known[1] == [-18, -20, -17]  # 2 and 20 - 2, turned round
-    assert known[2] == [40 - 3, 40 - 4, 40 - 1]
+def test_pairs_of_many_models_have_a_file(written):
     every = [
         row for row in rows_of(written, "python-pairs") if (row["rule"], row["k"]) == ("first", "1")
     ]

@@ -14,7 +14,6 @@ from transformers import AutoModel, AutoTokenizer, GPT2Config, GPT2Model
 
 import probing
 from codesyntax_dataset import CodeSyntaxError, ParseError, annotate
-from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
 from probing.models.location import EMBEDDED
@@ -364,64 +363,6 @@ def test_narrow_page(shown, page, scheme):
     assert page.locator("#attended").is_visible() and page.locator("#lines path").count() >= 1
     assert page.evaluate(fits)
     assert page.evaluate("document.querySelector('.scroll').scrollWidth > innerWidth")
-
-
-@pytest.fixture(scope="module")
-def probed(tiny_model, dataset_folder):
-    return probing.probe(str(tiny_model), dataset_folder, "python", limit=12)
-
-
-def test_best_head_of_the_dataset_stands_beside_that_of_the_function(
-    tiny_model, probed, tmp_path, page
-):
-    """For each relation and rule, from the result itself or its file; no other head is marked."""
-    file = probed.save(tmp_path)
-    shown = probing.show(str(tiny_model), CODE, result=probed)
-    (tmp_path / "f.py").write_text(CODE)
-    done = run(
-        tiny_model,
-        "--code",
-        tmp_path / "f.py",
-        "--result",
-        file,
-        "--output",
-        tmp_path / "page.html",
-    )
-    assert (
-        done.exit_code == 0
-        and (tmp_path / "page.html").read_text().count("★") == shown.html.count("★") > 0
-    )
-    page.set_content(shown.html)
-    marked = 0
-    for name in page.locator("#relation option").all_inner_texts():
-        page.locator("#relation").select_option(name)
-        found = probed.relations.get(name.split(" ")[0])
-        for rule in RULES:
-            page.locator("#rule").select_option(rule)
-            stars = page.locator("#best td", has_text="★").all_inner_texts()
-            cell = found and found[rule]["1"]
-            expected = [f"{cell['layer']}-{cell['head']} ★"] if cell and cell["score"] else []
-            assert stars == expected
-            told = page.locator("#of-all").inner_text()
-            assert (
-                f"{cell['score']:.1f} %" in told if expected else told.startswith("No head finds")
-            )
-            marked += len(stars)
-    assert marked > 10
-
-
-def test_result_of_something_else_is_refused(tiny_model, probed):
-    with pytest.raises(
-        LedgerError, match="the result has the config python, but the page has java"
-    ):
-        probing.show(str(tiny_model), "int f(A a) { return a.b(); }", config="java", result=probed)
-    other = probed.model_copy(
-        update={"settings": probed.settings.model_copy(update={"revision": "0" * 40})}
-    )
-    with pytest.raises(
-        LedgerError, match="the result has the model tiny@000000000000, but the page has tiny@"
-    ):
-        probing.show(str(tiny_model), CODE, result=other)
 
 
 def test_page_of_300_tokens_opens_fast(page, tmp_path, capsys):
