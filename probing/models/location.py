@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download, hf_hub_url
+import huggingface_hub  # HfApi takes long to import, and is imported where it is used
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -230,7 +231,7 @@ def locate(model: str, revision: str | None = None) -> Location:
             )
         file = hf_hub_download(model, "config.json", revision=revision, tqdm_class=_Bounded)
     except EntryNotFoundError:
-        there = HfApi().list_repo_files(model, revision=revision)
+        there = huggingface_hub.HfApi().list_repo_files(model, revision=revision)
         if not (ggufs := [name for name in there if is_gguf(name)]):
             raise
         return _gguf_on_hub(model, _only_gguf(ggufs), revision, request)
@@ -320,7 +321,7 @@ def reference_of(model: str, commit: str) -> str | None:
     Commits of pull requests are in the repository, too, but anyone may have put them there. Raises
     what huggingface_hub raises.
     """
-    repo, api = "/".join(model.partition("@")[0].split("/")[:2]), HfApi()
+    repo, api = "/".join(model.partition("@")[0].split("/")[:2]), huggingface_hub.HfApi()
     refs = api.list_repo_refs(repo)
     for ref in (*refs.branches, *refs.tags):
         if any(
@@ -397,7 +398,7 @@ def _no_safetensors(model: str, is_folder: bool) -> str:
     where = "as a pull request of SFconvertbot may"
     if not is_folder:
         with contextlib.suppress(Exception):  # the hint is optional
-            for request in HfApi().get_repo_discussions(
+            for request in huggingface_hub.HfApi().get_repo_discussions(
                 model, author="SFconvertbot", discussion_type="pull_request"
             ):
                 where = f"as --revision {request.git_reference} does"

@@ -408,7 +408,7 @@ def _downloaded(source: str, folder: Path) -> _Source:
 
     def ledger(digest: str) -> Path | None:
         name = ledger_file(digest)
-        if sizes.get(name, LARGEST_LEDGER + 1) > LARGEST_LEDGER:
+        if sizes.get(name, math.inf) > LARGEST_LEDGER:
             return None
         with _reading(repo, _LONGEST_READ):
             return write(folder / name, fetch(repo, name, commit, sizes[name]))

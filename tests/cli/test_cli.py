@@ -46,6 +46,27 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.endswith("imported: []\n")
 
 
+@pytest.mark.slow
+def test_results_are_scored_and_compared_without_what_takes_long_to_import(
+    dataset_folder, tmp_path
+):
+    """What makes both quick; the time itself is not a test's to measure."""
+    asked = ("tiny-code-mlm --data", dataset_folder, "--limit 4 --output", tmp_path, "-q")
+    run("probe", *asked)
+    run("mask", *asked)
+    code = (
+        "import sys\nfrom probing.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'matplotlib', 'huggingface_hub.hf_api'}\n"
+        "print('imported:', sorted(heavy & set(sys.modules)))"
+    )
+    for words, said in (("score", "T1"), (f"compare {tmp_path}", "Difference")):
+        command = [sys.executable, "-c", code, *words.split(), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert said in done.stdout, done.stderr
+        assert done.stdout.endswith("imported: []\n")
+
+
 def test_every_command_has_help_and_a_place_in_the_readmes(request):
     """In the table of commands by its name, and in a command of one of the guides."""
     root = request.config.rootpath

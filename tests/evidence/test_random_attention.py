@@ -81,6 +81,7 @@ CASES = {
     "a span that begins at its head": (4, [(1, 1, 3)], ()),
     "never predicted": (5, [(0, 2, 3), (0, 3, 3), (0, 4, 4)], (3,)),
     "a reader that is never predicted": (5, [(0, 2, 3), (1, 2, 2)], (0,)),
+    "never predicted on both sides": (5, [(2, 3, 3), (2, 1, 1)], (1, 3)),
     "two rows": (4, [(0, 1, 1), (3, 1, 2)], ()),
 }
 
@@ -101,6 +102,18 @@ def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, dire
     assert found.keys() <= expected.keys()
     for outcome, p in expected.items():
         assert abs(found[outcome] / heads - p) < 5 * np.sqrt(p * (1 - p) / heads) + 1e-12
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("case", CASES)
+def test_the_expected_score_is_the_mean_over_every_order(case, direction):
+    tokens, edges, left_out = CASES[case]
+    scores = module.by_relation(edges_of((tokens, edges), left_out=left_out), direction)
+    hits = np.zeros((3, 20))  # by rule and k, of all edges
+    for outcome, p in by_every_order(tokens, edges, direction, left_out).items():
+        for ranks in outcome:
+            hits += p * np.array([[rank < k for k in range(1, 21)] for rank in ranks])
+    assert scores["If:if->test"] == pytest.approx(100 * hits.flatten() / len(edges))
 
 
 @pytest.mark.parametrize("few", [0, module._FEW])

@@ -173,8 +173,8 @@ LATER = [measure for measure in MEASURED if measure % 4]  # which have one guess
 OTHER = "has other edges of .* than published|more hard edges in a function"
 ALL = ("",)
 GUARDS = [
-    (more_than_edges, TABLES, SYSTEMS, MEASURED, "more hits in a function than it has edges"),
-    (below_nothing, TABLES, SYSTEMS, MEASURED, "or fewer than none"),
+    (more_than_edges, TABLES, SYSTEMS, MEASURED, "{system} has more hits in a function than"),
+    (below_nothing, TABLES, SYSTEMS, MEASURED, "{system} .* or fewer than none"),
     (fewer_with_more_guesses, TABLES, SYSTEMS[1:], LATER, "than with one guess fewer"),
     (other_edges, TABLES[1:], ALL, (0,), OTHER),
     (no_such_head, TABLES, ALL, MEASURED, "heads has .*, expected a whole number from 0 to 5"),
@@ -188,7 +188,7 @@ def test_every_guard_looks_at_every_column(forge, tables, systems, measures, rea
     for table, system, measure in itertools.product(tables, systems, measures):
         entry = copy.deepcopy(honest)
         forge(entry, table, system, measure)
-        with pytest.raises(EntryError, match=f"{table}.*({reason})"):
+        with pytest.raises(EntryError, match=f"{table}.*({reason.format(system=system)})"):
             submission.load(written(entry))
 
 

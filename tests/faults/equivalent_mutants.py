@@ -23,12 +23,32 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
             "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)",
         ): "numpy takes any negative size for the one that is not given",
+        (
+            "return int(self.counts[relation][0, 0, 0].sum())",
+            "return int(self.counts[relation][0, -1, 0].sum())",
+        ): "all heads rank the same edges",
     },
     "codesyntax_metric/ast_similarity/ast_similarity.py": {
         (
             "results = [_compared(*pair, language, anonymous) for pair in zip(predictions, references)]",
             "results = [_compared(*pair, language, anonymous) for pair in zip(references, predictions)]",
         ): "similarities are symmetric, and a pair fails whichever of the two cannot be parsed",
+    },
+    "probing/instruments/silencing/ablate.py": {
+        (
+            "if validation is None or test is None",
+            "if validation is None and test is None",
+        ): "both are None, in all processes but the main one, or none of them",
+    },
+    "probing/runs/batches.py": {
+        (
+            '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
+            '_ELEMENTS = {"cpu": 2 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
+        ): AT_ONCE,
+        (
+            '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
+            '_ELEMENTS = {"cpu": 1 >> 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
+        ): AT_ONCE,
     },
     "probing/instruments/attention/align.py": {
         (

@@ -52,6 +52,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PACKAGES = ("codesyntax_metric", "codesyntax_dataset", "probing")
 
+SAMPLE = "codesyntax_dataset/sample/"
+
 ROOMS = "attention cli dataset evidence information likelihood masking metric models paper publish report runs silencing stats"
 """Of tests. Those of `faults` and `project` take long, and execute everything."""
 
@@ -288,10 +290,10 @@ def row(found: Sequence[Fate]) -> Row:
 
 
 def modules_of(prefixes: Sequence[str]) -> list[str]:
-    """The modules of the product whose paths begin with one of `prefixes`."""
+    """The modules of the product whose paths begin with one of `prefixes`; the sample's are data."""
     paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
     names = [path.relative_to(ROOT).as_posix() for path in paths]
-    return [name for name in names if name.startswith(tuple(prefixes))]
+    return [name for name in names if name.startswith(tuple(prefixes)) and SAMPLE not in name]
 
 
 def measure(

@@ -17,7 +17,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from codesyntax_dataset import annotate, corpus
-from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, ParseError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, ParseError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.schema import Skips
 from probing.instruments.attention import errors
@@ -25,7 +25,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import MaskingLedger
 from probing.models.load import load_tokenizer
 from probing.runs.data import FUNCTION_COLUMNS
-from probing.runs.records import exactly, explain
+from probing.runs.records import exactly, explain, parse
 
 SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
@@ -39,6 +39,12 @@ def test_random_inputs_are_read_or_refused(files, inputs):
     became = Counter(one.became for one in found)
     assert became.total() == inputs and min(became["accepted"], became["refused"]) > inputs / 10
     assert len({one.target for one in found}) > (40 if files else 20)
+
+
+def test_json_is_parsed_up_to_its_most_bytes():
+    assert parse(b"[1, 2, 34]", 10) == [1, 2, 34]
+    with pytest.raises(EntryError, match="the file is larger than 10 bytes"):
+        parse(b"[1, 2, 345]", 10)
 
 
 def test_what_goes_wrong_is_noticed(monkeypatch):

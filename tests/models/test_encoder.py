@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from huggingface_hub import Discussion
+from huggingface_hub import Discussion, HfApi
 from safetensors.torch import load_file, save_file
 from support.commands import run
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -171,7 +171,7 @@ def test_pickled_weights_on_the_hub(folder, monkeypatch):
     request = Discussion(
         "Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, ""
     )
-    monkeypatch.setattr(location.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
+    monkeypatch.setattr(HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
     with pytest.raises(ModelError, match="--revision refs/pr/7"), location.loading("user/model"):
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
 

@@ -264,6 +264,7 @@ def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marke
 
 ALIKE = [
     ("user/base", "base"),
+    ("user/base", "BA-SE"),
     ("user/base", "User/BA-SE"),
     ("user/cloud", "user/doud"),
     ("user/conn", "user/com"),
@@ -481,6 +482,7 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         "README.md": b"---\n---\n",
         "entries/[a-z]*.hits.parquet": b"{}",
         "entries/large.hits.parquet": b" " * (board.LARGEST_ENTRY + 1),
+        "entries/largest.hits.parquet": b" " * board.LARGEST_ENTRY,
         "entries/old.json": b"{}",
     }
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -507,10 +509,14 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
             in said
         )
         assert (
+            "left out user/results@later/entries/largest.hits.parquet: the file is no hits file"
+            in said
+        )
+        assert (
             "left out user/results@later/entries/old.json: the file is JSON, as entries of an earlier"
             in said
         )
-        unasked = ("large", "[a-z]", "old.json")
+        unasked = ("large.", "[a-z]", "old.json")
         assert [
             request for request in hub.requests if any(name in request for name in unasked)
         ] == []

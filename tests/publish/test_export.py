@@ -98,6 +98,7 @@ def test_every_number_is_the_entrys(exported, results):
         ours = record["evaluation_results"]
         entry = entries[ours[0]["generation_config"]["additional_details"]["signature"]]
         scored, rivals = entry.scores(entry.SYSTEM), entry.scores(entry.RIVAL)
+        gained = entry.scores(entry.SYSTEM, entry.RIVAL)
         assert len({one["evaluation_result_id"] for one in ours}) == len(ours) > len(scored)
         for one, (cell, score) in zip(ours, scored.items()):
             parameters = one["metric_config"]["metric_parameters"]
@@ -108,6 +109,7 @@ def test_every_number_is_the_entrys(exported, results):
                 bounds = details["uncertainty"]["confidence_interval"]
                 assert (bounds["lower"], bounds["upper"]) == (score.low, score.high)
             assert float(details["details"]["reference value"]) == rivals[cell].value
+            assert float(details["details"]["difference value"]) == gained[cell].value
         details = record["model_info"]["additional_details"]
         assert details["revision"] == entry.settings.revision
 

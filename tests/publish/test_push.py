@@ -230,6 +230,15 @@ def test_a_passing_fault_is_waited_for_as_long_as_the_hub_asks(
         assert len(hub.repositories["dataset", DATASET].discussions) == 1
 
 
+def test_a_hub_is_waited_for_ten_minutes_at_most(connect):
+    with LoopbackHub() as hub:
+        waits = connect(hub)
+        hub.faults = [Fault("repos/create", FOREVER, status=429, headers={"Retry-After": "300"})]
+        with pytest.raises(HubError, match="wait 300 seconds"):
+            push_metric(METRIC).send()
+    assert waits == [300, 300]
+
+
 def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
     with LoopbackHub() as hub:
         connect(hub)

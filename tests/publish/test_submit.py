@@ -275,7 +275,7 @@ def on_the_hub(results, tmp_path):
     ("change", "reason"),
     [
         (of_other_precision, "different precisions"),
-        (twice, "name one of them"),
+        (twice, r"\.test\..* and .*\.test\..* are both for .*name one of them"),
         (on_the_hub, "not a commit of its branches"),
     ],
 )

@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
 from support.commands import run
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
@@ -18,6 +19,7 @@ from probing.instruments.attention.probe import Probing, Runner
 from probing.models import load
 from probing.runs.experiment import checked_shard
 from probing.runs.ledger_file import Shard, load_shard, save_shard
+from probing.runs.processes import Processes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -344,3 +346,24 @@ def test_where_there_can_be_no_shard(tmp_path):
         list(merge([tmp_path / "none"]))
     with pytest.raises(ArgumentError, match="no output for the shards of several folders"):
         list(merge([tmp_path, tmp_path / "b"]))
+
+
+def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monkeypatch):
+    """Told by what `torchrun` sets; there may be no GPU here."""
+    calls = []
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for owner, name, answer in (
+        (torch.cuda, "set_device", None),
+        (torch.distributed, "init_process_group", None),
+        (torch.distributed, "get_world_size", 4),
+        (torch.distributed, "get_rank", 3),
+    ):
+        monkeypatch.setattr(
+            owner, name, lambda *given, answer=answer: calls.append(given) or answer
+        )
+    processes = Processes()
+    assert calls == [("cuda:1",), ("nccl",), (), ()]
+    assert (processes.count, processes.rank, processes.device) == (4, 3, "cuda:1")
+    assert Processes(alone=True).device is None and len(calls) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,6 +111,16 @@ def test_columns_are_no_larger_together_than_their_file(claimed):
     chunks[0].total_compressed_size += 1
     with pytest.raises(EntryError, match="columns that share bytes"):
         file.tables(COUNTS)
+
+
+def test_a_byte_unpacks_to_20_numbers_at_most(claimed):
+    """5 rows of 8 columns are 40 numbers."""
+    file, chunks = claimed
+    for chunk in chunks:
+        chunk.total_compressed_size = 0
+    assert same(replace(file, data=bytes(2)).tables(COUNTS)["all"], counted())
+    with pytest.raises(EntryError, match="5 rows in 1 bytes"):
+        replace(file, data=bytes(1)).tables(COUNTS)
 
 
 @pytest.mark.parametrize(

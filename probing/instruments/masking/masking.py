@@ -278,7 +278,7 @@ class Masker:
         trees = [
             parse(code, self.language) for code in codes
         ]  # before the tokenizer meets a surrogate
-        new = [code for code in dict.fromkeys(codes) if code not in self._subtokens]
+        new = [code for code in codes if code not in self._subtokens]
         if new:
             self._subtokens.update(zip(new, encode(self.tokenizer, new)))
         for code, tree in zip(codes, trees):
