@@ -1,4 +1,4 @@
-"""The training of the embedded masked model: its corpus, its bytes, its continuation, and what it counts as restored."""
+"""The training of the embedded masked model: its corpus, its bytes, and what it counts as restored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def small(monkeypatch):
     """A corpus of 40 functions, in several batches."""
     monkeypatch.setattr(train_tiny, "library", lambda: FILES)
     monkeypatch.setattr(train_tiny, "_BATCH", 512)
-    monkeypatch.setattr(train_tiny, "_SAVED", 2)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +98,13 @@ def test_a_library_without_source_is_refused(monkeypatch, tmp_path):
 # --- the model ---
 
 
+def test_checkpoints_are_after_the_first_steps_and_those_of_powers_of_two(whole):
+    found = {path.name: bytes_of(path) for path in (whole.parent / "checkpoints").iterdir()}
+    assert {*found} == {"step-000000", "step-000001", "step-000002", "step-000004"}
+    assert len({files["model.safetensors"] for files in (*found.values(), bytes_of(whole))}) == 5
+
+
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_other_weights(whole, tmp_path):
     again = train(tmp_path / "again", steps=STEPS, sizes=SMALL)
     other = train(tmp_path / "other", steps=STEPS, sizes=SMALL, seed=1)
@@ -108,58 +114,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_other_weights(whole, tmp
     }
 
 
-@pytest.mark.parametrize("taken", [1, 3, 5])
-def test_an_interrupted_training_continues_to_the_same_bytes(whole, tmp_path, monkeypatch, taken):
-    advance, calls = train_tiny.Training.advance, []
-
-    def interrupted(training):
-        if len(calls) == taken:
-            raise KeyboardInterrupt
-        calls.append(training.step)
-        return advance(training)
-
-    options = {"steps": STEPS, "sizes": SMALL, "checkpoints": tmp_path / "checkpoints"}
-    with monkeypatch.context() as patch:
-        patch.setattr(train_tiny.Training, "advance", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "model", **options)
-    assert not (tmp_path / "model").exists()
-    steps = []
-    monkeypatch.setattr(
-        train_tiny.Training, "advance", lambda self: (steps.append(self.step), advance(self))[1]
-    )
-    assert bytes_of(train(tmp_path / "model", **options)) == bytes_of(whole)
-    assert (
-        steps[0] == {1: 1, 3: 2, 5: 4}[taken]
-    )  # the last state: every second step, and those of checkpoints
-    ends = {path.name for path in (tmp_path / "checkpoints").iterdir()}
-    assert ends == {"step-000000", "step-000001", "step-000002", "step-000004"}
-    for name in ends:
-        assert bytes_of(tmp_path / "checkpoints" / name) == bytes_of(
-            whole.parent / "checkpoints" / name
-        )
-    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "model"}
-
-
-def test_the_state_of_another_training_is_refused_and_kept(tmp_path, monkeypatch):
-    def fails(training):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(train_tiny.Training, "advance", fails)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "model", steps=STEPS, sizes=SMALL)
-    before = (tmp_path / "model.training.safetensors").read_bytes()
-    with pytest.raises(ModelError, match="another|other steps"):
-        train(tmp_path / "model", steps=STEPS, sizes=SMALL, seed=1)
-    assert (tmp_path / "model.training.safetensors").read_bytes() == before
-
-
 def test_nothing_is_replaced(whole, tmp_path):
     before = bytes_of(whole)
     with pytest.raises(ModelError, match="exists already"):
         train(whole, steps=STEPS, sizes=SMALL)
-    with pytest.raises(ModelError, match="step-000000 is of another training"):
+    with pytest.raises(ModelError, match="step-000000 exists already"):
         train(tmp_path / "new", steps=STEPS, sizes=SMALL, checkpoints=whole.parent / "checkpoints")
     assert bytes_of(whole) == before
 
@@ -189,6 +148,7 @@ def test_it_learns(tmp_path):
     assert after.restored > 0.25 * after.masked
 
 
+@pytest.mark.slow
 def test_both_probes_can_load_it(whole):
     masked, encoder = load_restoring(whole), load(whole)
     assert masked.why == "" and encoder.path == "captured" and not encoder.causal
@@ -217,23 +177,9 @@ def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monkeypatch):
+def test_a_decoder_fills_holes(tmp_path):
     """Its weights are of half precision, and its card says how it was trained."""
-    options = {"decoder": True, "steps": 3, "sizes": SMALL, "data": None}
-    whole, advance = train(tmp_path / "whole", **options), train_tiny.Training.advance
-
-    def interrupted(training):
-        if training.step == 2:
-            raise KeyboardInterrupt
-        return advance(training)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(train_tiny.Training, "advance", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "model", **options)
-    with pytest.raises(ModelError, match="another training|other steps"):
-        train(tmp_path / "model", **{**options, "decoder": False})
-    assert bytes_of(train(tmp_path / "model", **options)) == bytes_of(whole)
+    whole = train(tmp_path / "whole", decoder=True, steps=3, sizes=SMALL)
     with safe_open(whole / "model.safetensors", "pt") as file:
         assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
     loaded = load_restoring(whole)

@@ -1,53 +1,134 @@
-"""From source files to a board, by the real commands and the real clients, from an empty home, in both upload modes."""
+"""From source files to a board, and the README's recipe, by the real commands and the real clients, from an empty home."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
+import shlex
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.hub.end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
+from support.hub.end_to_end import (
+    BOARD,
+    DATASET,
+    METRIC,
+    MODEL,
+    PROJECTS,
+    TOKEN,
+    Walk,
+    publish_data,
+    publish_scores,
+)
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.check import check_folder
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.cli.publish import RECIPE
+from probing.models.location import TINY, embedded_model
 from probing.publish.push import METRICS
 
 pytestmark = pytest.mark.slow
 
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+
 DIRECTION = "-dependent-to-head"
 """In the ids of tasks."""
 
+CARD = b"""---
+configs:
+- config_name: python
+  data_files:
+  - {split: validation, path: python/validation.parquet}
+  - {split: test, path: python/test.parquet}
+---
+"""
+
+COLUMNS = {
+    "func_code_string": "code",
+    "repository_name": "repo",
+    "func_path_in_repository": "path",
+    "func_name": "func_name",
+    "func_code_url": "url",
+}
+"""As they are called on the Hub, and by us."""
+
 
 @pytest.fixture(scope="module")
-def walks():
-    """Both walks, side by side: each is mostly one process of one thread. Homes hold a model each, so none is kept."""
+def walks(dataset_folder):
+    """Two ways side by side, since each is mostly one process: all, and by LFS what it changes, the data.
+
+    Homes hold a model each, so none is kept.
+    """
     with (
         TemporaryDirectory(prefix="codesyntax-walks-") as folder,
         LoopbackHub() as regular,
         LoopbackHub(lfs=True) as lfs,
+        Walk(regular, Path(folder, "regular")) as one,
+        Walk(lfs, Path(folder, "lfs")) as other,
         ThreadPoolExecutor() as pool,
     ):
-        hubs = {"regular": regular, "lfs": lfs}
-        yield {mode: pool.submit(walk, hub, Path(folder, mode)) for mode, hub in hubs.items()}
+        add_codesearchnet(regular, dataset_folder)
+        yield {
+            "lfs": pool.submit(lambda: (other, publish_data(other))),
+            "regular": pool.submit(lambda: (one, whole_way(one))),
+        }
+
+
+def whole_way(user: Walk) -> dict[str, Any]:
+    found = publish_data(user)
+    for line in recipe():
+        program, *arguments = shlex.split(line)
+        assert program == "codesyntax"
+        user.codesyntax(*arguments)
+    return found | publish_scores(user)
+
+
+def add_codesearchnet(hub: LoopbackHub, dataset_folder: Path) -> None:
+    """Put a small model in CodeBERT's place, and some functions of the sample in that of CodeSearchNet."""
+    model = embedded_model(TINY)
+    files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    weights = {name: (model / name).read_bytes() for name in files}
+    hub.add("microsoft/codebert-base", weights, type="model")
+    functions = {"README.md": CARD}
+    for split, count in (("test", 12), ("validation", 10)):
+        rows = pq.read_table(dataset_folder / "python" / f"{split}.parquet").slice(0, count)
+        file = io.BytesIO()
+        pq.write_table(pa.table({theirs: rows[ours] for theirs, ours in COLUMNS.items()}), file)
+        functions[f"python/{split}.parquet"] = file.getvalue()
+    hub.add("code-search-net/code_search_net", functions)
+
+
+def recipe() -> list[str]:
+    (block,) = re.findall(
+        r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL
+    )
+    return block.splitlines()
+
+
+@pytest.fixture
+def walked(walks):
+    """The user who went the whole way, and what was read back."""
+    return walks["regular"].result()
 
 
 @pytest.fixture(params=["regular", "lfs"])
-def walked(request, walks):
-    """The user and what was read back."""
+def published(request, walks):
+    """A user who published data, in each upload mode, and what was read back."""
     return walks[request.param].result()
 
 
-def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
+def test_what_is_built_and_pushed_is_what_others_load_and_stream(published):
     """The 15 functions of `spans`, counted by hand; their names as they stand in its files."""
-    user, found = walked
+    user, found = published
     rows = found["dataset"]["rows"]
     files = sorted((user.work / "code" / PROJECTS[0]).glob("*.py"))
     defined = [
@@ -218,9 +299,9 @@ def test_the_board_has_the_merged_scores(walked):
     assert sum(path.startswith("entries/") for path in user.hub.files(BOARD)) == 1
 
 
-def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(walked):
+def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(published):
     """`.gitattributes` is there from the beginning."""
-    user, found = walked
+    user, found = published
     for address, place in zip(
         found["pushed"], (f"datasets/{DATASET}", f"spaces/{METRIC}"), strict=True
     ):
@@ -244,19 +325,32 @@ def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(
     assert user.hub.repositories["dataset", DATASET].large == (large if user.hub.lfs else set())
 
 
-def test_the_token_is_nowhere(walked):
+def test_the_token_is_nowhere(published):
     """Neither in what was printed, nor in any file, nor in anything that was sent but the header."""
-    user, _ = walked
+    user, _ = published
     assert user.hub.tokens == {TOKEN}
     assert not any(TOKEN in said for said in user.said)
     files = [path for path in user.folder.rglob("*") if path.is_file()]
     assert {path.relative_to(user.folder).parts[0] for path in files} >= {"home", "work"}
     assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
-    published = [
+    sent = [
         data
         for repository in user.hub.repositories.values()
         for files in repository.commits.values()
         for data in files.values()
     ]
-    assert not any(TOKEN.encode() in data for data in published)
+    assert not any(TOKEN.encode() in data for data in sent)
     assert not any(TOKEN in request for request in user.hub.requests)
+
+
+def test_the_recipe_goes_from_the_hub_to_a_report(walked):
+    """By the README's very commands."""
+    user, _ = walked
+    page = (user.work / "csn-report" / "index.html").read_text(encoding="utf-8")
+    assert "microsoft/codebert-base" in page and "held-out" in page
+    assert len(list((user.work / "csn-results").glob("*.ledger.parquet"))) == 2
+    assert list((user.work / "csn-report" / "entries").glob("*.hits.parquet"))
+
+
+def test_the_demo_prints_the_same_recipe():
+    assert RECIPE == recipe()
