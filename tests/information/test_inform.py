@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,10 +58,6 @@ def folder(inform, tmp_path_factory):
 @pytest.fixture(scope="module")
 def result(folder):
     return InformationResult.load(next(folder.glob("*.json")))
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def test_numbers_follow_from_the_rows(result):

@@ -71,10 +71,6 @@ def folder(tmp_path_factory) -> Path:
     return pairs_folder(tmp_path_factory.mktemp("data") / "pairs")
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-
-
 # --- scores
 
 

@@ -1,24 +1,20 @@
-"""The training of the embedded masked model: its corpus, its bytes, and what it counts as restored."""
+"""The training of the embedded masked model: its corpus, and its bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sysconfig
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
 from safetensors import safe_open
 from support.models import train_tiny
-from support.models.train_tiny import Sizes, batches, chosen, restored, schedule, train, with_hole
+from support.models.train_tiny import Sizes, restored, train
 
 from codesyntax_dataset.errors import ModelError, SourceError
 from probing.models.load import load, load_restoring
-from probing.models.masked import MaskedModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -54,28 +50,6 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 # --- the corpus ---
-
-
-def test_the_library_is_read_without_tests_and_installed_packages(tmp_path, monkeypatch):
-    monkeypatch.undo()
-    for name in (
-        "b.py",
-        "a/b.py",
-        "a/test/c.py",
-        "test/d.py",
-        "idlelib/idle_test/e.py",
-        "site-packages/f.py",
-        "a/g.txt",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x = 1\n")
-    (tmp_path / "old.py").write_bytes(b"# coding: latin-1\n# \xe4\n")
-    monkeypatch.setattr(sysconfig, "get_path", lambda name: {"stdlib": str(tmp_path)}[name])
-    assert train_tiny.library() == {
-        "a/b.py": "x = 1\n",
-        "b.py": "x = 1\n",
-        "old.py": "# coding: latin-1\n# ä\n",
-    }
 
 
 def test_functions_are_those_of_modules_and_classes_each_once():
@@ -200,80 +174,3 @@ def test_the_decoder_learns(tmp_path):
         folder = train(tmp_path / f"{steps}", decoder=True, steps=steps, sizes=sizes)
         found = restored(load_restoring(folder), train_tiny.functions(FILES))
         assert least * found.masked <= found.restored <= most * found.masked
-
-
-def test_holes_are_moved_behind_prefix_and_suffix():
-    """Four of five inputs have one, of any place; without its three tokens, it is the input again."""
-    ids, marks = np.arange(10, 32), (1, 2, 3)
-    made = [with_hole(ids, marks, np.random.default_rng(seed)) for seed in range(400)]
-    lengths = Counter()
-    for one in made:
-        if len(one) == len(ids):
-            assert (one == ids).all()
-            continue
-        (first,), (second,), (third,) = (np.flatnonzero(one == mark) for mark in marks)
-        prefix, suffix, middle = (
-            one[first + 1 : second],
-            one[second + 1 : third],
-            one[third + 1 : -1],
-        )
-        assert first == 0 and one[-1] == ids[-1]
-        assert [*prefix, *middle, *suffix] == [*ids[1:-1]]
-        lengths[len(middle)] += 1
-    assert 0.75 < sum(lengths.values()) / 400 < 0.85
-    assert min(lengths) == 1 and max(lengths) == 20 and lengths[1] > lengths[2] > lengths[20]
-    assert (with_hole(ids[:2], marks, np.random.default_rng(0)) == ids[:2]).all()
-
-
-# --- steps ---
-
-
-def test_batches_hold_every_input_once_and_no_more_than_their_size():
-    lengths = np.random.default_rng(0).integers(3, 200, 100)
-    found = batches(lengths, 0, 0)
-    assert sorted(np.concatenate(found)) == list(range(100))
-    assert max(len(rows) * lengths[rows].max() for rows in found) <= 512
-    assert all(np.ptp(lengths[rows]) <= 60 for rows in found)
-    assert len(batches(lengths, 0, 1)) == len(found)
-    assert [list(rows) for rows in batches(lengths, 0, 1)] != [list(rows) for rows in found]
-
-
-def test_masked_are_fifteen_percent_of_what_is_not_special():
-    special = np.ones((3, 102), bool)
-    special[0, 1:101] = special[1, 1:21] = special[2, 1] = False
-    mask = chosen(special, np.random.default_rng(0))
-    assert mask.sum(axis=1).tolist() == [15, 3, 1]
-    assert not (mask & special).any()
-
-
-def test_the_learning_rate_rises_and_falls():
-    assert [schedule(step, 100) for step in (0, 1, 4, 5)] == pytest.approx([0.2, 0.4, 1, 1])
-    assert [schedule(step, 100) for step in (52, 99)] == pytest.approx([48 / 95, 1 / 95])
-    assert schedule(0, 1) == 1
-
-
-# --- what is restored ---
-
-
-class AlwaysFirst:
-    """A model that predicts the sub-token 7 everywhere, for inputs of at most 12 sub-tokens."""
-
-    longest, texts = 12, MaskedModel.texts
-
-    def encode(self, texts):
-        for text in texts:
-            ids = np.array([0, *map(int, text.split()), 1], np.int32)
-            yield ids, np.zeros((len(ids), 2), np.int32), np.isin(ids, (0, 1))
-
-    def inputs(self, ids):
-        return {"input_ids": torch.from_numpy(np.stack(ids))}
-
-    def scores(self, inputs, rows, columns):
-        assert set(inputs["input_ids"][rows, columns].tolist()) <= {5, 7}  # none is special
-        return torch.tensor([[7.0, 0, 0, 0]] * len(rows), dtype=torch.float64)
-
-
-def test_restored_are_counted_by_hand():
-    # 15 % of 10 are 2 (1.5 to the even number), of 3 one; the last text has 13 sub-tokens with its special ones
-    texts = ["7 7 7 7 7 7 7 7 7 7", "5 5 5", "7 7 7", "7 7 7 7 7 7 7 7 7 7 7"]
-    assert restored(AlwaysFirst(), texts) == (3, 1, 12, 4, 3)

@@ -367,10 +367,6 @@ def whole(model, dataset_folder, tmp_path_factory):
     return folder
 
 
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
 def result_in(folder) -> SilencingResult:
     return SilencingResult.load(next(folder.glob("*.silencing.*.json")))
 
