@@ -333,7 +333,7 @@ def test_states_are_verified(with_states, tiny_model):
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):
     """Of 20 functions the first 20 are all: validation, which has more, is read whole, and others verify the result."""
-    data = cut(dataset_folder, tmp_path / "cut", test=20, validation=30)
+    data = cut(dataset_folder, tmp_path / "cut", test=20, validation=21)
     limited = probing.inform(session, data, edges=30, limit=20, output=tmp_path)
     assert (
         len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None

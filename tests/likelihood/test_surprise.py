@@ -79,6 +79,7 @@ def bits_of_bytes(folder, text: str) -> list[float]:
     return bits
 
 
+@pytest.mark.slow
 def test_equals_a_plain_loop(decoder):
     """Surprisal to 1e-5, controls by hand, 5-grams of the other half."""
     result = surprise(decoder, functions(CODE), node_types=KINDS)

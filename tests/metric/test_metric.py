@@ -181,6 +181,7 @@ def test_equals_plain_loop(functions, rule):
         assert result["functions"] == len(functions)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(functions=functions(count=st.just(1)))
 def test_ranks_equal_plain_loop(functions):
@@ -197,6 +198,7 @@ def test_ranks_equal_plain_loop(functions):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(functions=functions(count=st.just(1)))
 def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
@@ -217,6 +219,7 @@ def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
     assert rank_attention(attention, edges, "dependent-to-head").tolist() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(functions())
 def test_hard_leaves_out_the_edges_at_some_offsets(functions):
@@ -538,6 +541,7 @@ def test_card_quotes_the_published_means(shared):
 # Memory, state, errors
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
     map_size = 4 * 4 * 40 * 40 * 8
     file_sizes = []

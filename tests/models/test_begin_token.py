@@ -48,6 +48,7 @@ def decoder():
     return LlamaModel(config)
 
 
+@pytest.mark.slow
 def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
     decoder, few_functions
 ):
@@ -60,17 +61,20 @@ def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
     assert (bare.functions, bare.skips) == (fronted.functions, fronted.skips)
 
 
+@pytest.mark.slow
 def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, few_functions):
     result = probe((decoder, reading("", bos_token=None)), few_functions, max_length=LONGEST)
     assert result.settings.begin == 1
 
 
+@pytest.mark.slow
 def test_without_either_nothing_stands_in_front(decoder, few_functions):
     tokenizer = reading("", bos_token=None, eos_token=None)
     result = probe((decoder, tokenizer), few_functions, max_length=LONGEST)
     assert result.settings.begin is None
 
 
+@pytest.mark.slow
 def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, few_functions):
     tokenizer = reading("")
     tokenizer.add_special_tokens({"bos_token": "<new>"})
@@ -78,12 +82,14 @@ def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, few_funct
     assert probe((decoder, tokenizer), few_functions, max_length=LONGEST).settings.begin is None
 
 
+@pytest.mark.slow
 def test_an_encoder_reads_what_its_tokenizer_gives(few_functions):
     config = BertConfig(vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **SIZES)
     result = probe((BertModel(config), reading("")), few_functions, max_length=LONGEST)
     assert result.settings.begin is None and "begin" not in result.signature
 
 
+@pytest.mark.slow
 def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
     decoder, few_functions, tmp_path
 ):
@@ -122,6 +128,7 @@ def before_and_now(decoder, few_functions, tmp_path, monkeypatch):
     return sorted((tmp_path / "results").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_name(before_and_now):
     assert len(before_and_now) == 4
     begins = set()
@@ -136,6 +143,7 @@ def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_nam
     ]
 
 
+@pytest.mark.slow
 def test_another_token_than_that_of_the_model_is_not_accepted(before_and_now):
     file = next(
         file for file in before_and_now if "begin" in json.loads(file.read_text())["settings"]

@@ -113,6 +113,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_file_is_its_model(architecture, tied, tmp_path):
@@ -210,6 +211,7 @@ def scaled(architecture: str, rope: dict) -> PreTrainedModel:
     return by_hand(architecture, rope_parameters=rope, **(fields if architecture == "phi3" else {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize(
     "architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"]
@@ -311,6 +313,7 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
         assert (logits(by_hand(architecture)) - logits(model)).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_biases_are_those_that_the_file_has(tmp_path):
     for architecture, fields in (
         ("llama", {"attention_bias": True, "mlp_bias": True}),
@@ -350,6 +353,7 @@ def all_keys() -> list[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
     own, model = ARCHITECTURES[architecture][0], by_hand(architecture)

@@ -72,6 +72,7 @@ def test_a_library_without_source_is_refused(monkeypatch, tmp_path):
 # --- the model ---
 
 
+@pytest.mark.slow
 def test_checkpoints_are_after_the_first_steps_and_those_of_powers_of_two(whole):
     found = {path.name: bytes_of(path) for path in (whole.parent / "checkpoints").iterdir()}
     assert {*found} == {"step-000000", "step-000001", "step-000002", "step-000004"}
