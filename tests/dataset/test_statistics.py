@@ -139,6 +139,7 @@ def test_what_is_no_dataset_of_ours():
         statistics(datasets.Dataset.from_dict({"code": ["a"]}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["python", "java"])
 def test_a_plain_loop_counts_the_same(dataset_folder, config):
     """Row by row, with the standard library's mean and quartiles."""
@@ -207,6 +208,7 @@ def test_a_card_of_a_build_with_something_left_out(tmp_path):
     assert found.left_out["python"].startswith(f"{reason}: {count} (")
 
 
+@pytest.mark.slow
 def test_figure_shows_every_edge():
     """Offsets before and between the bins' bounds; those for backwards only where something points there."""
     edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
@@ -306,6 +308,7 @@ def test_both_splits_and_bad_names(dataset_folder):
     assert "did you mean 'python'?" in refused.stderr
 
 
+@pytest.mark.slow
 def test_files_of_others_are_not_replaced(tmp_path):
     """A later call replaces what an earlier one wrote; whatever else has one of the names is left as it is."""
     found = statistics(dataset_of(("a", 4, [("If:if->test", 0, 1, 1)])))

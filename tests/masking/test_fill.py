@@ -75,7 +75,8 @@ def copies(shared, masked) -> list[tuple[dict, dict]]:
 
 @pytest.mark.slow
 def test_predictions_of_the_reference(masked, copies):
-    """In batches, and every tenth alone."""
+    """Of every third copy, in batches, and of every tenth of these alone."""
+    copies = copies[::3]
     ids = {
         function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"])
         for function, _ in copies
@@ -93,7 +94,7 @@ def test_predictions_of_the_reference(masked, copies):
                     == copy["predicted_ids"]
                 )
             certain += 1
-    assert (len(copies), certain) == (1017, 1015)
+    assert len(copies) == 339 and certain > 330
 
 
 @pytest.mark.slow

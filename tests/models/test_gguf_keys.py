@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from pathlib import Path
 
@@ -198,12 +199,7 @@ SCALINGS = {
 
 
 def scaled(architecture: str, rope: dict) -> PreTrainedModel:
-    if architecture == "gemma3":
-        rope = {"full_attention": rope, "sliding_attention": ROPE}
-        return by_hand(
-            architecture, rope_parameters=rope, layer_types=["full_attention", "sliding_attention"]
-        )
-    if architecture in ("nemotron", "phi3", "stablelm"):
+    if architecture in ("phi3", "stablelm"):
         rope = rope | {"partial_rotary_factor": 1.0}
     fields = {
         "original_max_position_embeddings": rope.get("original_max_position_embeddings", 4096)
@@ -212,9 +208,14 @@ def scaled(architecture: str, rope: dict) -> PreTrainedModel:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize(
-    "architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"]
+    ("architecture", "scaling"),
+    [
+        *itertools.product(["llama", "phi3"], SCALINGS),
+        *itertools.product(
+            ["qwen2", "qwen3", "stablelm", "starcoder2"], ["linear", "yarn", "longrope", "llama3"]
+        ),
+    ],
 )
 def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     if (architecture, scaling) == ("phi3", "llama3"):
