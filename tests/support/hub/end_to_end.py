@@ -94,7 +94,7 @@ class Walk:
             "HF_TOKEN": TOKEN,
             "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # or `evaluate` calls a host of its own
             "OMP_NUM_THREADS": "1",
-            **({"HF_HUB_DISABLE_XET": "1"} if self.hub.lfs else {}),
+            "HF_HUB_DISABLE_XET": "1",  # large files are uploaded by LFS
         }
         self._warm = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("warm.py")],
@@ -147,34 +147,28 @@ class Walk:
         return printed
 
 
-def publish_data(user: Walk) -> dict[str, Any]:
-    """Build a dataset and publish it with the metric; what was read back, by the name of the step.
+def walk(user: Walk) -> dict[str, Any]:
+    """Go the whole way; what was read back, by the name of the step.
 
     What is published is loaded without a token, as anybody would.
     """
     sample = Path(codesyntax_dataset.__file__).parent / "sample"
     for project in PROJECTS:
         shutil.copytree(sample / project, user.work / "code" / project)
-    user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
-    pushed = [
-        user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET),
-        user.codesyntax("push", "metric", "--repo", METRIC),
-    ]
-    dataset = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
-    return {"pushed": pushed, "dataset": dataset}
-
-
-def publish_scores(user: Walk) -> dict[str, Any]:
-    """Load the metric, and bring the scores of a model on the published dataset to a board."""
     model = embedded_model(TINY)
     files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
     user.hub.add(MODEL, {name: (model / name).read_bytes() for name in files}, type="model")
     user.hub.add(BOARD, {})
-    metric = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
+    found = {}
+    user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
+    found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
+    found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
+    found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
+    found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
     splits = ("--split", "test", "--split", "validation")
     settings = ("--config", "python", *splits, "--direction", "dependent-to-head")
     user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
     user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
-    entries = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
+    found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
     user.codesyntax("board", BOARD, "--output", "board")
-    return {"metric": metric, "entries": entries}
+    return found
