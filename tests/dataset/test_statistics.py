@@ -242,6 +242,7 @@ def test_figure_shows_every_edge():
     assert len(axes[0].patches) == len(BINS_NAMED) - 5  # up to the first that has an edge
 
 
+@pytest.mark.slow
 def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():
     """A mean of 9.5 stands before the paper's threshold and one of 10 behind it; `Slice:lower->upper` is in no mean."""
     near = [("If:if->test", 0, 9, 9), ("If:if->test", 0, 10, 10)]

@@ -125,6 +125,7 @@ def test_5_grams_read_the_other_half(decoder):
         assert row["grams"].tolist() == pytest.approx([bits[2]], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_left_out(decoder):
     codes = functions(CODE, "def f(:\n", "x = 1\n", "f(" + "a, " * LONGEST + ")\n")
     result = surprise(decoder, codes, node_types=KINDS)

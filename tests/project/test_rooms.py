@@ -109,6 +109,7 @@ def test_no_circles_and_few_levels():
     assert max(levels.values()) <= 10
 
 
+@pytest.mark.slow
 def test_a_class_name_stands_in_one_module_of_probing():
     names = Counter(
         node.name
@@ -120,6 +121,7 @@ def test_a_class_name_stands_in_one_module_of_probing():
     assert {name for name, number in names.items() if number > 1} == set()
 
 
+@pytest.mark.slow
 def test_the_drawing_of_errors_has_all_of_them():
     """Names and bases of the public classes, as the docstring of codesyntax_dataset/errors.py draws them."""
     defined = {

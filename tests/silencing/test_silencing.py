@@ -422,6 +422,7 @@ def test_no_result_depends_on_what_else_is_run(model, few, monkeypatch):
     assert first == pytest.approx(second, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restored", ["reading-end", "dependents"])
 def test_what_is_asked_for(model, few, restored):
     """All sub-tokens of an end of the edges, which these and the text say."""
