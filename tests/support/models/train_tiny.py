@@ -498,18 +498,6 @@ def card(training: Training, found: RestoredCount | None) -> str:
     "--decoder", is_flag=True, help="Train the decoder, which fills in the middle, instead."
 )
 @click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help=f"Batches to train on.  [default: {STEPS}, a decoder {DECODER_STEPS}]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of weights, batches and masks.",
-)
-@click.option(
     "--checkpoints",
     type=click.Path(path_type=Path),
     help="A folder for the models after 0, 1, 2, 4, ... steps.",
@@ -520,17 +508,10 @@ def card(training: Training, found: RestoredCount | None) -> str:
     type=click.Path(path_type=Path),
     help="A dataset folder to evaluate on, for the cards.",
 )
-def main(
-    output: Path,
-    decoder: bool,
-    steps: int | None,
-    seed: int,
-    checkpoints: Path | None,
-    data: Path | None,
-) -> None:
+def main(output: Path, decoder: bool, checkpoints: Path | None, data: Path | None) -> None:
     """Train the embedded masked language model or decoder, on one core, and write it to the folder OUTPUT."""
     try:
-        train(output, decoder=decoder, steps=steps, seed=seed, checkpoints=checkpoints, data=data)
+        train(output, decoder=decoder, checkpoints=checkpoints, data=data)
     except CodeSyntaxError as error:
         raise click.ClickException(str(error)) from None
 
