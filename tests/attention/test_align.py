@@ -166,6 +166,7 @@ def texts(draw):
     return code, spans(), sub, [draw(st.booleans()) for _ in sub]
 
 
+@pytest.mark.slow
 @given(texts())
 def test_like_a_plain_search(text):
     """A token owns the sub-tokens from the first to the last that shares a character with it, white space aside."""

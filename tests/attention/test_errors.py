@@ -165,6 +165,7 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     assert (attended.sum(axis=2) == expected.sum(axis=2)).all() and attended.sum() > 100
 
 
+@pytest.mark.slow
 def test_a_reader_without_sub_tokens_chooses_nothing(tiny_model):
     """A line break, which BERT's tokenizer drops, as the head of an edge."""
     code = "a = b\nc"
@@ -475,6 +476,7 @@ def test_an_example_outside_of_its_lines_is_refused(result, tmp_path):
         load(changed)
 
 
+@pytest.mark.slow
 def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder, tmp_path):
     """The heads of the ledger are swapped: its hits are not what the model does."""
     path, *_ = result
@@ -486,6 +488,7 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
         analyse(swapped, model=tiny_model, data=dataset_folder)
 
 
+@pytest.mark.slow
 def test_other_data_is_refused(result, tiny_model, dataset_folder):
     path, probed, _ = result
     rows = datasets.load_dataset(

@@ -83,11 +83,13 @@ def test_a_loaded_result_is_saved_as_it_was(tmp_path):
     assert probing.load(file) == result
 
 
+@pytest.mark.slow
 @by_file
 def test_results_are_probed_again_where_they_lie(file):
     assert verify(file, model=SMALL / "mouse").accepted
 
 
+@pytest.mark.slow
 def test_evidence_of_results_is_the_entry_that_was_made_of_them():
     """By all numbers of an entry of that time, which had them."""
     (evidence,) = gather(find([SMALL / "results"]))
@@ -116,6 +118,7 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
             )
 
 
+@pytest.mark.slow
 def test_results_are_reported():
     (findings,) = read_findings([SMALL / "results"])
     (subject,) = findings.subjects
@@ -123,6 +126,7 @@ def test_results_are_reported():
     assert (subject.name, subject.kind) == ("mouse", "model")
 
 
+@pytest.mark.slow
 def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path):
     (evidence,) = gather(find([SMALL / "results"]))
     (tmp_path / "mouse.hits.parquet").write_bytes(evidence.submission().to_bytes())

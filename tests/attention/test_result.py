@@ -25,6 +25,7 @@ def result(tiny_model, dataset_folder):
     return probing.probe(tiny_model, dataset_folder, "java", limit=6)
 
 
+@pytest.mark.slow
 def test_its_text_is_short_and_says_what_was_probed(result):
     lines = repr(result).splitlines()
     assert len(lines) <= 20 and max(map(len, lines[:-1])) <= 100
@@ -112,6 +113,7 @@ def test_tables_of_pandas(result):
     assert np.allclose(best.loc[rows.index], rows.score)
 
 
+@pytest.mark.slow
 def test_equal_is_what_has_the_same_ranks_and_settings(
     result, tiny_model, dataset_folder, tmp_path
 ):
@@ -126,12 +128,14 @@ def test_equal_is_what_has_the_same_ranks_and_settings(
         probing.load(tmp_path / "none.json")
 
 
+@pytest.mark.slow
 def test_the_metric_takes_one_k():
     metric = codesyntax_metric.load()
     metric.add(prediction=[[[[0.0, 1.0], [1.0, 0.0]]]], reference=[("If:if->test", 0, 1, 1)])
     assert metric.compute(k=1)["scores"] == {"1": 100.0}
 
 
+@pytest.mark.slow
 def test_python_m_probing_is_the_command_line():
     done = subprocess.run(
         [sys.executable, "-m", "probing", "--version"], capture_output=True, text=True, check=True

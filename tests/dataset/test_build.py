@@ -19,8 +19,6 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from huggingface_hub import HfApi
-from support.hub.loopback_hub import LoopbackHub
 from support.labels.codesearchnet import slice_of_codesearchnet
 
 from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
@@ -28,9 +26,8 @@ from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
-from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.folder import read_split
-from codesyntax_dataset.languages import CONFIGS, language_of, unedited
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.schema import LABELS
 
 FIRST = "def first(x):\n    return x.y"
@@ -84,21 +81,6 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def rows(output: Path, config: str = "python", split: str = "test") -> list[dict]:
     return pq.read_table(output / config / f"{split}.parquet").to_pylist()
-
-
-def in_new_process(script: str, folder: Path, **environment: str) -> str:
-    """What a script prints, started in `folder` with a cache of its own there."""
-    variables = {**os.environ, "HF_HOME": str(folder / "hf-home"), **environment}
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 # ---------------------------------------------------------------------------------------------------- what is built
@@ -283,11 +265,11 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
         ("java", "validation", 300),
     ],
 )
-def test_real_functions_are_all_there_in_every_config(real, shared, language, partition, functions):
+def test_real_functions_are_all_there(real, shared, language, partition, functions):
     name = "valid" if partition == "validation" else "test"
     code = [*slice_of_codesearchnet(shared, language, name).values()]
     assert len(code) == functions
-    for config in (config for config in unedited() if language_of(config).name == language):
+    for config in (language, f"{language}_exact"):
         table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])
         assert table["code"].to_pylist() == code
         start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
@@ -296,11 +278,10 @@ def test_real_functions_are_all_there_in_every_config(real, shared, language, pa
 
 @pytest.fixture(scope="module")
 def real(shared, tmp_path_factory) -> BuildReport:
-    """All configs of the real functions, which are Python's and Java's."""
-    configs = [config for config in unedited() if language_of(config).name in ("python", "java")]
+    """The real functions, which are Python's and Java's, with the labels of both procedures."""
     return build(
         str(shared / "data" / "codesearchnet"),
-        configs,
+        ["python", "python_exact", "java", "java_exact"],
         tmp_path_factory.mktemp("real") / "out",
         num_proc=2,
     )
@@ -429,30 +410,6 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
 
 # ----------------------------------------------------------------------------------------------- reading it back
 
-LOAD = """
-from datasets import load_dataset
-python = load_dataset("codesyntax", "python", split="test")
-streamed = load_dataset("codesyntax", "python", split="test", streaming=True)
-print(list(python) == list(streamed), python.info.version)
-print(python.features)
-print(python["id"][:], python["code"][:])
-default = load_dataset("codesyntax")
-print({split: rows.num_rows for split, rows in default.items()}, default["test"]["language"][0])
-"""
-
-
-@pytest.mark.slow
-def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_without_a_config(
-    tmp_path, source
-):
-    report = build(source, ["python", "java"], tmp_path / "codesyntax")
-    assert in_new_process(LOAD, tmp_path).splitlines() == [
-        f"True {report.configs['python'].version}",
-        str(FEATURES),
-        f"[0, 1] {[FIRST, SECOND]}",
-        "{'test': 2, 'validation': 1} python",
-    ]
-
 
 def load(folder: Path) -> datasets.DatasetDict:
     """What is in its folder `codesyntax`, by a cache that lies beside it."""
@@ -499,22 +456,6 @@ def test_a_source_without_validation_functions_has_no_such_split_and_says_what_t
         tmp_path / "codesyntax" / "README.md"
     ).read_text(encoding="utf-8")
     assert list(load(tmp_path)) == ["test"]
-
-
-@pytest.mark.slow
-def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source, monkeypatch):
-    """By the client's own function; tests/project/test_end_to_end.py loads what is published."""
-    build(source, ["python", "java"], tmp_path / "codesyntax")
-    with LoopbackHub() as hub:
-        hub.connect(monkeypatch, tmp_path / "cache")
-        api, where = (
-            HfApi(endpoint=hub.url, token="any"),
-            {"repo_id": "user/codesyntax", "repo_type": "dataset"},
-        )
-        api.create_repo(**where)
-        api.upload_folder(folder_path=tmp_path / "codesyntax", **where)
-    pushed = hub.files("user/codesyntax")
-    assert pushed.pop(".gitattributes") and pushed == files(tmp_path / "codesyntax")
 
 
 # --------------------------------------------------------------------------------------------- writing it, or not
@@ -833,6 +774,7 @@ def test_the_builder_never_serves_what_an_older_source_had(tmp_path):
         assert made.as_dataset(split="test")["code"][:] == code
 
 
+@pytest.mark.slow
 def test_the_builder_streams(source):
     streamed = CodeSyntax(config_name="python", source=source).as_streaming_dataset(
         split="validation"

@@ -150,6 +150,7 @@ def test_a_row_group_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     assert len(read(bomb)) == 1  # what is not read does not matter
 
 
+@pytest.mark.slow
 def test_a_dataset_of_a_column_is_the_same_each_time_and_its_card_says_what_it_is(tmp_path):
     file = write(
         tmp_path / "some.parquet", content=[ONE, TWO] * 3, repo_name=["a/a", "b/b", "c/c"] * 2

@@ -128,6 +128,7 @@ def test_the_other_way_round_what_was_new_is_gone(body):
     )
 
 
+@pytest.mark.slow
 def test_every_edge_is_counted_once():
     codes = [function.code for function in read("sample", "python", Skips())][::4]
     comparison = compare(codes, BOTH)
@@ -153,6 +154,7 @@ def test_functions_that_only_one_config_reads():
     assert compare([], BOTH).relations == {}
 
 
+@pytest.mark.slow
 def test_differences_in_the_sample_have_examples():
     done = run("compare-labels --config", BOTH[0], "--config", BOTH[1], "--json -q")
     found, edges = json.loads(done.stdout), Counter()
@@ -185,6 +187,7 @@ def test_what_cannot_be_compared_is_refused(configs, error, message):
         compare_labels(configs)
 
 
+@pytest.mark.slow
 def test_functions_of_a_dataset_are_those_of_its_test_split(dataset_folder):
     comparison = compare_labels(BOTH, data=dataset_folder)
     assert (
@@ -242,6 +245,7 @@ def test_labels_of_an_earlier_version(language, code):
     assert differing == {"moved": {relation for relation, *_ in moved}, "new": new, "gone": set()}
 
 
+@pytest.mark.slow
 def test_labels_of_a_folder_are_compared_with_those_of_now(dataset_folder):
     command = ["compare-labels", "--data", str(dataset_folder), "--config", "java", "--json", "-q"]
     found = json.loads(run(*command).stdout)

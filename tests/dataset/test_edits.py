@@ -340,7 +340,8 @@ def test_what_cannot_be_edited(arguments, error, message):
 
 
 def sample(language):
-    return [function.code for function in read("sample", language, Skips())]
+    """Every third function of the sample."""
+    return [function.code for function in read("sample", language, Skips())][::3]
 
 
 def kept(codes, language, name):
@@ -512,7 +513,7 @@ def test_literals_keep_names_of_characters_and_fields():
 @pytest.mark.parametrize("name", EDITS)
 @pytest.mark.parametrize("variant", ["paper", "exact"])
 def test_edited_python_compiles(name, variant):
-    for code in [*sample("python")[::4], FIELDS]:
+    for code in [*sample("python")[::2], FIELDS]:
         try:
             compile(edit(code, "python", name, variant)[0], "f", "exec")
         except EditError:
@@ -556,6 +557,7 @@ def source(tmp_path_factory):
     return str(folder)
 
 
+@pytest.mark.slow
 def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path):
     build_it = ("build --source", source, "--config python --output", tmp_path / "data")
     run(*build_it, "--edit distance")
@@ -598,6 +600,7 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_processes(source, tmp_path):
     for number in (1, 2):
         build(source, ["python"], tmp_path / str(number), edits=["layout"], num_proc=number)

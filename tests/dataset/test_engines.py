@@ -28,7 +28,7 @@ build.build("sample", ["python"], sys.argv[2], engine="ray", num_proc=2)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(
     find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"
 )
@@ -63,6 +63,7 @@ def test_a_cluster_has_its_own_number_of_processes(tmp_path, monkeypatch):
         build("sample", ["python"], tmp_path / "out", engine="ray", num_proc=2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"
 )

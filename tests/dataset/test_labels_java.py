@@ -30,6 +30,7 @@ def test_every_relation_of_java_has_a_rule():
 # --- javalang --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tokens_and_their_places_are_javalangs_on_real_code(shared):
     for code in slice_of_codesearchnet(shared, "java", "test").values():
         assert places_of(code) == javalang_places(code)
@@ -62,6 +63,7 @@ def lay_out(words: list[str], random: Random) -> str:
     return "".join(word + random.choice(SPACES) for word in words)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(methods(), st.sampled_from(PUBLISHED), st.randoms())
 def test_generated_methods_are_labelled_within_their_tokens(words, variant, random):
@@ -74,6 +76,7 @@ def test_generated_methods_are_labelled_within_their_tokens(words, variant, rand
     assert len(set(annotation.edges)) == len(annotation.edges)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(methods(), st.randoms())
 def test_white_space_and_comments_change_no_label(words, random):
@@ -84,6 +87,7 @@ def test_white_space_and_comments_change_no_label(words, random):
     assert annotate(loose, "java").edges == annotate(plain, "java").edges
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(methods(), st.randoms())
 def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, random):
@@ -91,6 +95,7 @@ def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, rando
     assert places_of(code) == javalang_places(code)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(methods(), st.randoms())
 def test_line_breaks_are_the_only_other_tokens(words, random):
@@ -115,6 +120,7 @@ LEVELS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(

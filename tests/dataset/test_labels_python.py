@@ -109,6 +109,7 @@ def test_where_tokens_cannot_be_told(code, line, column):
 # --- The slow reference -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @while_standard
 @both_variants
 def test_slow_reference_agrees_on_real_code(shared, variant):
@@ -201,6 +202,7 @@ def test_slow_reference_agrees_on_generated_functions(code, variant):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(functions(), st.sampled_from(PUBLISHED))
 def test_line_breaks_of_another_system_give_the_same_labels(code, variant):
@@ -209,6 +211,7 @@ def test_line_breaks_of_another_system_give_the_same_labels(code, variant):
     assert plain(labels(code.replace("\n", "\r\n"), variant)) == (tokens, edges)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(functions())
 def test_characters_beyond_ascii_give_the_same_labels(code):
@@ -249,6 +252,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @while_standard
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -302,6 +306,7 @@ FIELDS = [
 ]
 
 
+@pytest.mark.slow
 @while_standard
 @settings(max_examples=400, deadline=None)
 @given(

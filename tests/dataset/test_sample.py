@@ -55,6 +55,7 @@ def test_has_enough_functions(language):
     )
 
 
+@pytest.mark.slow
 @every_language
 def test_every_relation_occurs_in_both_partitions(language):
     counts = {split: Counter() for split in SPLITS}

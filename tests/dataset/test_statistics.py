@@ -139,6 +139,7 @@ def test_what_is_no_dataset_of_ours():
         statistics(datasets.Dataset.from_dict({"code": ["a"]}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["python", "java"])
 def test_a_plain_loop_counts_the_same(dataset_folder, config):
     """Row by row, with the standard library's mean and quartiles."""
@@ -213,6 +214,7 @@ def heights(axis) -> list[dict[str, float]]:
     return [dict(zip(ticks, [bar.get_height() for bar in bars])) for bars in axis.containers]
 
 
+@pytest.mark.slow
 def test_figure_has_each_relation_at_its_mean_offset():
     """Bins for backwards are shown only where a mean is there."""
     edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
@@ -226,6 +228,7 @@ def test_figure_has_each_relation_at_its_mean_offset():
     assert list(inside)[:4] == ["−2", "−1", "0", "1"] and inside["−2"] == 1
 
 
+@pytest.mark.slow
 def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():
     """A mean of 9.5 stands before the paper's threshold and one of 10 behind it; `Slice:lower->upper` is in no mean."""
     near = [("If:if->test", 0, 9, 9), ("If:if->test", 0, 10, 10)]
@@ -288,6 +291,7 @@ def test_both_splits_and_bad_names(dataset_folder):
     assert "did you mean 'python'?" in refused.stderr
 
 
+@pytest.mark.slow
 def test_files_of_others_are_not_replaced(tmp_path):
     """A later call replaces what an earlier one wrote; whatever else has one of the names is left as it is."""
     found = statistics(dataset_of(("a", 4, [("If:if->test", 0, 1, 1)])))

@@ -219,10 +219,12 @@ def check_mutated(folder, number):
     return refused
 
 
+@pytest.mark.slow
 def test_mutated_files_raise_no_foreign_error(tmp_path):
     assert 0 < check_mutated(tmp_path, 300) < 300
 
 
+@pytest.mark.slow
 def test_the_dataset_of_a_treebank(tmp_path):
     """Its card names the language, the treebank and the sentences left out; a config of code has none there."""
     file = file_of(

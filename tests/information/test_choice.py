@@ -92,6 +92,7 @@ def test_the_gradient_is_the_slope(choices):
         assert (above - below) / 2e-5 == pytest.approx(slope[place], abs=1e-7)
 
 
+@pytest.mark.slow
 def test_sampled_candidates_stand_for_the_others(choices, monkeypatch):
     """The sum over candidates is that of all, on average over samples, and the likeliest ones and the right one stay."""
     monkeypatch.setattr(learn, "CANDIDATES", 12)
@@ -116,6 +117,7 @@ def test_every_candidate_is_kept_where_there_are_few(choices, monkeypatch):
     assert (offset == 0).all()
 
 
+@pytest.mark.slow
 def test_penalties_fall_until_the_loss_of_an_unseen_fold_rises(choices):
     one = choices[RELATIONS[1]]
     fold, centre = np.arange(len(one.begin)) % 3, np.zeros(one.features)

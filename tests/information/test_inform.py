@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+import functools
 
 import numpy as np
 import pytest
@@ -33,9 +33,11 @@ def session(tiny_model):
 
 @pytest.fixture(scope="module")
 def inform(session, dataset_folder):
-    """A small probe of a model of random weights; further arguments as of `probing.inform`."""
-    return lambda **given: probing.inform(
-        session, dataset_folder, **{"edges": 30, "limit": 20, **given}
+    """A small probe of a model of random weights, one for all who ask the same; further arguments as of `probing.inform`."""
+    return functools.cache(
+        lambda **given: probing.inform(
+            session, dataset_folder, **{"edges": 30, "limit": 20, **given}
+        )
     )
 
 
@@ -56,10 +58,6 @@ def folder(inform, tmp_path_factory):
 @pytest.fixture(scope="module")
 def result(folder):
     return InformationResult.load(next(folder.glob("*.json")))
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def test_numbers_follow_from_the_rows(result):
@@ -137,7 +135,7 @@ def test_constructs_count_the_same_head_tokens_once(result):
 def test_batches_make_no_difference(inform, result, monkeypatch):
     """But for rounding: bits to three decimals."""
     monkeypatch.setitem(probing.runs.batches._TOKENS_ON_DEVICE, "cpu", 1)
-    alone = inform().ledger.rows
+    alone = inform.__wrapped__().ledger.rows
     for name in alone.dtype.names:
         if name.endswith("_bits"):
             assert np.abs(alone[name] - result.ledger.rows[name]).max() < 2e-3
@@ -261,7 +259,7 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
 @pytest.mark.usefixtures("unrendered")
 def test_report(folder, result, inform, session, dataset_folder, tmp_path):
     """The section has the model and its control, and each relation; only the model's bits are in the first table."""
-    inform(control="random-weights", seed=1, output=tmp_path / "twin")
+    inform(control="random-weights", seed=3).save(tmp_path / "twin")
     for split in ("validation", "test"):
         probing.probe(
             session.model, dataset_folder, "python", split, limit=20, output=tmp_path / "probed"
@@ -335,7 +333,7 @@ def test_states_are_verified(with_states, tiny_model):
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):
     """Of 20 functions the first 20 are all: validation, which has more, is read whole, and others verify the result."""
-    data = cut(dataset_folder, tmp_path / "cut", test=20)
+    data = cut(dataset_folder, tmp_path / "cut", test=20, validation=21)
     limited = probing.inform(session, data, edges=30, limit=20, output=tmp_path)
     assert (
         len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None

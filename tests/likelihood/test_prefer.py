@@ -71,10 +71,6 @@ def folder(tmp_path_factory) -> Path:
     return pairs_folder(tmp_path_factory.mktemp("data") / "pairs")
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-
-
 # --- scores
 
 
@@ -118,6 +114,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN)
 def test_scores_equal_a_plain_loop(kind, request):
     rows = [
@@ -167,6 +164,7 @@ def test_begins(decoder, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_knows(decoder, data, monkeypatch):
     """A model that finds the bytes of texts that parse likelier is right about all pairs, and one that does not, none."""
 
@@ -198,6 +196,7 @@ def parses(code: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_knows_nothing(decoder):
     """Equal logits tie where both texts have as many sub-tokens, and otherwise prefer the shorter text."""
     model = transformers.AutoModelForCausalLM.from_pretrained(decoder)
@@ -253,6 +252,7 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_rival_that_counts_brackets(decoder, data):
     """Of `])` and `))` it takes the first; a loop that becomes a conditional has as many brackets, and moved ones, too."""
     result = prefer(decoder, data)
@@ -284,6 +284,7 @@ def test_batches_change_nothing_but_last_digits(kind, data, request):
             assert np.allclose(other.rows[name], first.rows[name], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
     """Of a model whose scores of all texts are equal alone, and in a batch differ a little by row, all pairs tie."""
 
@@ -297,6 +298,7 @@ def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
     assert prefer(decoder, data).accuracy.ties == 0
 
 
+@pytest.mark.slow
 def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
     """Three texts of 4, 4 and 3 bytes, in two pairs: a masked language model reads each once for each byte."""
     rows = [
@@ -317,6 +319,7 @@ def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
         np.testing.assert_allclose(together[name], np.concatenate(apart)[name], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_twins(decoder, data):
     """Untrained twins have weights of their own, by seed, and say so."""
     results = [
@@ -334,6 +337,7 @@ def test_twins(decoder, data):
     ).all() and "control" not in trained.signature
 
 
+@pytest.mark.slow
 def test_long_pairs_are_missed_and_counted(decoder, data):
     """They are not read, and wrong, so that phenomena and their pairs are the same for all models."""
     lengths = [1 + max(len(row["good"]), len(row["bad"])) for row in PAIRS]  # with `<s>`
@@ -401,6 +405,7 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
     assert group.worth == pytest.approx(4 / (1 / 10 + 1 / 30), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_surface_rival_is_fitted_on_validation(decoder, data):
     """The same texts again: what stands near a change tells both phenomena; without validation nothing is known."""
     both = datasets.DatasetDict(test=data, validation=data)
@@ -414,6 +419,7 @@ def test_the_surface_rival_is_fitted_on_validation(decoder, data):
     )
 
 
+@pytest.mark.slow
 def test_intervals_are_over_repositories(decoder, data):
     """Twice the same pairs in each repository are no more evidence, and few repositories give no interval."""
     ledger = prefer(decoder, data).ledger
@@ -495,6 +501,7 @@ def test_altered_ledgers_are_refused(name, value, reason, decoder, data, tmp_pat
 # --- tables and commands
 
 
+@pytest.mark.slow
 def test_command(decoder, folder, tmp_path):
     given = ("prefer", decoder, "--data", folder, "--output", tmp_path / "results")
     said = run(*given)
@@ -507,6 +514,7 @@ def test_command(decoder, folder, tmp_path):
     assert "bracket" in scored.stdout
 
 
+@pytest.mark.slow
 def test_table(decoder, data):
     result = prefer(decoder, data)
     phenomena, bins, signature = parts(result)
@@ -540,6 +548,7 @@ def test_report(decoder, masked, folder, tmp_path):
 # --- refusals
 
 
+@pytest.mark.slow
 def test_refusals(decoder, data, dataset_folder, folder, tmp_path):
     with pytest.raises(ArgumentError, match="expected one of minimal pairs, such as python_pairs"):
         prefer(decoder, dataset_folder, "python")

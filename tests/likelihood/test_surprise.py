@@ -79,6 +79,7 @@ def bits_of_bytes(folder, text: str) -> list[float]:
     return bits
 
 
+@pytest.mark.slow
 def test_equals_a_plain_loop(decoder):
     """Surprisal to 1e-5, controls by hand, 5-grams of the other half."""
     result = surprise(decoder, functions(CODE), node_types=KINDS)
@@ -124,6 +125,7 @@ def test_5_grams_read_the_other_half(decoder):
         assert row["grams"].tolist() == pytest.approx([bits[2]], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_left_out(decoder):
     codes = functions(CODE, "def f(:\n", "x = 1\n", "f(" + "a, " * LONGEST + ")\n")
     result = surprise(decoder, codes, node_types=KINDS)

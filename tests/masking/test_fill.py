@@ -75,7 +75,8 @@ def copies(shared, masked) -> list[tuple[dict, dict]]:
 
 @pytest.mark.slow
 def test_predictions_of_the_reference(masked, copies):
-    """In batches, and every tenth alone."""
+    """Of every third copy, in batches, and of every tenth of these alone."""
+    copies = copies[::3]
     ids = {
         function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"])
         for function, _ in copies
@@ -93,7 +94,7 @@ def test_predictions_of_the_reference(masked, copies):
                     == copy["predicted_ids"]
                 )
             certain += 1
-    assert (len(copies), certain) == (1017, 1015)
+    assert len(copies) == 339 and certain > 330
 
 
 @pytest.mark.slow
@@ -216,6 +217,7 @@ def test_a_head_that_cannot_be_called_alone_is_computed_everywhere():
         assert (ours.predicted.tolist(), *ours[1:]) == (theirs.predicted.tolist(), *theirs[1:])
 
 
+@pytest.mark.slow
 def test_batches_change_nothing_and_equal_copies_run_once(monkeypatch):
     masked = load_restoring((model_of("roberta"), BYTES))
     rng = np.random.default_rng(1)
@@ -393,6 +395,7 @@ def letter(byte: bytes) -> str:
     return chr(byte[0]) if byte[0] in visible else chr(256 + others.index(byte[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nothing_lost_in_the_sample(protocol, dataset_folder):
     """Every function comes back when every sub-token is restored, by `published` if the tokenizer spells everything."""
@@ -454,6 +457,7 @@ def test_missing_weights(saved, tmp_path, lost, said):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_sentence_encoder():
     with pytest.raises(ModelError, match=f"{EMBEDDED} has no masked-LM head"):
         load_restoring(EMBEDDED)

@@ -43,6 +43,7 @@ def cases(shared) -> list[tuple[dict, dict]]:
     return [(function, case) for function in reference["functions"] for case in function["cases"]]
 
 
+@pytest.mark.slow
 def test_every_mask_of_the_reference(tokenizer, cases):
     """Where the parser of 2023 found other nodes, those of ours are compared, and by its nodes its mask."""
     masked, by_spans = 0, 0
@@ -86,6 +87,7 @@ def test_every_mask_of_the_reference(tokenizer, cases):
     assert (by_spans, masked) == (290, 289)
 
 
+@pytest.mark.slow
 def test_every_control_of_the_reference(tokenizer, cases):
     drawn = 0
     for function, case in cases:
@@ -98,6 +100,7 @@ def test_every_control_of_the_reference(tokenizer, cases):
     assert drawn == 741
 
 
+@pytest.mark.slow
 def test_true_characters_of_the_reference(tokenizer, cases):
     """`current` by a plain reading of its rules, over the spans that the reference gives."""
     compared = 0
@@ -293,6 +296,7 @@ def test_spans_of_code_beside_the_nodes():
     assert spans_of(function, "integer", 50) == ([6, 7], Counter({(1, 2): 50}))
 
 
+@pytest.mark.slow
 def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
     """Two identifiers of one letter beside seven signs."""
     (function,) = Masker(BYTES, "python", ["identifier"]).read(

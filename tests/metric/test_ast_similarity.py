@@ -102,11 +102,13 @@ def equals_plain(pairs, seed):
     return equal
 
 
+@pytest.mark.slow
 def test_equals_a_plain_computation():
     """On 60 pairs here, and once by hand on 1,000: `equals_plain(1000, seed=1)`."""
     assert 3 < equals_plain(60, seed=0) < 40
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(*[st.lists(st.sampled_from("abcde"), max_size=12)] * 2)
 def test_any_two_sequences(one, other):
@@ -218,6 +220,7 @@ def test_languages_without_a_grammar_are_refused_and_lose_nothing(language, mess
 # The reference: similarities of the published procedure with today's parser
 
 
+@pytest.mark.slow
 def test_equals_the_reference(shared):
     """Every text of every case at both rates: what was masked and restored in T1 and in each draw of T0."""
     packed = (shared / "data/syntaxeval/reference.json.gz").read_bytes()
@@ -302,6 +305,7 @@ def test_every_call_of_evaluate_gives_the_same(evaluate):
         assert both.compute(predictions=["f(x)"], references=["f(x, y)"]) == expected
 
 
+@pytest.mark.slow
 def test_code_with_which_the_parser_never_ends_is_a_failure():
     endless = "class A {" + "[,Z" * 14 + "\n}"
     with pytest.raises(CodeSyntaxError, match="takes too long to repair"):

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -181,6 +182,7 @@ def test_equals_plain_loop(functions, rule):
         assert result["functions"] == len(functions)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(functions=functions(count=st.just(1)))
 def test_ranks_equal_plain_loop(functions):
@@ -197,6 +199,7 @@ def test_ranks_equal_plain_loop(functions):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(functions=functions(count=st.just(1)))
 def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
@@ -217,6 +220,7 @@ def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
     assert rank_attention(attention, edges, "dependent-to-head").tolist() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(functions())
 def test_hard_leaves_out_the_edges_at_some_offsets(functions):
@@ -538,6 +542,7 @@ def test_card_quotes_the_published_means(shared):
 # Memory, state, errors
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
     map_size = 4 * 4 * 40 * 40 * 8
     file_sizes = []
@@ -843,16 +848,6 @@ def test_evaluate_loads_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_installed_package_loads_it(tmp_path):
-    code = LOAD.replace("import evaluate, json", "import codesyntax_metric, json").replace(
-        "evaluate.load(name)", "codesyntax_metric.load()"
-    )
-    ((module, result), _) = output(start(code, tmp_path, tmp_path, ROOT, ["installed"]))
-    assert module == "codesyntax_metric.codesyntax_metric"
-    assert result.items() >= HAND.items()
-
-
-@pytest.mark.slow
 def test_loads_where_our_packages_are_missing(tmp_path):
     """As on the Hub: the two scripts and nothing else of ours."""
     folder = tmp_path / "codesyntax_metric"
@@ -867,21 +862,20 @@ def test_loads_where_our_packages_are_missing(tmp_path):
     assert "weights that are not finite numbers" in error
 
 
-WORKER = """
-import evaluate, json
-process, cache, work, script = int(sys.argv[1]), sys.argv[2], json.load(open(sys.argv[3])), sys.argv[4]
-for experiment, shares in work["shares"].items():
-    metric = evaluate.load(
-        script, num_process=2, process_id=process, experiment_id=experiment, cache_dir=cache, timeout=60
+def shared_by(*, process, cache, experiment, functions=()):
+    """What one of two processes computes of its own functions; both are in this one, with the same locks and files."""
+    metric = codesyntax_metric.load(
+        num_process=2,
+        process_id=process,
+        experiment_id=experiment,
+        cache_dir=str(cache),
+        timeout=30,
     )
-    for share, (attention, edges) in zip(shares, work["functions"]):
-        if share == process:
-            metric.add(prediction=attention, reference=edges)
-    print(json.dumps(metric.compute(k=[1, 2, 20], rule="any")))
-"""
+    for attention, edges in functions:
+        metric.add(prediction=attention, reference=edges)
+    return metric.compute(k=[1, 2, 20], rule="any")
 
 
-@pytest.mark.slow
 def test_two_processes_give_the_answer_of_one(tmp_path):
     rng = np.random.default_rng(5)
     functions = []
@@ -893,33 +887,32 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
         ]
         functions.append((attention.tolist(), edges))
     functions.append((np.ones((2, 3, 2, 2)).tolist(), []))
-    shares = {"both": [0, 1, 0, 1, 1, 0], "first alone": [0] * 6, "second alone": [1] * 6}
-    work = tmp_path / "work.json"
-    work.write_text(json.dumps({"functions": functions, "shares": shares}))
-    arguments = (tmp_path / "cache", work, FOLDER)
-    workers = [start(WORKER, tmp_path, tmp_path, ROOT, (process, *arguments)) for process in (0, 1)]
-    first, second = map(output, workers)
-    assert second == [None] * 3
     expected = computed(functions, k=[1, 2, 20], rule="any")
-    assert first == [expected] * 3
     plain = plain_score(functions, [1, 2, 20], "any")
     assert {part: expected[part] for part in plain} == plain
-    assert not list((tmp_path / "cache").rglob("*.arrow"))
+    shares = {"both": [0, 1, 0, 1, 1, 0], "first alone": [0] * 6, "second alone": [1] * 6}
+    with ThreadPoolExecutor() as pool:
+        for experiment, of in shares.items():
+            first, second = (
+                pool.submit(
+                    shared_by,
+                    process=process,
+                    cache=tmp_path,
+                    experiment=experiment,
+                    functions=[one for one, share in zip(functions, of) if share == process],
+                )
+                for process in (0, 1)
+            )
+            assert second.result() is None and first.result() == expected
+    assert not list(tmp_path.rglob("*.arrow"))
 
 
 def test_two_processes_without_functions_say_so(tmp_path):
-    """Both instances in one process; the locks and files between them are the same."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    options = {
-        "num_process": 2,
-        "experiment_id": "empty",
-        "cache_dir": str(tmp_path),
-        "timeout": 30,
-    }
-    metrics = [codesyntax_metric.load(process_id=process, **options) for process in (0, 1)]
     with ThreadPoolExecutor() as pool:
-        first, second = [pool.submit(metric.compute) for metric in metrics]
+        first, second = (
+            pool.submit(shared_by, process=process, cache=tmp_path, experiment="empty")
+            for process in (0, 1)
+        )
         assert second.result() is None
         with pytest.raises(CodeSyntaxError, match="nothing to score: no process added a function"):
             first.result()

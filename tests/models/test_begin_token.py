@@ -48,12 +48,12 @@ def decoder():
     return LlamaModel(config)
 
 
+@pytest.mark.slow
 def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
-    decoder, dataset_folder
+    decoder, few_functions
 ):
     bare, fronted = (
-        probe((decoder, reading(front)), dataset_folder, max_length=LONGEST)
-        for front in ("", "<s>")
+        probe((decoder, reading(front)), few_functions, max_length=LONGEST) for front in ("", "<s>")
     )
     assert np.array_equal(bare.ledger.ranks, fronted.ledger.ranks) and len(bare.ledger) > 100
     assert (bare.settings.begin, fronted.settings.begin) == (0, None)
@@ -61,60 +61,65 @@ def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
     assert (bare.functions, bare.skips) == (fronted.functions, fronted.skips)
 
 
-def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, dataset_folder):
-    result = probe((decoder, reading("", bos_token=None)), dataset_folder, max_length=LONGEST)
+@pytest.mark.slow
+def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, few_functions):
+    result = probe((decoder, reading("", bos_token=None)), few_functions, max_length=LONGEST)
     assert result.settings.begin == 1
 
 
-def test_without_either_nothing_stands_in_front(decoder, dataset_folder):
+@pytest.mark.slow
+def test_without_either_nothing_stands_in_front(decoder, few_functions):
     tokenizer = reading("", bos_token=None, eos_token=None)
-    result = probe((decoder, tokenizer), dataset_folder, max_length=LONGEST)
+    result = probe((decoder, tokenizer), few_functions, max_length=LONGEST)
     assert result.settings.begin is None
 
 
-def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, dataset_folder):
+@pytest.mark.slow
+def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, few_functions):
     tokenizer = reading("")
     tokenizer.add_special_tokens({"bos_token": "<new>"})
     assert tokenizer.bos_token_id == decoder.config.vocab_size
-    assert probe((decoder, tokenizer), dataset_folder, max_length=LONGEST).settings.begin is None
+    assert probe((decoder, tokenizer), few_functions, max_length=LONGEST).settings.begin is None
 
 
-def test_an_encoder_reads_what_its_tokenizer_gives(dataset_folder):
+@pytest.mark.slow
+def test_an_encoder_reads_what_its_tokenizer_gives(few_functions):
     config = BertConfig(vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **SIZES)
-    result = probe((BertModel(config), reading("")), dataset_folder, max_length=LONGEST)
+    result = probe((BertModel(config), reading("")), few_functions, max_length=LONGEST)
     assert result.settings.begin is None and "begin" not in result.signature
 
 
+@pytest.mark.slow
 def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
-    decoder, dataset_folder, tmp_path
+    decoder, few_functions, tmp_path
 ):
     decoder.save_pretrained(tmp_path)
     reading("").save_pretrained(tmp_path)
-    codes = load_dataset("parquet", data_files=str(dataset_folder / "python/test.parquet"))[
-        "train"
-    ]["code"]
+    codes = load_dataset("parquet", data_files=str(few_functions / "python/test.parquet"))["train"][
+        "code"
+    ]
     longest = max(
         length for length in map(len, map(str.encode, codes)) if length < LONGEST
     )  # sub-tokens are bytes
     read = []
     for most in (longest, longest + 1):
-        own = probe(tmp_path, dataset_folder, max_length=most)
-        other = probe("tiny-code-lm", dataset_folder, also_fits=[str(tmp_path)], max_length=most)
+        own = probe(tmp_path, few_functions, max_length=most)
+        other = probe("tiny-code-lm", few_functions, also_fits=[str(tmp_path)], max_length=most)
         assert np.array_equal(np.unique(other.ledger.function), np.unique(own.ledger.function))
         read.append(own.functions)
     assert read[1] > read[0]
 
 
 @pytest.fixture
-def before_and_now(decoder, dataset_folder, tmp_path, monkeypatch):
+def before_and_now(decoder, few_functions, tmp_path, monkeypatch):
     """Results on both splits of a model that read with nothing in front, and that reads after a token."""
     decoder.save_pretrained(tmp_path / "model")
     reading("").save_pretrained(tmp_path / "model")
 
     def both():
         for split in ("test", "validation"):
-            given = {"max_length": LONGEST, "limit": 20, "output": tmp_path / "results"}
-            probe(tmp_path / "model", dataset_folder, split=split, **given)
+            given = {"max_length": LONGEST, "limit": 10, "output": tmp_path / "results"}
+            probe(tmp_path / "model", few_functions, split=split, **given)
 
     with monkeypatch.context() as patch:
         patch.setattr(subtokens, "begin_token", lambda tokenizer: None)
@@ -123,6 +128,7 @@ def before_and_now(decoder, dataset_folder, tmp_path, monkeypatch):
     return sorted((tmp_path / "results").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_name(before_and_now):
     assert len(before_and_now) == 4
     begins = set()
@@ -137,6 +143,7 @@ def test_results_of_before_are_verified_as_they_were_made_and_have_their_own_nam
     ]
 
 
+@pytest.mark.slow
 def test_another_token_than_that_of_the_model_is_not_accepted(before_and_now):
     file = next(
         file for file in before_and_now if "begin" in json.loads(file.read_text())["settings"]

@@ -285,6 +285,7 @@ def test_quotes_are_those_of_the_file():
     assert quoted.text() == "\n".join(ENTRIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "java"])
 def test_any_text(vocabulary, language):
     """Sub-tokens of any text run from left to right, within it, and leave out white space only, whatever it holds."""

@@ -295,6 +295,7 @@ def test_a_self_check_is_remembered_for_the_same_files(
     assert times(str(folder)) == 1
 
 
+@pytest.mark.slow
 def test_pair_of_another_precision(model, tokenizer):
     with pytest.raises(ModelError, match="weights are float32, but dtype is bfloat16"):
         load((model, tokenizer), dtype="bfloat16")
@@ -309,6 +310,7 @@ def test_pair_of_something_else(tokenizer):
         load((torch.nn.Linear(2, 2), tokenizer))
 
 
+@pytest.mark.slow
 def test_head_is_not_run(model, tokenizer):
     with_head = BertForMaskedLM(model.config)
     assert load((with_head, tokenizer)).model is with_head.base_model
@@ -334,6 +336,7 @@ def test_attention_chosen_for_good(tokenizer):
     )
 
 
+@pytest.mark.slow
 def test_padding_token_without_embedding(tokenizer):
     """Decoders often got a padding token that their embeddings have no row for."""
     sizes = {"n_layer": 2, "n_head": 3, "n_embd": 48, "bos_token_id": 0, "eos_token_id": 0}
@@ -523,6 +526,7 @@ def no_mask(inputs):
     return {**inputs, "attention_mask": torch.ones_like(inputs["attention_mask"])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "fault", "failed"),
     [

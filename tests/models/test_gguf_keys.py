@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from pathlib import Path
 
@@ -113,6 +114,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_file_is_its_model(architecture, tied, tmp_path):
@@ -197,12 +199,7 @@ SCALINGS = {
 
 
 def scaled(architecture: str, rope: dict) -> PreTrainedModel:
-    if architecture == "gemma3":
-        rope = {"full_attention": rope, "sliding_attention": ROPE}
-        return by_hand(
-            architecture, rope_parameters=rope, layer_types=["full_attention", "sliding_attention"]
-        )
-    if architecture in ("nemotron", "phi3", "stablelm"):
+    if architecture in ("phi3", "stablelm"):
         rope = rope | {"partial_rotary_factor": 1.0}
     fields = {
         "original_max_position_embeddings": rope.get("original_max_position_embeddings", 4096)
@@ -210,9 +207,15 @@ def scaled(architecture: str, rope: dict) -> PreTrainedModel:
     return by_hand(architecture, rope_parameters=rope, **(fields if architecture == "phi3" else {}))
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "architecture", ["llama", "phi3", "qwen2", "qwen3", "stablelm", "starcoder2"]
+    ("architecture", "scaling"),
+    [
+        *itertools.product(["llama", "phi3"], SCALINGS),
+        *itertools.product(
+            ["qwen2", "qwen3", "stablelm", "starcoder2"], ["linear", "yarn", "longrope", "llama3"]
+        ),
+    ],
 )
 def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     if (architecture, scaling) == ("phi3", "llama3"):
@@ -311,6 +314,7 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
         assert (logits(by_hand(architecture)) - logits(model)).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_biases_are_those_that_the_file_has(tmp_path):
     for architecture, fields in (
         ("llama", {"attention_bias": True, "mlp_bias": True}),
@@ -350,6 +354,7 @@ def all_keys() -> list[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
     own, model = ARCHITECTURES[architecture][0], by_hand(architecture)

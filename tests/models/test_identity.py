@@ -257,6 +257,7 @@ def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, mo
     assert load(path).data_folder.samefile(tmp_path / "moved" / "codesyntax")
 
 
+@pytest.mark.slow
 def test_a_stray_dataset_of_that_name_is_not_taken(
     tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch
 ):
@@ -293,6 +294,7 @@ def test_a_result_of_redrawn_dependents_finds_its_data(
     assert dataset_folder.samefile(find_data(result.paths(tmp_path)[0], result.settings))
 
 
+@pytest.mark.slow
 def test_a_report_finds_its_data(results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (evidence,) = gather(find([results]))

@@ -99,7 +99,6 @@ def holes(loaded: InfillingModel) -> list[Copy]:
 # --- conventions ---
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "text", "stops"),
     [
@@ -131,6 +130,7 @@ def test_the_prompt_of_each_convention(model, text, stops, special, monkeypatch)
     assert not {*"abc"} & {*tokenizer.convert_ids_to_tokens(loaded._stops)}
 
 
+@pytest.mark.slow
 def test_each_run_of_neighbours_is_a_hole_beside_the_others():
     loaded = load_restoring(decoder())
     (ids, _, _), *_ = loaded.encode(["abcdef"])
@@ -203,6 +203,7 @@ def planted(inputs, rows, columns, truth, *, right: bool):
     ).double()
 
 
+@pytest.mark.slow
 def test_what_is_written_replaces_the_hole_alone(monkeypatch):
     loaded = load_restoring(decoder())
     monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
@@ -215,6 +216,7 @@ def test_what_is_written_replaces_the_hole_alone(monkeypatch):
     assert text == "def ~(~~):\n    ~ = ~~\n" and filled.hits == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
     loaded = load_restoring(decoder())
     said = iter([*"~~", "</s>"])

@@ -49,6 +49,7 @@ def test_altered_weights_are_refused(tmp_path, monkeypatch, name, steps):
         load_restoring(name)
 
 
+@pytest.mark.slow
 def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
     diagnosis, filling, scoring = (
         doctor(TINY_DECODER),

@@ -59,6 +59,7 @@ def test_nothing_waits_for_a_layer_or_a_head(family):
         np.testing.assert_equal(plain(found[name]), plain(expected[name]), name)
 
 
+@pytest.mark.slow
 def test_one_wait_in_each_layer_is_noticed(monkeypatch):
     prepared, pooled = device_jobs.prepare("gpt2"), Plan.pooled
 

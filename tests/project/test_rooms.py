@@ -10,6 +10,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
 from conftest import ROOT
 
 from codesyntax_dataset import errors
@@ -81,6 +82,7 @@ def _is_for_types(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
+@pytest.mark.slow
 def test_imports_run_downward():
     known = modules()
     assert {room(name) for name in known} == set(ROOMS)
@@ -93,6 +95,7 @@ def test_imports_run_downward():
     assert upward == []
 
 
+@pytest.mark.slow
 def test_no_circles_and_few_levels():
     """No module imports itself by way of others, not even for types; and rooms stand on at most ten levels."""
     known = modules()
@@ -106,6 +109,7 @@ def test_no_circles_and_few_levels():
     assert max(levels.values()) <= 10
 
 
+@pytest.mark.slow
 def test_a_class_name_stands_in_one_module_of_probing():
     names = Counter(
         node.name
@@ -117,6 +121,7 @@ def test_a_class_name_stands_in_one_module_of_probing():
     assert {name for name, number in names.items() if number > 1} == set()
 
 
+@pytest.mark.slow
 def test_the_drawing_of_errors_has_all_of_them():
     """Names and bases of the public classes, as the docstring of codesyntax_dataset/errors.py draws them."""
     defined = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from codesyntax_dataset import batches, network, safe_files
 from codesyntax_dataset.languages.java.labels import MOST_TOKENS
 from codesyntax_dataset.languages.python.tree import MAX_BRACKETS
@@ -14,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_limits_are_those_of_the_code():
     from probing.models import untrusted
     from probing.publish import board

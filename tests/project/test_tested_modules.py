@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from conftest import ROOT
 from test_rooms import modules, tree
 
@@ -40,6 +41,7 @@ def does_something(path: Path) -> bool:
     return any(not isinstance(node, only) for node in tree(path).body)
 
 
+@pytest.mark.slow
 def test_every_module_has_a_test_that_is_found():
     rows = table()
     paths = [path.relative_to(ROOT) for path in modules().values() if does_something(path)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from conftest import cut
 from support.commands import run
 from support.models.copying_models import (
     BYTES,
@@ -339,6 +340,14 @@ RUN = {"limit": 14}
 
 
 @pytest.fixture(scope="module")
+def few(dataset_folder, tmp_path_factory):
+    """The first functions of the sample."""
+    return cut(
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=16, validation=16
+    )
+
+
+@pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny"
     model_of("roberta", max_position_embeddings=600).save_pretrained(folder)
@@ -357,18 +366,14 @@ def any_head_serves(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def whole(model, dataset_folder, tmp_path_factory):
+def whole(model, few, tmp_path_factory):
     """The folder of a run without any interruption."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(silence, "REFERENCE", 5)
         patch.setattr(heads_of, "beats_guess", every_relation)
-        ablate(model, dataset_folder, **RUN, output=folder)
+        ablate(model, few, **RUN, output=folder)
     return folder
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def result_in(folder) -> SilencingResult:
@@ -381,11 +386,10 @@ def chosen(best, others) -> Chosen:
     return Chosen(groups=(alone, pairs), edges=1, score=1.0, hard=0, beyond=None)
 
 
-def job_of(model, dataset_folder, restored="reading-end") -> Ablation:
+def job_of(model, few, restored="reading-end") -> Ablation:
     """Of two functions, of different lengths."""
     functions, reference = (
-        read_functions(dataset_folder, "python", split, limit=14)
-        for split in ("test", "validation")
+        read_functions(few, "python", split, limit=14) for split in ("test", "validation")
     )
     heads = {
         "Call:func->args": chosen((0, 1), [(0, 0), (0, 2), (0, 3)]),
@@ -403,9 +407,9 @@ def job_of(model, dataset_folder, restored="reading-end") -> Ablation:
 
 
 @pytest.mark.slow
-def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatch):
+def test_no_result_depends_on_what_else_is_run(model, few, monkeypatch):
     """The same bytes with other functions beside it; nearly the same where memory allows one pass at a time."""
-    job = job_of(model, dataset_folder)
+    job = job_of(model, few)
     bar = tqdm(disable=True)
     together = job.run(job.functions, bar)
     alone = [job.run([function], bar) for function in job.functions[::-1]]
@@ -418,14 +422,13 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     assert first == pytest.approx(second, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restored", ["reading-end", "dependents"])
-def test_what_is_asked_for(model, dataset_folder, restored):
+def test_what_is_asked_for(model, few, restored):
     """All sub-tokens of an end of the edges, which these and the text say."""
-    job = job_of(model, dataset_folder, restored)
+    job = job_of(model, few, restored)
     ends = ("head", "head") if restored == "reading-end" else ("first", "last")
-    (rows,) = data_rows(
-        read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000
-    )
+    (rows,) = data_rows(read_functions(few, "python", "test", limit=14).dataset, None, at_once=1000)
     for source in job.functions:
         row = rows[source.index]
         assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]
@@ -475,9 +478,9 @@ def test_a_forged_result_is_not_read(whole, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
 @pytest.mark.usefixtures("unrendered")
-def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
+def test_the_command_and_the_report(model, few, whole, tmp_path):
     """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
-    asked = ("ablate", model, "--data", dataset_folder, "--limit 3 --draws 1 --output")
+    asked = ("ablate", model, "--data", few, "--limit 3 --draws 1 --output")
     made = run(*asked, tmp_path / "out")
     assert " forward passes of single functions: " in made.stderr
     assert "drawn 1 other heads of its layer" in made.stdout
@@ -498,18 +501,16 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
+def test_heads_that_are_best_by_norms(few, tmp_path, monkeypatch):
     """Both probes rank by norms; the result says so, and its heads are chosen again in this way."""
     monkeypatch.setattr(silence, "REFERENCE", 5)
-    given = {"limit": 5, "draws": 1, "output": tmp_path}
-    result, by_weights = (
-        ablate(TINY, dataset_folder, weights=weights, **given) for weights in WEIGHTS[::-1]
-    )
+    given = {"limit": 3, "draws": 1, "output": tmp_path}
+    result, by_weights = (ablate(TINY, few, weights=weights, **given) for weights in WEIGHTS[::-1])
     assert "|weights:norm|" in result.signature and ", norm, " in result.title
     assert "weights" not in by_weights.signature
     assert result.heads.keys() == by_weights.heads.keys()
     assert any(result.heads[name].groups != by_weights.heads[name].groups for name in result.heads)
-    probed = probe(TINY, dataset_folder, split="validation", weights="norm")
+    probed = probe(TINY, few, split="validation", weights="norm")
     (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
     assert RankLedger.load(file).same_ranks(probed.ledger)
     names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
@@ -520,18 +521,18 @@ def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     assert verify(file, functions=2).accepted
     forged = SilencingLedger.load(ledger_path(file))
     del forged.settings["settings"]["weights"]
-    SilencingResult.from_ledger(forged, dataset_folder).save(tmp_path / "forged")
+    SilencingResult.from_ledger(forged, few).save(tmp_path / "forged")
     (file,) = (tmp_path / "forged").glob("*.json")
     assert "heads" in [check.name for check in verify(file, functions=2).checks if not check.passed]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-def test_verify_finds_other_rows_and_other_heads(model, dataset_folder, tmp_path):
+def test_verify_finds_other_rows_and_other_heads(model, few, tmp_path):
     """A log-probability, a head that is not the best with rows of its own, and a relation that is left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(silence, "REFERENCE", 5)
-        result = ablate(model, dataset_folder, limit=3, draws=2)
+        result = ablate(model, few, limit=3, draws=2)
         for number, (alter, failing) in enumerate(
             ((_likelier, "rows again"), (_other_head, "heads"), (_left, "heads"))
         ):

@@ -1,27 +1,16 @@
-"""The whole way of a user, from source files to a board, every step in a process of its own (a child of a warm one), against the loopback Hub.
-
-    python tests/support/hub/end_to_end.py          # files are uploaded as regular ones
-    python tests/support/hub/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
-
-prints each step, its time and the beginning of what it said. `walk` is what the test runs.
-"""
+"""The whole way of a user, from source files to a board, every step in a process of its own (a child of a warm one), against the loopback Hub."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from support.hub.loopback_hub import LoopbackHub
 
@@ -105,7 +94,7 @@ class Walk:
             "HF_TOKEN": TOKEN,
             "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # or `evaluate` calls a host of its own
             "OMP_NUM_THREADS": "1",
-            **({"HF_HUB_DISABLE_XET": "1"} if self.hub.lfs else {}),
+            "HF_HUB_DISABLE_XET": "1",  # large files are uploaded by LFS
         }
         self._warm = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("warm.py")],
@@ -138,7 +127,6 @@ class Walk:
         environment: Mapping[str, str] | None = None,
     ) -> str:
         """Take a step in a process of its own, a child of the warm one; return what it printed on standard output."""
-        started = time.perf_counter()
         files = {name: str(self.folder / name) for name in ("output", "errors")}
         step = {
             "words": words,
@@ -156,47 +144,31 @@ class Walk:
         self.said += [printed, errors]
         if status != "0":
             raise RuntimeError(f"{title} ends with {status}: {errors}")
-        said = [line[:110] for line in printed.splitlines()[:6]]
-        print(f"{time.perf_counter() - started:5.1f} s  {title}", *said, sep="\n         ")
         return printed
 
 
-def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
-    """Go the whole way; returns the user, and what was read back by the name of the step.
+def walk(user: Walk) -> dict[str, Any]:
+    """Go the whole way; what was read back, by the name of the step.
 
     What is published is loaded without a token, as anybody would.
     """
+    sample = Path(codesyntax_dataset.__file__).parent / "sample"
+    for project in PROJECTS:
+        shutil.copytree(sample / project, user.work / "code" / project)
+    model = embedded_model(TINY)
+    files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    user.hub.add(MODEL, {name: (model / name).read_bytes() for name in files}, type="model")
+    user.hub.add(BOARD, {})
     found = {}
-    with Walk(hub, folder) as user:
-        sample = Path(codesyntax_dataset.__file__).parent / "sample"
-        for project in PROJECTS:
-            shutil.copytree(sample / project, user.work / "code" / project)
-        model = embedded_model(TINY)
-        names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-        hub.add(MODEL, {name: (model / name).read_bytes() for name in names}, type="model")
-        hub.add(BOARD, {})
-        user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
-        found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
-        found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
-        found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
-        found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
-        splits = ("--split", "test", "--split", "validation")
-        settings = ("--config", "python", *splits, "--direction", "dependent-to-head")
-        user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
-        user.codesyntax(
-            "submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD
-        )
-        found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
-        user.codesyntax("board", BOARD, "--output", "board")
-    return user, found
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description="From source files to a board, against the loopback Hub."
-    )
-    parser.add_argument(
-        "--lfs", action="store_true", help="Upload Parquet files by LFS, without xet."
-    )
-    with tempfile.TemporaryDirectory() as folder, LoopbackHub(parser.parse_args().lfs) as hub:
-        walk(hub, Path(folder))
+    user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
+    found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
+    found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
+    found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
+    found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
+    splits = ("--split", "test", "--split", "validation")
+    settings = ("--config", "python", *splits, "--direction", "dependent-to-head")
+    user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
+    user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
+    found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
+    user.codesyntax("board", BOARD, "--output", "board")
+    return found

@@ -4,14 +4,13 @@
     python tests/support/models/train_tiny.py tiny-code-lm --decoder --evaluate DATA
 
 computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
-and transformers. If it is interrupted, the same command continues, and gives what it would have given.
+and transformers.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -26,8 +25,6 @@ import click
 import jinja2
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
     LlamaConfig,
@@ -79,9 +76,7 @@ _DECODER_SPECIAL = {
 _MIDDLE = CONVENTIONS[0].marks
 _BATCH = 2048  # sub-tokens of a batch, padding included
 _WARM_UP = 0.05  # of the steps
-_SAVED = 500  # steps between states from which an interrupted training continues
 _SHOWN = 100  # steps between lines of progress
-_MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW, for each weight
 
 
 class Sizes(NamedTuple):
@@ -331,21 +326,9 @@ class Training:
             {"params": [p for p in self.parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
         ]
         self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
-        for parameter in (
-            self.parameters.values()
-        ):  # as its first step would, so that there is a state before it
-            moments = {key: torch.zeros_like(parameter) for key in _MOMENTS}
-            self.optimizer.state[parameter] = {"step": torch.zeros(()), **moments}
         self.steps, self.seed, self.largest = steps, seed, sizes.rate
         self.step, self.seen, self.seconds = 0, 0, 0.0
         self._epoch, self._order = -1, list[np.ndarray]()
-        versions = {
-            name: importlib.metadata.version(name)
-            for name in ("torch", "tokenizers", "transformers")
-        }
-        self.settings = json.dumps(
-            [type(self).__name__, steps, seed, sizes, digest_of(texts), versions]
-        )
 
     def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
         """A tokenizer, and a model to train."""
@@ -393,42 +376,6 @@ class Training:
         self.seconds += time.process_time() - started
         return loss.item()
 
-    def save(self, path: Path) -> None:
-        """Write the weights, the optimizer's moments and the next step, from which `resume` continues."""
-        tensors = {}
-        for name, parameter in self.parameters.items():
-            tensors[f"{name} weights"] = parameter.detach()
-            tensors |= {f"{name} {key}": self.optimizer.state[parameter][key] for key in _MOMENTS}
-        about = {
-            "step": str(self.step),
-            "seen": str(self.seen),
-            "seconds": str(self.seconds),
-            "settings": self.settings,
-        }
-        with atomic_path(path) as place:
-            save_file(tensors, place, about)
-
-    def resume(self, path: Path) -> None:
-        """Continue from what `save` wrote; raises ModelError if that was another training."""
-        with safe_open(path, "pt") as file:
-            about = file.metadata()
-            if about.get("settings") != self.settings:
-                raise ModelError(
-                    f"{path} is from a training with other steps, seed, sizes, library or versions: remove it to train "
-                    "from the start, or repeat the command that began it"
-                )
-            self.step, self.seen, self.seconds = (
-                int(about["step"]),
-                int(about["seen"]),
-                float(about["seconds"]),
-            )
-            for name, parameter in self.parameters.items():
-                parameter.data.copy_(file.get_tensor(f"{name} weights"))
-                state = self.optimizer.state[parameter]
-                state["step"].fill_(self.step)
-                for key in _MOMENTS:
-                    state[key].copy_(file.get_tensor(f"{name} {key}"))
-
 
 class DecoderTraining(Training):
     """The same of a decoder, which predicts all sub-tokens of inputs with holes."""
@@ -464,18 +411,17 @@ def train(
 
     `decoder`: train a decoder with fill-in-the-middle, instead of a masked language model. `checkpoints`: a folder for
     the models after 0, 1, 2, 4, ... steps, too. `data`: a dataset folder; cards then say which share of sub-tokens of
-    its Python test functions the model restores. An interrupted training continues from the file beside `output` that
-    ends in `.training.safetensors`.
+    its Python test functions the model restores.
 
-    Raises ModelError if `output` exists or another training was interrupted there, SourceError if the library has no
-    source files.
+    Raises ModelError if `output` or a checkpoint exists, SourceError if the library has no source files.
     """
     steps = steps or (DECODER_STEPS if decoder else STEPS)
     sizes = sizes or (TINY_DECODER if decoder else TINY)
     target = Path(output)
-    state = target.with_name(f"{target.name}.training.safetensors")
-    if target.exists():
-        raise ModelError(f"{target} exists already: remove it, or choose another folder")
+    of_others = [] if checkpoints is None else sorted(Path(checkpoints).glob("step-*"))
+    for folder in (target, *of_others):
+        if folder.exists():
+            raise ModelError(f"{folder} exists already: remove it, or choose another folder")
     evaluated = (
         None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
     )
@@ -485,22 +431,11 @@ def train(
         training = (DecoderTraining if decoder else Training)(
             functions(library()), steps, seed, sizes
         )
-        if state.exists():
-            training.resume(state)
-
-        elif checkpoints is not None and (others := sorted(Path(checkpoints).glob("step-*"))):
-            raise ModelError(
-                f"{others[0]} is of another training: remove it, or choose another folder for checkpoints"
-            )
         losses: deque[float] = deque(maxlen=_SHOWN)
         while True:
             doubled = training.step & (training.step - 1) == 0
-            if doubled or training.step % _SAVED == 0:
-                training.save(state)
             if doubled and checkpoints is not None:
-                place = Path(checkpoints) / f"step-{training.step:06}"
-                if not place.exists():
-                    write(place, training, evaluated)
+                write(Path(checkpoints) / f"step-{training.step:06}", training, evaluated)
             if training.step == steps:
                 break
             losses.append(training.advance())
@@ -511,7 +446,6 @@ def train(
                     f"step {training.step:,} of {steps:,}: loss {mean:.3f}, {left:.0f} minutes left"
                 )
         write(target, training, evaluated)
-        state.unlink(missing_ok=True)
     finally:
         torch.set_num_threads(before)
     return target
@@ -564,18 +498,6 @@ def card(training: Training, found: RestoredCount | None) -> str:
     "--decoder", is_flag=True, help="Train the decoder, which fills in the middle, instead."
 )
 @click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help=f"Batches to train on.  [default: {STEPS}, a decoder {DECODER_STEPS}]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of weights, batches and masks.",
-)
-@click.option(
     "--checkpoints",
     type=click.Path(path_type=Path),
     help="A folder for the models after 0, 1, 2, 4, ... steps.",
@@ -586,17 +508,10 @@ def card(training: Training, found: RestoredCount | None) -> str:
     type=click.Path(path_type=Path),
     help="A dataset folder to evaluate on, for the cards.",
 )
-def main(
-    output: Path,
-    decoder: bool,
-    steps: int | None,
-    seed: int,
-    checkpoints: Path | None,
-    data: Path | None,
-) -> None:
+def main(output: Path, decoder: bool, checkpoints: Path | None, data: Path | None) -> None:
     """Train the embedded masked language model or decoder, on one core, and write it to the folder OUTPUT."""
     try:
-        train(output, decoder=decoder, steps=steps, seed=seed, checkpoints=checkpoints, data=data)
+        train(output, decoder=decoder, checkpoints=checkpoints, data=data)
     except CodeSyntaxError as error:
         raise click.ClickException(str(error)) from None
 
