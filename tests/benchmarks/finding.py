@@ -6,9 +6,9 @@ initialised copies of them.
 MODEL is a Hub id, a folder or a GGUF file; --data a folder that `codesyntax build` wrote with the
 configs LANGUAGE and LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 %
 intervals: held-out top-1 UAS, beside the best rule; the same beyond the best offset; the closed
-share of usable information; the accuracy on all minimal pairs, with an interval over repositories
-unless these are few, beside the surface rival; and CPU seconds. With --cluster repository, all
-intervals are over repositories.
+share of usable information; the accuracy on all minimal pairs and on those that are read, with
+intervals over repositories unless these are few, beside the surface rival; and CPU seconds. With
+--cluster repository, all intervals are over repositories.
 
 Results are kept in --output. On a GPU, leave out --sample and --pairs, which draw by the seed of a
 copy.
@@ -33,7 +33,7 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.instruments.information.result import InformationResult
 from probing.instruments.likelihood.hits import MODEL
-from probing.instruments.likelihood.result import SCORES, stratum_weights
+from probing.instruments.likelihood.result import SCORES, PreferenceLedger, stratum_weights
 from probing.report.information import InformedModel
 from probing.runs.repositories import clustered_by
 from probing.runs.session import Session
@@ -47,6 +47,7 @@ COLUMNS = (
     "next rule",
     "closed, %",
     "pairs",
+    "of those read",
     "surface rival",
     "CPU s",
 )
@@ -78,21 +79,28 @@ def closed_cell(informed: InformationResult, arguments: argparse.Namespace) -> s
 def pair_cells(
     session: Session, arguments: argparse.Namespace, options: dict[str, Any]
 ) -> list[str]:
-    """Accuracy on all minimal pairs, and that of the surface rival; nothing if the model has no
-    head, or no pair is asked for."""
+    """Accuracy on all minimal pairs and on those that are read, and that of the surface rival; nothing
+    if the model has no head, or no pair is asked for."""
     if arguments.pairs == 0:
-        return ["-", "-"]
+        return ["-", "-", "-"]
     options = {**options, "sample": arguments.pairs}
     try:
         preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **options)
     except ModelError:
-        return ["-", "-"]
-    rows, weights = preferred.ledger.rows, stratum_weights(preferred.ledger.rows)
-    preference = {MODEL: preferred.ledger.preferred().T * weights}
+        return ["-", "-", "-"]
+    read = preferred.ledger.rows["read"] == 1
+    surface = f"{preferred.accuracy.surface:.1f}"
+    return [accuracy_cell(preferred.ledger, chosen) for chosen in (slice(None), read)] + [surface]
+
+
+def accuracy_cell(ledger: PreferenceLedger, chosen: slice | np.ndarray) -> str:
+    """The accuracy on some pairs, with the interval over repositories."""
+    rows = ledger.rows[chosen]
+    weights = stratum_weights(rows)
+    preference = {MODEL: ledger.preferred()[chosen].T * weights}
     groups = np.full(len(rows), "all", object)
     hits = Hits.of_rows(rows["repository"], groups, preference, SCORES, weights, weighted=True)
-    accuracy = hits.each(hits.by_group(MODEL))["all"]
-    return [shown(accuracy), f"{preferred.accuracy.surface:.1f}"]
+    return shown(hits.each(hits.by_group(MODEL))["all"])
 
 
 def row(model: str, arguments: argparse.Namespace, seed: int | None) -> list[str]:
