@@ -16,7 +16,7 @@ from probing.report import specs
 from probing.report.document import Part, Section, Table
 from probing.report.findings import Findings, Score, Subject
 from probing.report.scored import HARD, Place, tests_in_words
-from probing.report.words import method, number_of
+from probing.report.words import method
 
 BEYOND_TITLE = "Beyond offsets"
 
@@ -53,7 +53,6 @@ def _beyond_sections(findings: Findings, of_models: bool) -> Section:
     if of_models:
         parts += [_beyond_relations(findings, model) for model in findings.models]
     parts.append(_strata(findings))
-    parts += [_left_out_relations(findings, number) for number in avoided]
     return Section(key, findings.title, parts)
 
 
@@ -112,16 +111,3 @@ def _beyond_relations(findings: Findings, model: Subject) -> Table:
         rows += sorted(places, key=lambda row: -(row.score.value if row.score else 0))
     key = findings.file("beyond", model)
     return specs.table("beyond-by-relation", rows, key, model=model.name)
-
-
-def _left_out_relations(findings: Findings, avoided: int) -> str:
-    model = findings.beyond[avoided]
-    assert model is not None
-    named = [
-        f"{name} ({number_of(count, 'function')})" for name, count in sorted(model.few.items())
-    ]
-    unscored = [name for name in model.shown.relations if name not in model.chosen.relations]
-    named += [f"{name} ({model.edges[name][0]} edges)" for name in unscored]
-    named += [f"{name} (none on validation)" for name in model.unchosen]
-    offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
-    return f"Not in the mean beyond {offsets}: {', '.join(named) or 'none'}."

@@ -396,14 +396,13 @@ class Section:
 
     @property
     def inside(self) -> str:
-        """The contents in words: the headings below this one, and the number of figures and
-        tables."""
+        """The number of figures and tables, in words."""
         kinds = [type(part) for part in self.all_parts(drawn=False)]
-        contents = [", ".join(section.title for section in self.sections)]
+        contents = []
         for kind, noun in ((Figure, "figure"), (Table, "table")):
             if number := kinds.count(kind):
                 contents.append(number_of(number, noun))
-        return "; ".join(filter(None, contents))
+        return ", ".join(contents)
 
     def all_parts(self, drawn: bool = True) -> list[Part]:
         """Those of the sub-sections, too; with the tables that the page does not show if

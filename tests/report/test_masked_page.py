@@ -262,8 +262,8 @@ def test_models_that_restore_nothing(tiny_model, tmp_path):
             "--relation has nothing to do with what --masked shows",
         ),
         (
-            ["--masked", "--result", "some.json"],
-            "--result has nothing to do with what --masked shows",
+            ["--masked", "--head", "1-2"],
+            "--head has nothing to do with what --masked shows",
         ),
         (["--node-type", "if_statement"], "--node-type is about masked syntax"),
     ],
