@@ -372,6 +372,24 @@ def test_out_of_memory_makes_batches_smaller(result, tiny_model, few_functions, 
         probe(tiny_model, few_functions, "python", limit=3)
 
 
+def test_lengths_that_do_not_fit_in_memory_together_need_not_agree(
+    tiny_model, few_functions, monkeypatch
+):
+    """No batch will mix them. Any other error is raised."""
+
+    def examining(error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr("probing.models.selfcheck.examine_lengths", fail)
+
+    examining(torch.OutOfMemoryError(""))
+    assert probe(tiny_model, few_functions, "python", limit=3).functions == 3
+    examining(RuntimeError("an operator that there is not"))
+    with pytest.raises(RuntimeError, match="an operator that there is not"):
+        probe(tiny_model, few_functions, "python", limit=4)
+
+
 def test_bad_data(tiny_model, few_functions, tmp_path):
     model = str(tiny_model)
     with pytest.raises(UnknownName, match="did you mean 'python'"):

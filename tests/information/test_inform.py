@@ -19,7 +19,7 @@ from probing.instruments.information.result import InformationLedger, Informatio
 from probing.report.information import InformedModel, bits, read_informed, same_run, together
 from probing.report.report import report
 from probing.report.results import parts
-from probing.runs.data import assign_dependents, load_functions
+from probing.runs.data import assign_dependents, load_functions, read_functions
 from probing.runs.session import Session
 from probing.stats.intervals import Estimate
 
@@ -181,9 +181,12 @@ def test_rows_that_cannot_be_are_refused(result):
 @pytest.mark.parametrize(
     "control", ["random-weights", "shuffled-attention", "redrawn-dependents", "control-task"]
 )
-def test_controls(inform, control):
-    """Each says what it is, and attention adds nothing: intervals reach down to 0."""
+def test_controls(inform, dataset_folder, control):
+    """Each says what it is, of both splits, and attention adds nothing: intervals reach down to 0."""
     found = inform(control=control, seed=3)
+    split = {"limit": 20, "control": control, "seed": 3}
+    validation = read_functions(dataset_folder, "python", "validation", **split)
+    assert found.settings.learned_on == validation.labels
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
     assert all(adds.low <= 0.005 for adds in InformedModel("", found).adds.values() if adds.low)
 
