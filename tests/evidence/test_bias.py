@@ -32,6 +32,7 @@ def drawn(rng: np.random.Generator, kind: str, functions: int) -> np.ndarray:
     return size * rng.choice([-1, 1], functions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["normal", "equal", "few", "heavy"])
 @pytest.mark.parametrize("functions", [6, 30, 200])
 def test_honest_differences_are_refused_as_seldom_as_stated(kind, functions):

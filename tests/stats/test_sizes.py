@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.simulations.sizes import candidates_chosen, fillers_beaten, heads_differ, heads_serve
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(
