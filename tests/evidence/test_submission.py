@@ -128,7 +128,9 @@ def test_file_names_tell_settings_apart_and_are_safe(honest):
     names = {changed(honest, **{name: value}).file_name for name, value in changes.items()}
     names.add(changed(honest).file_name)
     assert len(names) == 5
-    assert all(re.fullmatch(r"\w[\w.-]*\.hits\.parquet", name, re.ASCII) for name in names)
+    assert all(
+        re.fullmatch(r"\w[\w.-]*\.[0-9a-f]{8}\.hits\.parquet", name, re.ASCII) for name in names
+    )
 
 
 @pytest.mark.parametrize("attack", entries.ENTRIES, ids=lambda attack: attack.name)

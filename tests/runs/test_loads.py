@@ -12,6 +12,7 @@ from support.commands import run
 from probing.models import load, location
 from probing.models.location import TINY
 from probing.runs import data
+from probing.runs.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -78,3 +79,11 @@ def verified(counts: Counter[str], given: list[str], folder) -> None:
     counts.clear()
     run("verify", *results, *given)
     assert (len(results), counts["loads"]) == (2, 1)
+
+
+def test_a_checkpoint_is_in_a_folder_of_its_own(tmp_path):
+    """Which results name, so that it is found again; what is on the Hub is in none."""
+    (tmp_path / "step-1").mkdir()
+    assert Session(tmp_path, revision="step-1").place == (tmp_path / "step-1").resolve()
+    assert Session(tmp_path).place == tmp_path.resolve()
+    assert Session("user/model").place is None
