@@ -261,13 +261,9 @@ def _tensor(read: _Bytes) -> _Tensor:
     )
 
 
-def config_of(file: Path) -> PreTrainedConfig:
-    """The configuration in a GGUF file; raises ModelError if the file is damaged, or not known to
-    be read rightly."""
-    return _config_of(read_header(file))
-
-
-def _config_of(header: Header) -> PreTrainedConfig:
+def config_of(header: Header) -> PreTrainedConfig:
+    """The configuration of the model in a GGUF file; raises ModelError if it is not known to be
+    read rightly."""
     config = configuration(header.fields, header.shapes, header.factors)
     check_parts(config)
     check_asked(config, header.weights)
@@ -288,7 +284,7 @@ def converted(file: Path, digest: str) -> Path:
 
 def _convert(file: Path, output: Path) -> None:
     header = read_header(file)
-    config = _config_of(header)
+    config = config_of(header)
     kind: Any = (
         AutoModelForCausalLM
         if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES

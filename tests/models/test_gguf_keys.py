@@ -233,7 +233,7 @@ def test_scaled_rotary_positions(architecture, scaling, tmp_path):
             ModelError,
             match=r"phi3\.rope\.scaling is (linear|yarn)",
         ):
-            gguf_file.config_of(file)
+            gguf_file.config_of(gguf_file.read_header(file))
         return
     model = scaled(architecture, rope)
     difference = (logits(read(file)) - logits(model)).abs().max().item()
@@ -307,7 +307,7 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
     file = gguf_files.save(
         tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, model
     )
-    ours = AutoModelForCausalLM.from_config(gguf_file.config_of(file)).eval()
+    ours = AutoModelForCausalLM.from_config(gguf_file.config_of(gguf_file.read_header(file))).eval()
     ours.load_state_dict(model.state_dict())
     assert torch.equal(logits(ours), logits(model))
     if keys not in ({"context_length": 128}, NEXT):
@@ -366,7 +366,7 @@ def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
             ModelError,
             match=rf"its key {architecture}\.{key} is 3, which is not known",
         ):
-            gguf_file.config_of(file)
+            gguf_file.config_of(gguf_file.read_header(file))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -382,7 +382,7 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
         with pytest.raises(
             ModelError, match=rf"it does not say {architecture}\.{key}: convert it again"
         ):
-            gguf_file.config_of(file)
+            gguf_file.config_of(gguf_file.read_header(file))
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_what_transformers_cannot_say_is_refused(architecture, keys, tensors, me
         tensors,
     )
     with pytest.raises(ModelError, match=message):
-        gguf_file.config_of(file)
+        gguf_file.config_of(gguf_file.read_header(file))
 
 
 def test_the_same_number_of_heads_for_each_layer_is_one_number(tmp_path):
@@ -434,7 +434,7 @@ def test_the_same_number_of_heads_for_each_layer_is_one_number(tmp_path):
     file = gguf_files.save(
         tmp_path / "a.gguf", "llama", keys | {"pooling_type": 1}, by_hand("llama")
     )
-    assert gguf_file.config_of(file).num_key_value_heads == 2
+    assert gguf_file.config_of(gguf_file.read_header(file)).num_key_value_heads == 2
 
 
 def test_a_tensor_without_a_place_is_no_model_without_it(tmp_path):
@@ -455,4 +455,4 @@ def test_another_architecture_is_named(tmp_path):
         ModelError,
         match="architecture bloom are not read.*expected gemma2",
     ):
-        gguf_file.config_of(file)
+        gguf_file.config_of(gguf_file.read_header(file))
