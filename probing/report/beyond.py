@@ -15,7 +15,7 @@ from probing.evidence.scores import CHANCE
 from probing.report import specs
 from probing.report.document import Part, Section, Table
 from probing.report.findings import Findings, Score, Subject
-from probing.report.scored import HARD, Place, tests_in_words
+from probing.report.scored import HARD, ScoredRow, tests_in_words
 from probing.report.words import method
 
 BEYOND_TITLE = "Beyond offsets"
@@ -40,8 +40,8 @@ def _avoided(findings: Findings) -> list[int]:
     return [avoided for avoided in findings.beyond if _hard(findings, first, avoided).score]
 
 
-def _hard(findings: Findings, name: str, avoided: int) -> Place:
-    return Place(findings, name, avoided=avoided).get(HARD)
+def _hard(findings: Findings, name: str, avoided: int) -> ScoredRow:
+    return ScoredRow(findings, name, avoided=avoided).get(HARD)
 
 
 def _beyond_sections(findings: Findings, of_models: bool) -> Section:
@@ -72,7 +72,7 @@ def _beyond_means(findings: Findings) -> Table:
     return specs.table("beyond", rows, f"{findings.name}-beyond", tests=tests)
 
 
-def _sizes(hard: Place) -> dict[str, float]:
+def _sizes(hard: ScoredRow) -> dict[str, float]:
     """How many relations and hard edges are in a mean; what needs no model has those of the first
     one."""
     findings = hard.findings
@@ -103,11 +103,11 @@ def _strata(findings: Findings) -> Table:
 
 
 def _beyond_relations(findings: Findings, model: Subject) -> Table:
-    rows: list[Place] = []
+    rows: list[ScoredRow] = []
     for avoided, k in product(_avoided(findings), TABLE_KS):
         mean = _hard(findings, model.name, avoided)._replace(k=k)
         names = findings.relations(model.name, mean.protocol)
-        places = [mean._replace(group=name) for name in names]
-        rows += sorted(places, key=lambda row: -(row.score.value if row.score else 0))
+        of_relations = [mean._replace(group=name) for name in names]
+        rows += sorted(of_relations, key=lambda row: -(row.score.value if row.score else 0))
     key = findings.file("beyond", model)
     return specs.table("beyond-by-relation", rows, key, model=model.name)

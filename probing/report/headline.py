@@ -18,7 +18,7 @@ from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
-from probing.report.scored import HARD, Place
+from probing.report.scored import HARD, ScoredRow
 from probing.report.words import DIRECTIONS, RULE, K, number_of
 from probing.stats.intervals import family
 
@@ -88,8 +88,8 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     return specs.text("sentence-of-many", more=more, less=less, same=same, configs=configs)
 
 
-def _best_in_words(findings: Findings) -> Place:
-    return Place(findings, findings.best_model.name)
+def _best_in_words(findings: Findings) -> ScoredRow:
+    return ScoredRow(findings, findings.best_model.name)
 
 
 def models(
@@ -101,14 +101,14 @@ def models(
     positions.
     """
     rows = []
-    for place in _models_shown(all_findings):
-        linked = [place.name, links[place.name]] if links else place.name
+    for model in _models_shown(all_findings):
+        linked = [model.name, links[model.name]] if links else model.name
         rows.append(
             {
-                "place": place,
-                "hard": place.get(HARD),
+                "model": model,
+                "hard": model.get(HARD),
                 "linked": linked,
-                "bits": bits.get(same_run(place.settings)),
+                "bits": bits.get(same_run(model.settings)),
             }
         )
     several = len({findings.settings.direction for findings in all_findings}) > 1
@@ -123,10 +123,10 @@ def models(
     )
 
 
-def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> list[Place]:
+def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> list[ScoredRow]:
     """The models of each config, best first, at most so many."""
     return [
-        Place(findings, model.name)
+        ScoredRow(findings, model.name)
         for findings in all_findings
         for model in _best_first(findings)[:most]
     ]
@@ -178,9 +178,9 @@ def _further(findings: Findings) -> str:
 _THAN = {"higher": "more than", "lower": "less than"}
 
 
-def _than(place: Place, whose: str = "the") -> str:
-    than = _THAN.get(place.verdict, "not significantly different from")
-    (baseline,) = _values([place.best_baseline])
+def _than(row: ScoredRow, whose: str = "the") -> str:
+    than = _THAN.get(row.verdict, "not significantly different from")
+    (baseline,) = _values([row.best_baseline])
     return f"{than} {whose} {np.nan if baseline is None else baseline:.1f} %"
 
 
@@ -194,21 +194,21 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
     all_edges = _models_shown(all_findings, most)
-    hard = [place.get(HARD) for place in all_edges]
+    hard = [row.get(HARD) for row in all_edges]
 
-    def series(places: Sequence[Place]) -> list[Points]:
-        scores = [place.best_baseline for place in places]
-        heads = Points("heads of the model", [place.score for place in places], COLOURS[0])
+    def series(rows: Sequence[ScoredRow]) -> list[Points]:
+        scores = [row.best_baseline for row in rows]
+        heads = Points("heads of the model", [row.score for row in rows], COLOURS[0])
         return [heads, Points("best baseline", _values(scores), INK, needs_no_model=True)]
 
-    chances = _values([place.chance for place in hard])
+    chances = _values([row.chance for row in hard])
     guessed = Points("chance", chances, FAINT, needs_no_model=True)
     panels = {
         "of all edges, %": series(all_edges),
         "beyond the best offset, %": [*series(hard), guessed],
     }
     several_models = any(len(findings.models) > 1 for findings in all_findings)
-    names = [_label(place, len(all_findings) > 1, several_models) for place in all_edges]
+    names = [_label(row, len(all_findings) > 1, several_models) for row in all_edges]
     some = any(len(findings.models) > most for findings in all_findings)
     return specs.figure(
         "models",
@@ -222,8 +222,8 @@ def _values(scores: Sequence[Score | None]) -> list[float | None]:
     return [score.value if score else None for score in scores]
 
 
-def _label(place: Place, several_configs: bool, several_models: bool) -> str:
+def _label(row: ScoredRow, several_configs: bool, several_models: bool) -> str:
     if not several_configs:
-        return place.name
-    title = fill(place.findings.title, 30)
-    return f"{place.name}\n{title}" if several_models else title
+        return row.name
+    title = fill(row.findings.title, 30)
+    return f"{row.name}\n{title}" if several_models else title

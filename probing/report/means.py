@@ -18,7 +18,7 @@ from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Line
 from probing.report.findings import PAPER, Findings
 from probing.report.kinds import PERCENT
-from probing.report.scored import Place, curve, means_in_words, shown_means, tests_in_words
+from probing.report.scored import ScoredRow, curve, means_in_words, shown_means, tests_in_words
 from probing.report.words import K, method, number_of, numbered
 from probing.stats.intervals import Estimate, family
 
@@ -33,7 +33,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
     for findings in all_findings:
         names = [*findings.kinds, *findings.paper]
         for rule, k, name in product(findings.rules, TABLE_KS, names):
-            row = Place(findings, name, rule, k, protocol=PUBLISHED)
+            row = ScoredRow(findings, name, rule, k, protocol=PUBLISHED)
             if row.kind != "paper" or row.score:
                 rows.append(row)
     return specs.table(

@@ -25,14 +25,14 @@ from probing.instruments.attention.errors import (
 from probing.report import figures, specs
 from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
-from probing.report.scored import Place
+from probing.report.scored import ScoredRow
 from probing.report.words import RULE
 from probing.stats.intervals import FEW_CLUSTERS
 
 
 def table(findings: Findings, model: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows: list[Place] = []
+    rows: list[ScoredRow] = []
     for rule, k in product(findings.rules, TABLE_KS):
         rows += _relations_in_order(findings, model, rule, k)
     tested = set()
@@ -53,16 +53,16 @@ def table(findings: Findings, model: Subject) -> Table:
     )
 
 
-def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -> list[Place]:
+def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -> list[ScoredRow]:
     """The relations by a rule and k, largest held-out difference first, those without any last."""
     names = findings.relations(model.name, PUBLISHED)
-    places = [Place(findings, model.name, rule, k, name) for name in names]
+    scored = [ScoredRow(findings, model.name, rule, k, name) for name in names]
 
-    def order(row: Place) -> tuple[bool, float, str]:
+    def order(row: ScoredRow) -> tuple[bool, float, str]:
         gained = row.get(HELD_OUT).difference
         return gained is None, -gained.value if gained else 0, row.group
 
-    return sorted(places, key=order)
+    return sorted(scored, key=order)
 
 
 def layers(findings: Findings, model: Subject) -> Section:
@@ -95,7 +95,7 @@ def layers(findings: Findings, model: Subject) -> Section:
 # --------------------------------------------------------------------------------------------------------------- errors
 
 _MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
-_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. Place: relative to the edge."
+_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. ScoredRow: relative to the edge."
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:

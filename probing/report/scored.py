@@ -26,7 +26,7 @@ HARD, EASY = "hard", "easy"
 """The edges beyond the best offsets of their relation, and at these."""
 
 
-class Place(NamedTuple):
+class ScoredRow(NamedTuple):
     """A row of a table: who is scored on a config, by a rule and k, on a relation or as the mean
     over relations; by a protocol.
 

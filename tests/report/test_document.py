@@ -112,6 +112,6 @@ def test_long_names_stay_in_their_cells_and_on_the_page(page, tmp_path, width):
 
 
 def test_long_configs_take_several_lines_in_the_picture_of_models():
-    place = SimpleNamespace(name="m", findings=SimpleNamespace(title=LONG))
-    model, *lines = headline._label(place, several_configs=True, several_models=True).split("\n")
+    row = SimpleNamespace(name="m", findings=SimpleNamespace(title=LONG))
+    model, *lines = headline._label(row, several_configs=True, several_models=True).split("\n")
     assert model == "m" and " ".join(lines) == LONG and max(map(len, lines)) <= 30
