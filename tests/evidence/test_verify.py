@@ -235,6 +235,15 @@ def three_draws(both, pair) -> list[bool]:
     return [all(of) for of in zip(*accepted)]
 
 
+def test_functions_of_validation_gain_by_the_heads_that_are_chosen_on_them_alone(ledgers, both):
+    """*Published* chooses on test."""
+    test, validation = (
+        {name.partition(":")[0] for name in reprobed.InMemory(task, *pair).influence().means}
+        for (task, _), pair in zip(both, (ledgers[2:], ledgers[:1:-1]))
+    )
+    assert test == {"published", *validation} > validation > {"held-out"}
+
+
 def test_three_draws_accept_the_honest_pair(ledgers, both):
     assert three_draws(both, ledgers[2:]) == [True] * 3
 
