@@ -63,7 +63,10 @@ configs = click.option(
 )
 output = click.option("--output", type=FOLDER_PATH, help="Folder for the result and its ledger.")
 seed = click.option(
-    "--seed", default=0, type=NATURAL, help="Random seed of the control and of --sample."
+    "--seed",
+    default=0,
+    type=NATURAL,
+    help="Random seed of the control, or without one of --sample.",
 )
 splits = click.option(
     "--split",
@@ -93,7 +96,7 @@ sample = click.option(
     "--sample",
     type=POSITIVE,
     metavar="N",
-    help="Draw N functions by --seed, the same for every model; the result is marked as partial.",
+    help="Draw N functions, the same for every model and its controls; the result is marked as partial.",
 )
 batch_tokens = click.option(
     "--batch-tokens", type=POSITIVE, help="Sub-tokens per batch; this does not change scores."

@@ -35,13 +35,19 @@ Limit = int | Sample | None
 """The part of a split that a run reads: its first functions, some that are drawn, or all."""
 
 
-def limit_of(limit: int | None, sample: int | None, seed: int) -> Limit:
-    """The part that is asked for; raises ArgumentError for both a limit and a sample."""
+def limit_of(limit: int | None, sample: int | None, seed: int, control: str | None = None) -> Limit:
+    """The part that is asked for; raises ArgumentError for both a limit and a sample.
+
+    The seed of a control draws what the control randomises. Its sample is drawn by seed 0, so that
+    copies of several seeds read the functions that the model reads.
+    """
     if limit is not None and sample is not None:
         raise ArgumentError(
             f"limit is {limit} and sample is {sample}, expected one: the first functions, or drawn ones"
         )
-    return limit if sample is None else Sample(size=sample, seed=seed)
+    if sample is None:
+        return limit
+    return Sample(size=sample, seed=seed if control is None else 0)
 
 
 def extent(limit: Limit, units: str = "functions") -> str:

@@ -10,8 +10,7 @@ share of usable information; the accuracy on all minimal pairs and on those that
 intervals over repositories unless these are few, beside the surface rival; and CPU seconds. With
 --cluster repository, all intervals are over repositories.
 
-Results are kept in --output. On a GPU, leave out --sample and --pairs, which draw by the seed of a
-copy.
+Results are kept in --output. On a GPU, leave out --sample and --pairs.
 """
 
 from __future__ import annotations

@@ -55,6 +55,17 @@ def test_another_model_reads_the_same_functions(made, dataset_folder):
     assert another.settings.labels != other.settings.labels
 
 
+def test_copies_of_several_seeds_read_the_functions_of_the_model(dataset_folder):
+    def places(**options):
+        return probe(TINY, dataset_folder, sample=12, **options).ledger.function
+
+    whole = places()
+    for seed in (1, 2):
+        copy = places(control="random-weights", seed=seed)
+        assert np.array_equal(copy, whole)
+    assert not np.array_equal(places(seed=1), whole)
+
+
 def test_a_seed_draws_evenly():
     drawn = np.zeros(50)
     for seed in range(400):

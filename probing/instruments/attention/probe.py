@@ -75,8 +75,8 @@ def probe(
     tokenizer) pair. `data`: a folder that `codesyntax build` wrote, a dataset id, or a loaded
     dataset. `dtype`: `float32`, `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
     sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the
-    first functions of the split; `sample`: only so many, drawn by `seed`, the same for every model;
-    the result says so. `direction`: `head-to-dependent`, as published for code, or
+    first functions of the split; `sample`: only so many, drawn by `seed`, of controls by 0, the same
+    for every model; the result says so. `direction`: `head-to-dependent`, as published for code, or
     `dependent-to-head`, as published for natural language and the only one for models that cannot
     see later tokens; by default that of the language, if the model supports it. `max_length`: the
     most sub-tokens, special tokens included, of a function, 511 in the paper. `weights`: `norm`
@@ -99,7 +99,12 @@ def probe(
     message.
     """
     functions = read_functions(
-        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+        data,
+        config,
+        split,
+        limit=limit_of(limit, sample, seed, control),
+        control=control,
+        seed=seed,
     )
     step = step_of(revision)
     session = Session(
@@ -382,7 +387,12 @@ def probe_models(
         )
     reads = [
         read_functions(
-            data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+            data,
+            config,
+            split,
+            limit=limit_of(limit, sample, seed, control),
+            control=control,
+            seed=seed,
         )
         for config in dict.fromkeys(configs)
         for split in dict.fromkeys(splits)

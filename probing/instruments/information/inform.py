@@ -112,7 +112,12 @@ def inform(
         )
     session = Session.of(model, pool=pool, **arguments)
     read = read_functions(
-        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+        data,
+        config,
+        split,
+        limit=limit_of(limit, sample, seed, control),
+        control=control,
+        seed=seed,
     )
     return run(Informing(session, read, edges, states), output, shard)
 

@@ -146,7 +146,12 @@ def prefer(
             f"config is {config!r}, expected one of minimal pairs, such as {language_of(config).name}_pairs"
         )
     read = read_functions(
-        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+        data,
+        config,
+        split,
+        limit=limit_of(limit, sample, seed, control),
+        control=control,
+        seed=seed,
     )
     return run(Preferring(session, read, batch_tokens), output, shard)
 
@@ -334,7 +339,12 @@ def surprise(
         raise UnknownName("control of surprisal", control, [RANDOM_WEIGHTS])
     chosen = chosen_types(language_of(config).name, node_types)
     read = read_functions(
-        data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed
+        data,
+        config,
+        split,
+        limit=limit_of(limit, sample, seed, control),
+        control=control,
+        seed=seed,
     )
     return run(Surprising(session, read, batch_tokens, chosen), output, shard)
 
