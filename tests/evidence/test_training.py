@@ -279,7 +279,7 @@ losses = [[entry["loss"] for entry in run.state.log_history if "loss" in entry] 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_two_processes_one_evaluates(tmp_path):
     script = tmp_path / "two.py"
     places = {

@@ -609,6 +609,7 @@ def choose(page, **filters: str) -> None:
         menu.select_option(value)
 
 
+@pytest.mark.long
 def test_the_page_of_200_entries_is_small_and_ready_at_once(large, page):
     assert large.stat().st_size < 2_000_000
     page.goto(large.as_uri())
