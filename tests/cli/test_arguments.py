@@ -133,6 +133,7 @@ def test_models_and_data_that_are_nearly_right(pair, tiny_model, dataset_folder)
             entry(str(tiny_model), streamed)
 
 
+@pytest.mark.slow
 def test_what_torch_and_pathlib_have_names_for_is_taken(tiny_model, dataset_folder):
     named = probing.probe(tiny_model, dataset_folder, limit=2, dtype="bfloat16", device="cpu")
     typed = probing.probe(

@@ -146,6 +146,7 @@ def test_a_keyword_where_a_statement_may_be_meant(folder, monkeypatch):
     assert "if is the keyword alone: did you mean if_statement?" in said
 
 
+@pytest.mark.slow
 def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     results = folder / "results"
     (ledger,) = results.glob("*.parquet")

@@ -117,6 +117,7 @@ def test_more_identifiers_than_letters():
 
 
 @BOTH
+@pytest.mark.slow
 def test_literals_keep_their_escapes_and_lengths(language):
     code, (_, edges) = edit(CODE[language], language, "literals")
     assert len(code) == len(CODE[language])
@@ -458,6 +459,7 @@ def test_a_name_before_a_sign_becomes_no_cast(name):
         ),
     ],
 )
+@pytest.mark.slow
 def test_what_grammars_misread_gets_no_brackets(language, code, kept):
     """Of PHP's `(Double::X)`, a cast; and of `a && b!.c` in TypeScript, what `!` belongs to."""
     edited, _ = edit(code, language, "brackets")

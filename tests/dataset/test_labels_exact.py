@@ -59,6 +59,7 @@ def golden():
 
 
 @pytest.mark.parametrize(("language", "code", "variant", "tokens", "edges"), golden())
+@pytest.mark.slow
 def test_golden_pairs(language, code, variant, tokens, edges):
     annotation = annotate(code, language, variant)
     assert spell_tokens(annotation.tokens) == tokens
@@ -308,6 +309,7 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("typescript", "z = a! != b! && a! !== b! || !a!"),
     ],
 )
+@pytest.mark.slow
 def test_what_another_grammar_reads(language, code):
     annotation = annotate(code, language, compared(language))
     reference = importlib.import_module(f"reference.{language}")
@@ -324,6 +326,7 @@ def test_types_are_no_javascript(code):
 
 
 @every_language
+@pytest.mark.slow
 def test_tokens_can_be_told_where_nothing_parses(language):
     tokens = tokenize("é ( § b", language, EXACT.name)
     assert "".join(token.text for token in tokens) == "é(§b"

@@ -341,6 +341,7 @@ def test_what_python_3_9_refuses_is_an_error(code):
 
 
 @pytest.mark.parametrize("code", ALWAYS.values(), ids=ALWAYS)
+@pytest.mark.slow
 def test_what_python_3_9_accepts_is_labelled(code):
     for variant in PUBLISHED:
         labels(code, variant)

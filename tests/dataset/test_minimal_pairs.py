@@ -170,6 +170,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("language", ALL)
+@pytest.mark.slow
 def test_native_parsers_know_where_words_may_stand_and_what_is_only_unfinished(language):
     native = programs.native(language)
     if native is None:

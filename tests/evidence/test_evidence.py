@@ -111,6 +111,7 @@ def test_models_are_compared_on_the_functions_that_both_could_read(
     assert np.array_equal(first[:3], second[:3])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
     (file,) = results.glob("tiny.python.test.*.json")
     alone = tmp_path / "alone"
@@ -131,6 +132,7 @@ def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
         find([alone])
 
 
+@pytest.mark.slow
 def test_other_labels_than_those_that_were_probed(results, dataset_folder, tmp_path):
     import datasets
 

@@ -107,6 +107,7 @@ def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, dire
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_the_expected_score_is_the_mean_over_every_order(case, direction):
     tokens, edges, left_out = CASES[case]
     scores = module.by_relation(edges_of((tokens, edges), left_out=left_out), direction)

@@ -104,6 +104,7 @@ def all_on_validation(tiny_model, dataset_folder, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "others"), [("frame", True), ("all_on_validation", False)])
+@pytest.mark.slow
 def test_published_has_another_mean_where_held_out_lacks_relations(name, others, request):
     cells = only(request.getfixturevalue(name), rule="first", k=1, against="")
     for system in ("model", *BASELINES):
@@ -115,6 +116,7 @@ def test_published_has_another_mean_where_held_out_lacks_relations(name, others,
         assert ("mean" in same) == others
 
 
+@pytest.mark.slow
 def test_masking_is_the_mean_over_functions():
     result = masked()
     frame = probing.scores(result)
@@ -153,6 +155,7 @@ def test_masking_is_the_mean_over_functions():
         )
 
 
+@pytest.mark.slow
 def test_score_writes_it(tmp_path):
     result = masked()
     file = result.save(tmp_path)

@@ -85,6 +85,7 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
     assert numbers["syntax/best_rule"] == pytest.approx(rule[0])
 
 
+@pytest.mark.slow
 def test_of_decoders_they_have_what_is_likely(decoder, tmp_path):
     numbers = probing.evaluate(*decoder, functions=12)
     build("sample", ["python", "python_pairs"], tmp_path / "data")
@@ -98,6 +99,7 @@ def test_of_decoders_they_have_what_is_likely(decoder, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.slow
 def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     loaded = load_restoring("tiny-code-mlm")
     numbers = probing.evaluate(loaded.model.to(dtype), loaded.tokenizer, functions=8)
@@ -108,6 +110,7 @@ def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     assert loaded.model.dtype == dtype
 
 
+@pytest.mark.slow
 def test_other_languages(decoder):
     assert "syntax/held_out" in probing.evaluate(*decoder, language="go", functions=3)
     with pytest.raises(UnknownName, match="language of code is 'english'|english"):
@@ -120,6 +123,7 @@ def test_other_languages(decoder):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.slow
 def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
     tokenizer = decoder[1]
     model = untrained(tokenizer).to(dtype)
@@ -151,6 +155,7 @@ def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
     assert logging.getLogger("probing").level == logging.NOTSET
 
 
+@pytest.mark.slow
 def test_mixed_precision_is_that_of_training_alone(decoder):
     expected = probing.evaluate(*decoder, functions=4)
     model = decoder[0]
@@ -198,6 +203,7 @@ def logged(trainer, name: str = "syntax/held_out") -> list[int]:
 
 
 @pytest.mark.parametrize("options", [{}, {"bf16": True, "gradient_accumulation_steps": 2}])
+@pytest.mark.slow
 def test_a_training_is_the_same_with_the_callback(decoder, tmp_path, options):
     tokenizer = decoder[1]
     alone, watched = (
@@ -215,6 +221,7 @@ def test_a_training_is_the_same_with_the_callback(decoder, tmp_path, options):
     assert logged(watched, "syntax/preference") == [0, 2, 4]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, "save", save_steps=2)
     state = json.loads((tmp_path / "checkpoint-4" / "trainer_state.json").read_text())
@@ -230,6 +237,7 @@ def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
         assert numbers == {name: entry[name] for name in numbers}
 
 
+@pytest.mark.slow
 def test_at_each_evaluation(decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, "evaluation", eval_strategy="steps", eval_steps=3)
     assert logged(trainer) == [3, 4] == logged(trainer, "eval_loss")  # it evaluates at the end, too

@@ -33,6 +33,7 @@ SMALL = Path(__file__).resolve().parents[1] / "data/small"
 @pytest.mark.parametrize(
     ("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_random_inputs_are_read_or_refused(files, inputs):
     found = [*fuzz.tried(1, range(inputs), files)]
     assert [one for one in found if one.became in fuzz.WRONG] == []
@@ -47,6 +48,7 @@ def test_json_is_parsed_up_to_its_most_bytes():
         parse(b"[1, 2, 345]", 10)
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_noticed(monkeypatch):
     def crash(*_):
         raise RecursionError
@@ -97,6 +99,7 @@ def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):
         errors.load(tmp_path / "a.errors.json")
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_words_takes_no_square_of_its_length(tmp_path):
     words = 60_000  # seven seconds once
     (tmp_path / "x.txt").write_text("".join(f"w {number}-x\n" for number in range(words)))

@@ -220,6 +220,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("make", "reason"), SOURCES.values(), ids=SOURCES)
+@pytest.mark.slow
 def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
     monkeypatch.setattr(safe_files, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
     with pytest.raises(CodeSyntaxError, match=reason):
@@ -289,6 +290,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, read_it):
         read_it(path)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_unpacks_to_far_more_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "bomb.parquet"
     rows = 1_000_000

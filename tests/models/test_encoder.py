@@ -136,6 +136,7 @@ def spoil(folder: Path, how: str) -> None:
         ("other tokenizer", "embeddings for 1000 only"),
     ],
 )
+@pytest.mark.slow
 def test_unusable_folder(folder, how, said):
     spoil(folder, how)
     with pytest.raises(ModelError, match=said) as error:

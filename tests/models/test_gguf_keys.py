@@ -302,6 +302,7 @@ CHANGES = [
     CHANGES,
     ids=lambda part: part if isinstance(part, str) else "+".join(part),
 )
+@pytest.mark.slow
 def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, tmp_path):
     model = by_hand(architecture, **fields)
     file = gguf_files.save(

@@ -403,6 +403,7 @@ def test_inputs_are_checked_before_anything_runs(
             inputs.read(sources, models)
 
 
+@pytest.mark.slow
 def test_a_model_of_one_language_is_probed_on_that(tmp_path):
     """As CuBERT is."""
     from support.models.cubert_release import write_release

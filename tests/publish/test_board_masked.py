@@ -97,6 +97,7 @@ def test_what_was_not_compared_is_missed(tmp_path):
     assert whole.entry.on_read == {}
 
 
+@pytest.mark.slow
 def test_csv_has_every_mean(made, scores, saved):
     with open(saved / "masking.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -146,6 +146,7 @@ def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(
         assert len(hub.repositories["dataset", DATASET].commits) == commits
 
 
+@pytest.mark.slow
 def test_private_holds_for_new_repositories_and_never_lies_about_old_ones(connect, dataset_folder):
     with LoopbackHub() as hub:
         connect(hub)

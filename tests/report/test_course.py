@@ -48,6 +48,7 @@ def test_what_a_loop_logged_in_another_order_and_twice():
     assert np.array_equal(course.numbers["preference"], [np.nan, 71.0], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_the_picture_has_scores_and_baselines():
     history = [
         {**entry, "syntax/preference": 70.0} if "loss" not in entry else entry

@@ -88,6 +88,7 @@ def test_every_table_and_figure_has_a_file(written):
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on the PATH")
+@pytest.mark.slow
 def test_the_document_compiles(written):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     done = subprocess.run(command, cwd=written, capture_output=True, text=True, errors="replace")

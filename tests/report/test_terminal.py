@@ -120,6 +120,7 @@ def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
     assert checked > 15
 
 
+@pytest.mark.slow
 def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
     printed = in_terminal(
         "compare-labels", "--config", "python", "--config", "python_exact", "--quiet"
@@ -129,6 +130,7 @@ def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
     assert len(numbers(total)) == 4
 
 
+@pytest.mark.slow
 def test_the_result_of_a_probe_shows_the_score_beside_that_of_an_offset(in_terminal):
     printed = in_terminal(
         "probe",

@@ -129,6 +129,7 @@ def results(evidence):
     return [evidence.probed.files[split] for split in ("test", "validation")]
 
 
+@pytest.mark.slow
 def test_scores_of_attention(results, few_functions):
     by_repository = probing.scores(results, few_functions, "repository")
     by_function = probing.scores(results, few_functions)
@@ -153,6 +154,7 @@ def test_scores_of_attention(results, few_functions):
     assert mean.n <= len(set(names)) < 40
 
 
+@pytest.mark.slow
 def test_tables_say_so(results, few_functions, tmp_path, unrendered):
     folder = str(results[0].parent)
     compared = run("compare", folder, folder, "--cluster repository")

@@ -107,6 +107,7 @@ def test_shards_give_the_bytes_of_one_process(
     assert left_in(place / "merged") == whole
 
 
+@pytest.mark.slow
 def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
     """Twice, and with a shard that a second job made again elsewhere."""
     shards_of = left_in(folder)
@@ -123,6 +124,7 @@ def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
         assert ledger.read_bytes() == whole[ledger.name]
 
 
+@pytest.mark.slow
 def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(
     tiny_model, dataset_folder, three, tmp_path, monkeypatch
 ):
@@ -170,6 +172,7 @@ def flipped(content: bytes, place: int, bit: int = 0) -> bytes:
     return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
 
 
+@pytest.mark.slow
 def test_two_jobs_with_one_shard_and_two_with_two(
     tiny_model, dataset_folder, three, tmp_path, monkeypatch
 ):
@@ -287,6 +290,7 @@ def test_what_is_not_all_of_one_run_is_refused(name, folder, monkeypatch):
     assert not left_in(folder, *RESULT)
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_changes_a_number(folder, tmp_path, whole):
     """A shard in which one bit is another is refused, or read as it was; nothing is written of it."""
     random.seed(20)
