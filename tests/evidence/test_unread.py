@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from codesyntax_dataset.protocol import BEYOND_OFFSET
 from codesyntax_metric.topk_uas import RULES
+from probing.evidence import reruns
 from probing.evidence.gather import Evidence
 from probing.instruments.attention.ledger import RankLedger
 
@@ -53,3 +55,13 @@ def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
         read=SimpleNamespace(validation=SimpleNamespace(ledger=validation.take(read))),
     )
     assert evidence.beyond[1].shown.choice[ARGS][0, 0].tolist() == [0, head]
+
+
+def test_means_of_a_rerun_have_the_same_heads():
+    """Ten times as many, of which beyond offsets have a mean."""
+    validation = ledger_of(READ * 10 + [(255, 255, 255)] * 10)
+    unread = range(len(READ) * 10, len(READ) * 10 + 10)
+    for given, head in (((), 0), (unread, 1)):
+        *_, hard = reruns.means(ledger_of(SCORED * 10), validation, given)
+        assert hard.protocol == BEYOND_OFFSET
+        assert hard.chosen.choice[ARGS][0, 0].tolist() == [0, head]
