@@ -95,7 +95,7 @@ def layers(findings: Findings, model: Subject) -> Section:
 # --------------------------------------------------------------------------------------------------------------- errors
 
 _MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
-_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. ScoredRow: relative to the edge."
+_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. Place: relative to the edge."
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:

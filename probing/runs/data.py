@@ -41,7 +41,7 @@ from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import EdgeCell
 from probing.runs.saved import field_of, found_at, read_text
-from probing.runs.settings import Limit, Sample, Settings
+from probing.runs.settings import Limit, Sample, Settings, limit_of
 
 if TYPE_CHECKING:
     import datasets
@@ -208,11 +208,13 @@ def read_functions(
     split: str,
     *,
     limit: Limit = None,
+    sample: int | None = None,
     control: str | None = None,
     seed: int = 0,
 ) -> Functions:
-    """The functions that a probe with these arguments reads; raises what `load_functions` and
-    `check_control` do."""
+    """The functions that a probe with these arguments reads; raises what `limit_of`,
+    `load_functions` and `check_control` do."""
+    limit = limit_of(limit, sample, seed, control)
     dataset, name = load_functions(data, config, split)
     dataset = labels_of(dataset, control, seed)
     if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):

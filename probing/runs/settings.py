@@ -35,7 +35,7 @@ Limit = int | Sample | None
 """The part of a split that a run reads: its first functions, some that are drawn, or all."""
 
 
-def limit_of(limit: int | None, sample: int | None, seed: int, control: str | None = None) -> Limit:
+def limit_of(limit: Limit, sample: int | None, seed: int, control: str | None) -> Limit:
     """The part that is asked for; raises ArgumentError for both a limit and a sample.
 
     The seed of a control draws what the control randomises. Its sample is drawn by seed 0, so that

@@ -7,7 +7,8 @@ MODEL is a Hub id, a folder or a GGUF file; --data a folder that `codesyntax bui
 configs LANGUAGE and LANGUAGE_pairs, such as that of `corpus.py`. Each row has, on test, with 95 %
 intervals: held-out top-1 UAS, beside the best rule; the same beyond the best offset; the closed
 share of usable information; the accuracy on all minimal pairs and on those that are read, with
-intervals over repositories unless these are few, beside the surface rival; and CPU seconds. With
+intervals over repositories unless these are few, beside a rival that prefers the text with fewer
+unmatched brackets and, where both have as many, what the surface rival does; and CPU seconds. With
 --cluster repository, all intervals are over repositories.
 
 Results are kept in --output. On a GPU, leave out --sample and --pairs.
@@ -32,7 +33,7 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.instruments.information.result import InformationResult
 from probing.instruments.likelihood.hits import MODEL
-from probing.instruments.likelihood.result import SCORES, PreferenceLedger, stratum_weights
+from probing.instruments.likelihood.result import WHOLE, stratum_weights
 from probing.report.information import InformedModel
 from probing.runs.repositories import clustered_by
 from probing.runs.session import Session
@@ -47,7 +48,7 @@ COLUMNS = (
     "closed, %",
     "pairs",
     "of those read",
-    "surface rival",
+    "rival, of those read",
     "CPU s",
 )
 
@@ -78,8 +79,8 @@ def closed_cell(informed: InformationResult, arguments: argparse.Namespace) -> s
 def pair_cells(
     session: Session, arguments: argparse.Namespace, options: dict[str, Any]
 ) -> list[str]:
-    """Accuracy on all minimal pairs and on those that are read, and that of the surface rival; nothing
-    if the model has no head, or no pair is asked for."""
+    """Accuracy on all minimal pairs and on those that are read, and that of the rival on these;
+    nothing if the model has no head, or no pair is asked for."""
     if arguments.pairs == 0:
         return ["-", "-", "-"]
     options = {**options, "sample": arguments.pairs}
@@ -87,18 +88,24 @@ def pair_cells(
         preferred = probing.prefer(session, arguments.data, f"{arguments.config}_pairs", **options)
     except ModelError:
         return ["-", "-", "-"]
-    read = preferred.ledger.rows["read"] == 1
-    surface = f"{preferred.accuracy.surface:.1f}"
-    return [accuracy_cell(preferred.ledger, chosen) for chosen in (slice(None), read)] + [surface]
+    rows, by_model = preferred.ledger.rows, preferred.ledger.preferred()[:, 0]
+    read = rows["read"] == 1
+    told_by_brackets = rows["counted"] != 1
+    by_rival = np.where(told_by_brackets, rows["counted"], rows["surface"]) / 2
+    return [
+        accuracy_cell(rows, by_model),
+        accuracy_cell(rows[read], by_model[read]),
+        accuracy_cell(rows[read], by_rival[read]),
+    ]
 
 
-def accuracy_cell(ledger: PreferenceLedger, chosen: slice | np.ndarray) -> str:
-    """The accuracy on some pairs, with the interval over repositories."""
-    rows = ledger.rows[chosen]
+def accuracy_cell(rows: np.ndarray, preferred: np.ndarray) -> str:
+    """The accuracy on some pairs (N,) of which the good text is `preferred` (N,), with the interval
+    over repositories."""
     weights = stratum_weights(rows)
-    preference = {MODEL: ledger.preferred()[chosen].T * weights}
+    sums = {MODEL: preferred[None] * weights}
     groups = np.full(len(rows), "all", object)
-    hits = Hits.of_rows(rows["repository"], groups, preference, SCORES, weights, weighted=True)
+    hits = Hits.of_rows(rows["repository"], groups, sums, [WHOLE], weights, weighted=True)
     return shown(hits.each(hits.by_group(MODEL))["all"])
 
 

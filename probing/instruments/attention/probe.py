@@ -37,7 +37,6 @@ from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -99,12 +98,7 @@ def probe(
     message.
     """
     functions = read_functions(
-        data,
-        config,
-        split,
-        limit=limit_of(limit, sample, seed, control),
-        control=control,
-        seed=seed,
+        data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
     step = step_of(revision)
     session = Session(
@@ -386,14 +380,7 @@ def probe_models(
             + (" with revisions, expected one: write NAME@REVISION" if models else "")
         )
     reads = [
-        read_functions(
-            data,
-            config,
-            split,
-            limit=limit_of(limit, sample, seed, control),
-            control=control,
-            seed=seed,
-        )
+        read_functions(data, config, split, limit=limit, sample=sample, control=control, seed=seed)
         for config in dict.fromkeys(configs)
         for split in dict.fromkeys(splits)
     ]

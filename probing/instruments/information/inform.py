@@ -45,7 +45,6 @@ from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
 from probing.runs.session import Session
-from probing.runs.settings import limit_of
 
 EDGES = 2000
 """The most edges that are drawn of a relation and split."""
@@ -112,12 +111,7 @@ def inform(
         )
     session = Session.of(model, pool=pool, **arguments)
     read = read_functions(
-        data,
-        config,
-        split,
-        limit=limit_of(limit, sample, seed, control),
-        control=control,
-        seed=seed,
+        data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
     return run(Informing(session, read, edges, states), output, shard)
 

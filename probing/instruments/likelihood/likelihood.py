@@ -55,7 +55,6 @@ from probing.models.subtokens import check_language, exact_offsets
 from probing.runs.data import load_functions, pairs, read_functions, rows
 from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import Session
-from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.masked import ScoringModel
@@ -146,12 +145,7 @@ def prefer(
             f"config is {config!r}, expected one of minimal pairs, such as {language_of(config).name}_pairs"
         )
     read = read_functions(
-        data,
-        config,
-        split,
-        limit=limit_of(limit, sample, seed, control),
-        control=control,
-        seed=seed,
+        data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
     return run(Preferring(session, read, batch_tokens), output, shard)
 
@@ -339,12 +333,7 @@ def surprise(
         raise UnknownName("control of surprisal", control, [RANDOM_WEIGHTS])
     chosen = chosen_types(language_of(config).name, node_types)
     read = read_functions(
-        data,
-        config,
-        split,
-        limit=limit_of(limit, sample, seed, control),
-        control=control,
-        seed=seed,
+        data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
     return run(Surprising(session, read, batch_tokens, chosen), output, shard)
 

@@ -33,7 +33,6 @@ from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, Mask
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel
@@ -97,7 +96,7 @@ def mask(
     message.
     """
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
-    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
+    functions = read_functions(data, config, split, limit=limit, sample=sample, seed=seed)
     chosen = chosen_types(language_of(config).name, node_types)
     asked = protocol, float(rate), control, random_weights, draws, seed
     experiment = Masking(session, functions, chosen, *asked, batch_tokens)

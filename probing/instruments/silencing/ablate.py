@@ -33,7 +33,6 @@ from probing.instruments.silencing.silence import Silencing
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
-from probing.runs.settings import limit_of
 from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
 
 logger = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ def ablate(
     )
     test = Probing(
         session,
-        read_functions(data, config, "test", limit=limit_of(limit, sample, seed)),
+        read_functions(data, config, "test", limit=limit, sample=sample, seed=seed),
         direction,
     )
     validation = Probing(session, read_functions(data, config, "validation"), direction)
