@@ -33,9 +33,8 @@ def checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Re
 
     @functools.cache
     def kinds() -> dict[str, Any]:
-        return get_type_hints(
-            function, include_extras=True
-        )  # at the first call: by then all names are defined
+        # at the first call: by then all names are defined
+        return get_type_hints(function, include_extras=True)
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:

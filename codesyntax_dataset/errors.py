@@ -31,9 +31,8 @@ class CodeSyntaxError(ValueError):
     what to try."""
 
     def __init__(self, message: str = ""):
-        lines = (
-            line.strip() for line in re.split("[\r\n]+", message)
-        )  # those of libraries may have several
+        # those of libraries may have several
+        lines = (line.strip() for line in re.split("[\r\n]+", message))
         super().__init__(" ".join(line for line in lines if line))
 
 

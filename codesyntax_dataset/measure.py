@@ -39,9 +39,8 @@ class ConfigReport:
     language: Language
     pairs: bool
     info: datasets.DatasetInfo
-    edges: dict[
-        str, dict[str, int]
-    ]  # relation -> split -> edges; of pairs, phenomenon -> split -> pairs
+    # relation -> split -> edges; of pairs, phenomenon -> split -> pairs
+    edges: dict[str, dict[str, int]]
     digest: str  # SHA-256 of the functions, without their labels
     treebanks: list[str]
     skips: Skips

@@ -94,9 +94,8 @@ def _local(processes: int) -> Iterator[Engine]:
     if processes == 1:
         yield lambda functions, config: (label_shard(shard, config) for shard in shards(functions))
         return
-    context = multiprocessing.get_context(
-        "fork" if sys.platform == "linux" else None
-    )  # it knows registered languages
+    # it knows registered languages
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
     with ProcessPoolExecutor(processes, context, _end_with_parent) as pool:
 
         def label(functions: Iterable[SourceFunction], config: str) -> Iterator[Labelled]:
@@ -119,9 +118,8 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
 
     A task whose worker dies is run again by Ray, three times at most.
     """
-    if (
-        find_spec("ray") is None
-    ):  # no dependency of this package: only those who have a cluster need it
+    # no dependency of this package: only those who have a cluster need it
+    if find_spec("ray") is None:
         raise ArgumentError(
             "the engine ray needs Ray, which is not installed: pip install -e '.[ray]'"
         )
@@ -132,9 +130,8 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends nothing
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first is raised here
-    if (
-        not address
-    ):  # it listens on all interfaces, so that without a token anybody could run code here
+    # it listens on all interfaces, so that without a token anybody could run code here
+    if not address:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ray: Any = import_module("ray")
@@ -206,9 +203,8 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
     those that would be kept, and where they refuse some, of those that take their places.
     """
     rivals, repositories = Rivals(), set()
-    nothing = pa.RecordBatch.from_pylist(
-        [], schema=PAIR_FEATURES.arrow_schema
-    )  # a slice would keep all rows in memory
+    # a slice would keep all rows in memory
+    nothing = pa.RecordBatch.from_pylist([], schema=PAIR_FEATURES.arrow_schema)
     with tempfile.TemporaryFile() as file:
         with pa.ipc.new_stream(file, PAIR_FEATURES.arrow_schema) as writer:
             for rows, reasons in labelled:

@@ -205,9 +205,8 @@ class _Relation:
 
     def statistics(self) -> RelationStatistics:
         edges, offsets = self.offset.total(), dict(sorted(self.offset.items()))
-        mode = max(
-            offsets, key=lambda offset: offsets[offset]
-        )  # the lowest of equals, because they are sorted
+        # the lowest of equals, because they are sorted
+        mode = max(offsets, key=lambda offset: offsets[offset])
         return RelationStatistics(
             edges=edges,
             functions=self.functions,

@@ -20,8 +20,9 @@ def load(**kwargs: Any) -> CodesyntaxMetric:
     `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and
     `experiment_id`.
     """
+    # evaluate takes seconds to import
     from codesyntax_metric.codesyntax_metric import (
         CodesyntaxMetric,
-    )  # evaluate takes seconds to import
+    )
 
     return CodesyntaxMetric(**kwargs)

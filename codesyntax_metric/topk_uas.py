@@ -34,9 +34,8 @@ try:
     from codesyntax_dataset import errors
 
     CodeSyntaxError = errors.CodeSyntaxError
-except (
-    ImportError
-):  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+# the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+except ImportError:
     CodeSyntaxError = ValueError
 
 SCORING_VERSION = 2
@@ -143,9 +142,8 @@ def rank_attention(
     reading, target = (head, token) if direction == HEAD_TO_DEPENDENT else (token, head)
     readers, row = np.unique(reading, return_inverse=True)
     for layer in range(layers):  # one layer at a time bounds the memory
-        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[
-            :, row, target
-        ]  # (H, pairs)
+        # (H, pairs)
+        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[:, row, target]
         by_rule = (
             pairs[:, begin],
             np.minimum.reduceat(pairs, begin, axis=-1),
@@ -165,9 +163,8 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
     """
     rows[:, np.arange(len(readers)), readers] = 0
     rows[:, :, ~mapped] = -1  # below every weight, so that such a token ranks below every other
-    order = np.argsort(
-        -rows, axis=-1, kind="stable"
-    )  # equal weights stay in the order of the tokens
+    # equal weights stay in the order of the tokens
+    order = np.argsort(-rows, axis=-1, kind="stable")
     rank = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
     ranks = np.empty(rows.shape, np.uint8)
     np.put_along_axis(ranks, order, np.broadcast_to(rank, rows.shape), axis=-1)
@@ -186,9 +183,8 @@ def edge_columns(
             if isinstance(edge, Mapping):
                 edge = (edge["relation"], edge["head"], edge["first"], edge["last"])
             relation, *positions = edge
-            head, first, last = map(
-                operator.index, positions
-            )  # no fractions, no digits in a string
+            # no fractions, no digits in a string
+            head, first, last = map(operator.index, positions)
             if not isinstance(relation, str):
                 raise TypeError
         except (KeyError, TypeError, ValueError):
@@ -236,12 +232,10 @@ class RankCounts:
         cells = len(RULES) * self.layers * self.heads
         width = WORST_RANK + 1
         for index, name in enumerate(names):
-            chosen = (
-                ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)
-            )  # (cells, edges)
-            in_order = np.ascontiguousarray(
-                chosen
-            )  # bytes are faster put in order than the wider numbers made of them
+            # (cells, edges)
+            chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)
+            # bytes are faster put in order than the wider numbers made of them
+            in_order = np.ascontiguousarray(chosen)
             flat = np.bincount(
                 (in_order + np.arange(cells)[:, None] * width).ravel(), minlength=cells * width
             )
@@ -289,9 +283,8 @@ def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, An
     relations: dict[str, Any] = {}
     for name in sorted(counts.counts):
         edges = counts.edges(name)
-        hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[
-            :, [value - 1 for value in ks]
-        ]  # (P, k)
+        # (P, k)
+        hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[:, [value - 1 for value in ks]]
         relations[name] = {"edges": edges, "in_mean": name not in NOT_IN_MEAN}
         for value, best, pair in zip(ks, hits.max(axis=0).tolist(), hits.argmax(axis=0).tolist()):
             layer, head = divmod(pair, counts.heads)  # the first of equals

@@ -46,9 +46,8 @@ class Edited(NamedTuple):
         moved = []
         for position in positions:
             before = bisect_right(starts, position)
-            while (
-                before and self.changes[before - 1].end > position
-            ):  # the change begins with this character
+            # the change begins with this character
+            while before and self.changes[before - 1].end > position:
                 before -= 1
             moved.append(position + shifts[before])
         return moved

@@ -88,9 +88,8 @@ def _other_digits(function: Function) -> Callable[[str], str]:
     @functools.cache
     def other(digits: str) -> str:
         drawn = (_drawn_digits(function, len(digits)) for _ in range(1000))
-        every = map(
-            str, range(10 ** (len(digits) - 1), 10 ** len(digits))
-        )  # itself, where all others are taken
+        # itself, where all others are taken
+        every = map(str, range(10 ** (len(digits) - 1), 10 ** len(digits)))
         free = (number for numbers in (drawn, every) for number in numbers if number not in used)
         chosen = next((number for number in free if number != digits), digits)
         used.add(chosen)

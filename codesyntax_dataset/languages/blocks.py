@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from codesyntax_dataset.schema import Token
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
-_CONTINUED = re.compile(
-    r"([ \t\f]*\\\r?\n)+[ \t\f]*"
-)  # what separates two tokens of one logical line
+# what separates two tokens of one logical line
+_CONTINUED = re.compile(r"([ \t\f]*\\\r?\n)+[ \t\f]*")
 
 
 def in_curly_brackets(code: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
@@ -33,15 +32,15 @@ def by_indentation(code: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
     Brackets and backslashes join lines; a token that begins with `#` is a comment.
     """
+    # of each logical line, its first token and the width of its indentation
     lines, indents = (
         [],
         [],
-    )  # of each logical line, its first token and the width of its indentation
+    )
     depth, before = 0, None
     for index, (text, start, end) in enumerate(tokens):
-        if not text.strip() or text.startswith(
-            "#"
-        ):  # line breaks and comments, whose column means nothing
+        # line breaks and comments, whose column means nothing
+        if not text.strip() or text.startswith("#"):
             continue
         between = "\n" if before is None else code[before:start]
         if depth == 0 and "\n" in between and not _CONTINUED.fullmatch(between):

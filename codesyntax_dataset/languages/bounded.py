@@ -43,10 +43,11 @@ def parse(language: tree_sitter.Language, data: bytes, keep_text: bool = True) -
     Without `keep_text`, the nodes of code that does not parse need not know their text: it takes
     half the time.
     """
+    # in any language but Java
     if (
         _unclosed(data) > _UNCLOSED
         and language.id_for_node_kind("enhanced_for_statement", True) is None
-    ):  # not Java
+    ):
         raise ParseError("too many unclosed brackets", 1, 0)
     if language.id_for_node_kind("heredoc_beginning", True) is not None:
         _check_heredocs(data)

@@ -64,9 +64,8 @@ TYPESCRIPT = replace(
     JAVASCRIPT,
     bracketed=JAVASCRIPT.bracketed
     - {"binary_expression.right"},  # `a < b | c > (d)` is a call of `a<b | c>`
-    bare=frozenset(
-        {"non_null_expression.binary_expression"}
-    ),  # of `a && b!.c`, the grammar reads `(a && b)!.c`
+    # of `a && b!.c`, the grammar reads `(a && b)!.c`
+    bare=frozenset({"non_null_expression.binary_expression"}),
     contextual=JAVASCRIPT.contextual.union(_TYPESCRIPT.split("|")),
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )
@@ -77,9 +76,8 @@ _PHP = (  # names with syntax of their own
 )
 
 PHP = Editing(
-    string=re.compile(
-        r"(?P<quotes>['\"])(?P<text>[^$]*)(?P=quotes)"
-    ),  # names behind a dollar sign are code
+    # names behind a dollar sign are code
+    string=re.compile(r"(?P<quotes>['\"])(?P<text>[^$]*)(?P=quotes)"),
     comment="//",
     expressions=frozenset(
         "array_creation_expression boolean class_constant_access_expression encapsed_string float "
@@ -105,9 +103,8 @@ PHP = Editing(
 )
 
 RUBY = Editing(
-    string=re.compile(
-        r"(?P<quotes>[\"'])(?P<text>[^#]*)(?P=quotes)"
-    ),  # names behind a number sign are code
+    # names behind a number sign are code
+    string=re.compile(r"(?P<quotes>[\"'])(?P<text>[^#]*)(?P=quotes)"),
     comment="#",
     expressions=frozenset(
         "array call constant element_reference false float hash identifier instance_variable integer nil "
@@ -131,9 +128,8 @@ RUBY = Editing(
 )
 
 RUST = Editing(
-    string=re.compile(
-        r"[bc]?r?(?P<signs>#*)\"(?P<text>[^{}]*)\"(?P=signs)"
-    ),  # names in curly brackets are code
+    # names in curly brackets are code
+    string=re.compile(r"[bc]?r?(?P<signs>#*)\"(?P<text>[^{}]*)\"(?P=signs)"),
     comment="//",
     expressions=frozenset(
         "await_expression boolean_literal call_expression char_literal field_expression float_literal identifier "

@@ -24,9 +24,10 @@ _RECEIVER = " | ".join(
         "",
     )
 )
+# its parts need not be there, its colons are
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")
-)  # its parts need not be there, its colons are
+)
 
 TABLE = Table(
     grammar="tree_sitter_go",

@@ -88,9 +88,8 @@ TABLE = Table(
     scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
     operators=Operators(_LEVELS, wrappers={"array_element_initializer"}),
     brackets=frozenset({"parenthesized_expression"}),
-    whole=frozenset(
-        {*_STRINGS, "qualified_name", "relative_name", "variable_name"}
-    ),  # as in PHP's own tokens
+    # as in PHP's own tokens
+    whole=frozenset({*_STRINGS, "qualified_name", "relative_name", "variable_name"}),
     interpolated=frozenset("encapsed_string heredoc heredoc_body shell_command_expression".split()),
     literal=frozenset(
         '" ` { } <<< string_content escape_sequence heredoc_start heredoc_end'.split()

@@ -47,10 +47,11 @@ TABLE = Table(
         Rule(
             "assignment_expression",
             "Assign",
+            # `..=n` is `.. = n` to the grammar
             {
                 "target": "left<!range_expression>",
                 "value": "right",
-            },  # `..=n` is `.. = n` to the grammar
+            },
         ),
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
         Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),

@@ -180,9 +180,8 @@ def await_or_yield(code: Code) -> Iterator[Site]:
         function = _function(token)
         if function is None:
             continue
-        rule = (
-            python or code.token(token.first + 1)[:1].isalpha()
-        )  # before a bracket, the word is a name in sloppy mode
+        # before a bracket, the word is a name in sloppy mode
+        rule = python or code.token(token.first + 1)[:1].isalpha()
         waits = _is_async(code, function)
         generates = any(child.type == "*" for child in function.children) or python
         if text == "await" and waits and (python or not generates):
@@ -336,9 +335,8 @@ def indentation(code: Code) -> Iterator[Site]:
             }.get(header.type, "")
             if behind is not None:  # else it would end the block
                 yield Site(line, node.start, outer, header.first, node.first, relation, True)
-            if not any(
-                inside.type == "block" for inside in before.descendants()
-            ):  # which it might go on
+            # which it might go on
+            if not any(inside.type == "block" for inside in before.descendants()):
                 yield Site(
                     line, node.start, blanks + step, before.first, node.first, relation, True
                 )

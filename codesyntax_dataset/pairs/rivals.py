@@ -163,9 +163,8 @@ class Rivals:
             goods = _sums(model, [difference.good for _, _, difference in differences])
             bads = _sums(model, [difference.bad for _, _, difference in differences])
             for (id_, phenomenon, difference), good_sum, bad_sum in zip(differences, goods, bads):
-                verdict = int(
-                    np.sign(round(good_sum - bad_sum, 9))
-                )  # sums of the same numbers may differ by rounding
+                # sums of the same numbers may differ by rounding
+                verdict = int(np.sign(round(good_sum - bad_sum, 9)))
                 self.preferred[id_] = _PREFERS[verdict]
                 exchange = tuple(sorted((difference.put_in, difference.taken)))
                 cells = self._cells.setdefault((phenomenon, exchange), {})

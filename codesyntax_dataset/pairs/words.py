@@ -113,9 +113,8 @@ def _within(*words: str) -> Callable[[Code, Node], Iterator[tuple[int, int]]]:
         assert token.parent is not None
         if token.parent.first < token.first:
             return  # `async` or a label next to it already tells
-        header = [
-            child for child in token.parent.children if child.type == "with_clause"
-        ]  # names are given in bodies, too
+        # names are given in bodies, too
+        header = [child for child in token.parent.children if child.type == "with_clause"]
         for index in range(token.last + 1, (header or [token.parent])[0].last + 1):
             if code.tokens[index].type in words:
                 yield token.last, index
@@ -214,9 +213,8 @@ def _elif_in(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 _PARTNERS: dict[str, Callable[[Code, Node], Iterator[tuple[int, int]]]] = {
     "control": _control,
     "elif": _clause("elif_clause"),
-    "else": _clause(
-        "elif_clause", "else_clause", "else_if_clause", "elsif", "else"
-    ),  # in Java and Go the last is a token
+    # in Java and Go the last is a token
+    "else": _clause("elif_clause", "else_clause", "else_if_clause", "elsif", "else"),
     "as": _within("as"),
     "case": _within("case", "when", "=>"),
     "body": _within("{"),

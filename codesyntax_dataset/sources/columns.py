@@ -167,9 +167,8 @@ def _cells(
             raise SourceError(f"{name}: the column {column!r} {problem}; it has {', '.join(names)}")
         chosen = [column, _first_in(texts, _REPOSITORY), _first_in(texts, _PATH)]
         columns = list({name for name in chosen if name})
-        for batch in batches(
-            parquet, 1, columns
-        ):  # one row: a few bytes can spell many rows of one large text
+        # one row: a few bytes can spell many rows of one large text
+        for batch in batches(parquet, 1, columns):
             data, repo, path = (_bytes(batch[name][0]) if name else None for name in chosen)
             yield data, _decoded(repo or b""), _decoded(path or b"")
 

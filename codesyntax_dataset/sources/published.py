@@ -26,9 +26,8 @@ from codesyntax_dataset.sources.text import encodable, parse_json, texts
 FORM = "CodeSyntax as its authors published it"
 LABELS = "as published by the authors; token offsets were recovered by matching the tokens against the code in order"
 
-LARGEST_FILE = (
-    4 * 1024**3
-)  # bytes, far more than the published files; a larger one is a decompression bomb
+# bytes, far more than the published files; a larger one is a decompression bomb
+LARGEST_FILE = 4 * 1024**3
 
 
 def files() -> dict[str, str]:
@@ -59,9 +58,8 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
         _function(entry, f"{name}, entry {number}", language, skips)
         for number, entry in enumerate(entries)
     ]
-    return iter(
-        sorted(functions, key=lambda function: function.partition)
-    )  # stable, and "test" < "validation"
+    # stable, and "test" < "validation"
+    return iter(sorted(functions, key=lambda function: function.partition))
 
 
 def _bases(path: Path) -> list[Path]:

@@ -48,9 +48,8 @@ LONGEST_LINE = 1 << 20
 _UD_NAME = re.compile(r"(?P<treebank>(?P<language>[a-z]{2,3})_\w+)-ud-\w+")
 _PARTITIONS = {"test": ("*-test.conllu", "test.txt"), "validation": ("*-dev.conllu", "dev.txt")}
 _COLUMNS = 10
-_TEXT = dict.fromkeys(
-    ("xpos", "feats", "deps"), lambda line, column: line[column]
-)  # columns that are not used
+# columns that are not used
+_TEXT = dict.fromkeys(("xpos", "feats", "deps"), lambda line, column: line[column])
 _ROOT = "root"
 
 

@@ -17,8 +17,9 @@ def load(**kwargs: Any) -> AstSimilarity:
     `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and
     `experiment_id`.
     """
+    # evaluate takes seconds to import
     from codesyntax_metric.ast_similarity.ast_similarity import (
         AstSimilarity,
-    )  # evaluate takes seconds to import
+    )
 
     return AstSimilarity(**kwargs)

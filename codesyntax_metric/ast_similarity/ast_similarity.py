@@ -140,9 +140,8 @@ class AstSimilarity(evaluate.Metric):
         if not self._pairs:
             if self.num_process == 1:
                 raise CodeSyntaxError("nothing to compare: call add or add_batch before compute")
-            super().add_batch(
-                predictions=[], references=[]
-            )  # the others wait for what this process has
+            # the others wait for what this process has
+            super().add_batch(predictions=[], references=[])
         self._pairs, self._languages = 0, frozenset()
         return super().compute(language=language, anonymous=anonymous, average=average)
 

@@ -40,18 +40,18 @@ try:
     from codesyntax_dataset import errors
 
     CodeSyntaxError = errors.CodeSyntaxError
-except (
-    ImportError
-):  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+# the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+except ImportError:
     CodeSyntaxError = ValueError
 
 MOST_NODES = 100_000
 """Larger trees are not compared; no function that a masked model can read comes near."""
 
+# three times as many as any of 7,623 files and functions took
 _STEPS, _STEPS_PER_BYTE = (
     1_000,
     0.06,
-)  # three times as many as any of 7,623 files and functions took
+)
 
 _PREFIX = "tree_sitter_"
 
@@ -114,9 +114,8 @@ def parser_version(language: str) -> str:
 def _version(distribution: str) -> str:
     try:
         return importlib.metadata.version(distribution)
-    except (
-        importlib.metadata.PackageNotFoundError
-    ):  # a package with several grammars has a name of its own
+    # a package with several grammars has a name of its own
+    except importlib.metadata.PackageNotFoundError:
         return "of unknown version"
 
 

@@ -60,9 +60,8 @@ class DecodedCode:
 
     def __init__(self, code: str):
         self.code = self.text = code
-        self.places: Sequence[int] = range(
-            len(code) + 1
-        )  # of every character of the text, and of its end, in the code
+        # of every character of the text, and of its end, in the code
+        self.places: Sequence[int] = range(len(code) + 1)
         if "\0" in code:
             raise self.error("a NUL character is not valid Java", code.index("\0"))
         try:

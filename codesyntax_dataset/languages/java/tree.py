@@ -310,9 +310,8 @@ def _switch(node: Node) -> Inside:
                 statements.append(Node("switch_label", label.start_byte, raw.end_byte, label))
                 raws = []  # a comment before the colon does not belong to what follows
             elif raw.type == "expression_statement" and group.type == "switch_rule":
-                statements.append(
-                    Node("empty_statement", raw.start_byte, raw.end_byte, [])
-                )  # later than Java 5
+                # later than Java 5
+                statements.append(Node("empty_statement", raw.start_byte, raw.end_byte, []))
             else:
                 raws.append(raw)
         statements += _statements(raws)
@@ -354,9 +353,8 @@ def _method_invocation(node: Node) -> Inside:
 
 def _field_access(node: Node) -> Inside:
     children = _nodes(node.raw.named_children)
-    return Inside(
-        children[:-1] if children[-1].type == "this" else children
-    )  # `A.this` has the qualifier only
+    # `A.this` has the qualifier only
+    return Inside(children[:-1] if children[-1].type == "this" else children)
 
 
 def _array_creation(node: Node) -> Inside:

@@ -25,9 +25,8 @@ def _natural(name: str, title: str, tag: str | None) -> Language:
         tag=tag,
         direction=DEPENDENT_TO_HEAD,
         offsets=range(-512, 513),
-        further_relations=re.compile(
-            r"[A-Za-z]\w{0,31}(:\w{1,32}){0,2}", re.ASCII
-        ),  # subtypes, Stanford Dependencies
+        # subtypes, Stanford Dependencies
+        further_relations=re.compile(r"[A-Za-z]\w{0,31}(:\w{1,32}){0,2}", re.ASCII),
     )
 
 

@@ -66,9 +66,8 @@ def _inside(node: ast.stmt) -> list[ast.stmt]:
 
 
 def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[Definition]:
-    lines = list(
-        io.StringIO(text, newline="")
-    )  # counted as by the parser: \n, \r\n and \r end a line, \f does not
+    # counted as by the parser: \n, \r\n and \r end a line, \f does not
+    lines = list(io.StringIO(text, newline=""))
 
     def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:
         for node in body:
@@ -76,9 +75,8 @@ def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[D
                 yield from functions(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 block = lines[node.lineno - 1 : node.end_lineno]
-                block[-1] = (
-                    block[-1].encode()[: node.end_col_offset].decode()
-                )  # columns of the tree count bytes
+                # columns of the tree count bytes
+                block[-1] = block[-1].encode()[: node.end_col_offset].decode()
                 block[0] = block[0].encode()[node.col_offset :].decode()
                 yield Definition(
                     f"{prefix}{node.name}",

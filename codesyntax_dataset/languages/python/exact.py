@@ -81,11 +81,12 @@ TABLE = Table(
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
+        # not in f"{x:=9}", where 9 is a format
         Rule(
             "named_expression",
             "Assign",
             {"target": "name unless ^<interpolation>", "value": "value"},
-        ),  # f"{x:=9}"
+        ),
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
         *(
             Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{index}]"})

@@ -116,9 +116,8 @@ def annotate(code: str, variant: str) -> Annotation:
             first = last = nodes.alternative(heads[0])
         else:
             first = nodes.first(dependents[0])
-        if (
-            0 < head < first <= last
-        ):  # the published procedure never writes an edge from token 0 or backwards
+        # the published procedure never writes an edge from token 0 or backwards
+        if 0 < head < first <= last:
             edges.append(Edge(relation, head, first, last))
     return Annotation(tokens, edges)
 

@@ -100,16 +100,18 @@ class TokenIndex:
     """Which token starts and which ends where an `ast` node does."""
 
     def __init__(self, code: str, tokens: list[Token]):
+        # bytes before each line
         self._lines = [
             0,
             *accumulate(len(line) + 1 for line in code.encode().split(b"\n")),
-        ]  # bytes before each line
+        ]
         starts, ends = [token.start for token in tokens], [token.end for token in tokens]
         if not code.isascii():
+            # bytes before each character
             before = [
                 0,
                 *accumulate(len(character.encode()) for character in code),
-            ]  # bytes before each character
+            ]
             starts, ends = [before[start] for start in starts], [before[end] for end in ends]
         self._starts, self._ends = starts, ends
         # Empty tokens start where the next one does, and the last one ends where they do: the
@@ -126,9 +128,8 @@ class TokenIndex:
 
     def end(self, node: Placed) -> int:
         """The index of the token that ends where `node` does; raises ParseError if none does."""
-        assert (
-            node.end_lineno is not None and node.end_col_offset is not None
-        )  # `ast.parse` leaves them to no one else
+        # `ast.parse` leaves them to no one else
+        assert node.end_lineno is not None and node.end_col_offset is not None
         try:
             return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
         except KeyError:

@@ -46,9 +46,8 @@ _Edit = tuple[int, int, bytes]  # what stands in place of these bytes
 
 
 class _Rule(NamedTuple):
-    relations: list[
-        tuple[str, str, str, bool]
-    ]  # name, head, dependent, whether the head is a last token
+    # name, head, dependent, whether the head is a last token
+    relations: list[tuple[str, str, str, bool]]
     parts: dict[str, Find]
 
 
@@ -80,15 +79,13 @@ class _Walk(NamedTuple):
 
     leaves: list[_Span]
     comments: list[tree_sitter.Node]
-    related: list[
-        tuple[_Rule | int, tree_sitter.Node, int]
-    ]  # a construct, or the head of a node; its first leaf
+    # a construct, or the head of a node; its first leaf
+    related: list[tuple[_Rule | int, tree_sitter.Node, int]]
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
-    competing: list[
-        tree_sitter.Node
-    ]  # operators that the grammar may group otherwise than the language
+    # operators that the grammar may group otherwise than the language
+    competing: list[tree_sitter.Node]
     breaks: list[int]  # the bytes of line breaks that mean nothing to the language
 
 
@@ -421,9 +418,8 @@ class Labels:
         def last_of(node: tree_sitter.Node) -> int:
             end = node.end_byte
             if signs:
-                signed = (
-                    end - 1 in signs and node.type == "property_identifier"
-                )  # `a.b!` is `(a.b)!`
+                # `a.b!` is `(a.b)!`
+                signed = end - 1 in signs and node.type == "property_identifier"
                 end += (end in signs) - signed
             index = last_at.get(end)
             return bisect_right(ends, end) - 1 if index is None else index

@@ -3,14 +3,17 @@
 A path is a list of steps, joined by `/`; each leads from some nodes to others, in the order of the
 text:
 
-    condition        the nodes in this field of the node, an empty statement (`;`) without a name
-    among them right+           the node in this field, and so on while it is of the same type: of
-    `a = b = c` the last value
-    *                the named children, and `_`, which grammars leave without a name; *';' and this
-    sign or keyword 'else'           the children that are this sign or keyword; 'else elif' any of
-    several :1               the named child after the first `:` and before the second; :0 that
-    before the first ~                the following siblings; ~',' and this sign or keyword ^
-    the parent .                the node itself
+    condition   the nodes in this field of the node; an empty statement (`;`) without a name, too
+    right+      the node in this field, and so on while it is of the same type: of `a = b = c` the
+                last value
+    *           the named children, and `_`, which grammars leave without a name
+    *';'        these, and the children that are this sign or keyword
+    'else'      the children that are this sign or keyword; 'else elif': any of several
+    :1          the named child after the first `:` and before the second; :0: that before the first
+    ~           the following siblings
+    ~','        these, and the following ones that are this sign or keyword
+    ^           the parent
+    .           the node itself
 
 After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have
 this field, `[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts:

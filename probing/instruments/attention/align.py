@@ -88,12 +88,10 @@ def align(
         sub_start, sub_end = _trimmed(code, sub_start, sub_end)
     covering = sub_start < sub_end
     positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
-    first = np.searchsorted(
-        sub_end, start, side="right"
-    )  # the first sub-token that ends after the first character
-    last = (
-        np.searchsorted(sub_start, end, side="left") - 1
-    )  # the last sub-token that starts before the end
+    # the first sub-token that ends after the first character
+    first = np.searchsorted(sub_end, start, side="right")
+    # the last sub-token that starts before the end
+    last = np.searchsorted(sub_start, end, side="left") - 1
     owns = (start < end) & (first <= last)
     padded = np.append(positions, -1)  # so that an index behind the last sub-token can be looked up
     return Alignment(
@@ -124,7 +122,6 @@ def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
 
     word = next_place(white)[start]
     begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
-    behind = np.append(
-        0, np.maximum.accumulate(np.where(space, 0, position + 1))
-    )  # of the last that is not a space
+    # of the last that is not a space
+    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))
     return begin, np.maximum(behind[end], begin)

@@ -104,9 +104,8 @@ _LITERAL = re.compile(
       | /(?![/*]) .+ /[a-z]*\Z  # regular expressions""",
     re.DOTALL | re.VERBOSE,
 )
-_NAME_PATTERN = re.compile(
-    r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE
-)  # also with a sigil, or a namespace
+# also with a sigil, or a namespace
+_NAME_PATTERN = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)
 
 
 class Tokens:

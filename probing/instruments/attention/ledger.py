@@ -33,9 +33,8 @@ EDGES_AT_ONCE = 1 << 14
 
 _KIND = "rank ledger", "probe"
 
-_NUMBERS = [
-    name for name in EDGE_COLUMNS if name != "relation"
-]  # the columns of a file, in their order
+# the columns of a file, in their order
+_NUMBERS = [name for name in EDGE_COLUMNS if name != "relation"]
 
 
 @dataclass(eq=False)
@@ -176,17 +175,17 @@ class RankLedger(EdgeTable):
         columns["relation"] = pa.DictionaryArray.from_arrays(
             pa.array(self.relation.astype(np.int32)), self.relations
         )
-        cells = np.ascontiguousarray(
-            np.asarray(self.ranks).swapaxes(0, 1)
-        )  # (E, rules, layers, heads)
+        # (E, rules, layers, heads)
+        cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))
         width = pa.binary(len(RULES) * layers * heads)
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
         ledger_file.save(path, columns, header, repeated=["relation"])
+        # it was replaced
         if (
             isinstance(self.ranks, StoredRanks)
             and self.ranks.path.resolve() == Path(path).resolve()
-        ):  # it was replaced
+        ):
             self.ranks = type(self).open(path).ranks
 
     @classmethod

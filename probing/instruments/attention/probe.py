@@ -191,9 +191,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                         alignment = align(
                             row["code"], start, end, offsets, special, exact=encoder.exact_offsets
                         )
-                    except (
-                        OffsetsError
-                    ):  # only of this function, for example because it quotes a special token
+                    # only of this function, for example because it quotes a special token
+                    except OffsetsError:
                         skips["offsets of sub-tokens run backwards"] += 1
                         continue
                     alignment = alignment.pooled(pool).without(
@@ -238,9 +237,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         try:
             examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:
-            if not out_of_memory(
-                error
-            ):  # if a batch of the two does not fit in memory, no batch will mix them
+            # if a batch of the two does not fit in memory, no batch will mix them
+            if not out_of_memory(error):
                 raise
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",

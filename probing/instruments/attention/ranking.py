@@ -54,9 +54,8 @@ class EncodedFunction:
         if direction == HEAD_TO_DEPENDENT:
             readers = np.unique(self.edges.head)
         else:
-            opened = np.zeros(
-                len(self.alignment.first) + 1, np.int64
-            )  # the number of dependents that contain each token, as differences
+            # the number of dependents that contain each token, as differences
+            opened = np.zeros(len(self.alignment.first) + 1, np.int64)
             np.add.at(opened, self.edges.first, 1)
             np.add.at(opened, self.edges.last + 1, -1)
             readers = np.flatnonzero(opened.cumsum() > 0)
@@ -76,9 +75,8 @@ class EncodedFunction:
         )
         span = self.edges.last - self.edges.first + 1
         begin = span.cumsum() - span
-        edge = np.repeat(
-            np.arange(len(span)), span
-        )  # pairs of an edge and a token of its dependent
+        # pairs of an edge and a token of its dependent
+        edge = np.repeat(np.arange(len(span)), span)
         token = np.arange(span.sum()) + (self.edges.first - begin)[edge]
         head = self.edges.head[edge]
         sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
@@ -194,9 +192,8 @@ class FirstChoices(BatchListener):
 
     def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
         super().__init__(functions, *arguments)
-        picked = picked[
-            :, np.concatenate([function.edges.relation for function in functions])
-        ]  # (rules, edges, 2)
+        # (rules, edges, 2)
+        picked = picked[:, np.concatenate([function.edges.relation for function in functions])]
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
@@ -207,9 +204,8 @@ class FirstChoices(BatchListener):
         if not here.any():
             return
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
-        columns = np.zeros(
-            here.shape, np.int64
-        )  # also for edges of other layers, whose choices are not kept
+        # also for edges of other layers, whose choices are not kept
+        columns = np.zeros(here.shape, np.int64)
         columns[here] = column
         is_here, column_of, head_at = (
             transfer.send(array, self.found.device) for array in (here, columns, heads)
@@ -284,12 +280,12 @@ class Plan:
 
     An example with G = 1, H = 1 head, and E = 1 edge, `Call:func->args` from `go` to `now`:
 
-        code tokens   go  (  now  )                        T = 4 sub-tokens    [CLS]  go  (  no  w
-        )  [SEP]        S = 7; `now` has two, positions 3 and 4 readers       go, which is position
-        1              N = 1, R = 1: the block reads the row [[1]] rows          .1  .2  .3  .2  .2
-        0  0             (G, H, R, S), the attention of position 1 pooled        0  .3  .4  0
-        (G * N, H, T): go itself is 0, now is .2 + .2 rank          0
-        (rules, E, H), for every rule: no token is before `now`
+        code tokens  go  (  now  )                   T = 4
+        sub-tokens   [CLS]  go  (  no  w  )  [SEP]   S = 7; `now` has two, positions 3 and 4
+        readers      go, which is position 1         N = 1, R = 1: the block reads the row [[1]]
+        rows         .1  .2  .3  .2  .2  0  0        (G, H, R, S), the attention of position 1
+        pooled       0  .3  .4  0                    (G * N, H, T): go itself is 0, now is .2 + .2
+        rank         0                               (rules, E, H): no token is before `now`
     """
 
     def __init__(
@@ -306,9 +302,8 @@ class Plan:
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         self.heads, self.elements = heads, elements
-        self.pool = (
-            functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM
-        )  # of one sub-token, all are the same
+        # of one sub-token, all are the same
+        self.pool = functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM
         # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a
         # reading token's row is the mean over its own
         first_sub, last_sub = (
@@ -321,9 +316,8 @@ class Plan:
             send(_consecutive(begins.ravel(), counts.ravel())),
             send(self.ends),
         )
-        self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[
-            :, None, None
-        ]  # (G, 1, 1, T)
+        # (G, 1, 1, T)
+        self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[:, None, None]
         self.token = torch.arange(tokens, device=device)
         self.shuffled = [
             (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped))
@@ -344,10 +338,11 @@ class Plan:
             span = last - first + 1
             edge = np.repeat(np.arange(self.edges), span)  # (C,)
             self.edge = send(edge)
+            # (E,)
             self.first_pair, self.last_pair = (
                 send(span.cumsum() - span),
                 send(span.cumsum() - 1),
-            )  # (E,)
+            )
             reader, function_of = _consecutive(first, span), function_of[edge]
             first = last = head[edge]
 
@@ -379,11 +374,12 @@ class Plan:
         key = (slot * tokens + first) * tokens + last
         _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
         self.same = send(same)  # (E or C,), of the lookups
+        # (D,), ascending by slot
         slot, first, last = (
             slot[distinct],
             first[distinct],
             last[distinct],
-        )  # (D,), ascending by slot
+        )
         self.first, self.last = send(first), send(last)
         self.blocks = []
         for block, start, end in zip(blocks, starts, starts[1:]):
@@ -436,9 +432,8 @@ class Plan:
                 )
                 ends = np.arange(len(head) + 1) * (length + 1)
             else:
-                number = np.minimum(_pad(counts, most, 0), length)[..., None].repeat(
-                    len(head), 2
-                )  # (G, N, H)
+                # (G, N, H)
+                number = np.minimum(_pad(counts, most, 0), length)[..., None].repeat(len(head), 2)
                 first = number[..., 0].cumsum(1) - number[..., 0]  # (G, N)
                 begin = first[..., None] + length * (
                     len(head) * np.arange(len(rows))[:, None, None] + head
@@ -459,18 +454,17 @@ class Plan:
             read: torch.Tensor | None = None
             for positions, index, ends in block.parts:
                 part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
-                read = _pooled_sums(
-                    part if read is None else torch.cat([read, part]), index, ends
-                )  # (G * N * H, S)
+                # (G * N * H, S)
+                read = _pooled_sums(part if read is None else torch.cat([read, part]), index, ends)
             assert read is not None
-            table = (
-                read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
-            )  # (G * S, N * H)
+            # (G * S, N * H)
+            table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
+            # (G, N * H, T)
             words = (
                 _pooled_sums(table, sub_tokens, bags, self.pool)
                 .unflatten(0, (count, -1))
                 .transpose(1, 2)
-            )  # (G, N * H, T)
+            )
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
@@ -535,15 +529,13 @@ class Plan:
         begin, end = block.lookups.start, block.lookups.stop
         for start in range(begin, end, chunk):
             places = slice(start, min(start + chunk, end))
-            rows = weights.index_select(
-                0, block.slot[start - begin : start - begin + chunk]
-            )  # (X, H, T)
+            # (X, H, T)
+            rows = weights.index_select(0, block.slot[start - begin : start - begin + chunk])
             first = self.first[places, None, None]
             for number, slack in enumerate(slacks):
                 ranks[:, places, :, number] = self._rank_of(rows, _at(rows, first), first, slack)
-        for start in range(
-            0, len(block.several), chunk
-        ):  # for dependents of one token, all rules agree
+        # for dependents of one token, all rules agree
+        for start in range(0, len(block.several), chunk):
             several = block.several[start : start + chunk]
             rows = weights.index_select(0, block.slot[several - begin])
             first, last = self.first[several, None, None], self.last[several, None, None]
@@ -597,9 +589,8 @@ class Plan:
                 weight * (1 + slack) + math.copysign(_UNDERFLOW, slack),
                 out=torch.empty_like(rows),
             )
-            rank = rank.sum(dim=-1) - int(
-                slack < 0
-            )  # a negative slack counts the ranked token, too
+            # a negative slack counts the ranked token, too
+            rank = rank.sum(dim=-1) - int(slack < 0)
         return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 
 

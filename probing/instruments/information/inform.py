@@ -348,9 +348,8 @@ def _ranked(
     `by_surface`: scores (P,) of the surface baseline; `attention`: (2, P) by attention alone, and
     what it adds to them; `by_head`: weights (2, P).
     """
-    scores = np.stack(
-        [by_surface, attention[0], by_surface + attention[1]]
-    )  # in the order of CHOICES
+    # in the order of CHOICES
+    scores = np.stack([by_surface, attention[0], by_surface + attention[1]])
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head])

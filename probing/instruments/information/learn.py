@@ -340,9 +340,8 @@ def attend(
     positions = np.concatenate(
         [np.searchsorted(function.heads, function.edges.head) for function in functions]
     )
-    numbers = np.split(
-        np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1
-    )  # of edges, by function
+    # of edges, by function
+    numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)
     mine = {
         function.index: [e for e in number.tolist() if e in tokens]
         for function, number in zip(functions, numbers)

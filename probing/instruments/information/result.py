@@ -128,9 +128,8 @@ class InformationSettings(ControlledSettings):
 
     learned_on: str  # digest of the labels of the split validation
     edges: int  # the most that are drawn of a relation and split
-    states: bool = Field(
-        default=False, exclude_if=lambda states: not states
-    )  # hidden states instead of attention
+    # hidden states instead of attention
+    states: bool = Field(default=False, exclude_if=lambda states: not states)
 
     @property
     def deviations(self) -> list[str]:

@@ -94,9 +94,8 @@ def principal_axes(encoder: Encoder, functions: Sequence[ReadFunction]) -> Axes:
     states = torch.cat(heard).movedim(1, 0)  # (L, T, D)
     mean = states.mean(dim=1)
     apart = states - mean[:, None]
-    spread, axes = torch.linalg.eigh(
-        (apart.mT @ apart / apart.shape[1]).double()
-    )  # from the least on
+    # from the least on
+    spread, axes = torch.linalg.eigh((apart.mT @ apart / apart.shape[1]).double())
     scaled = axes[..., -AXES:] / spread[:, -AXES:].sum(dim=1).sqrt()[:, None, None]
     return Axes([f"layer {layer}" for layer in layers], mean, scaled.float())
 

@@ -145,10 +145,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     @property
     def asked(self) -> Mapping[str, object]:
+        # the cache knows no versions of parsers by itself
         return {
             **super().asked,
             "parser": self._parser,
-        }  # the cache knows no versions of parsers by itself
+        }
 
     @property
     def _parser(self) -> str:

@@ -275,9 +275,8 @@ class Masker:
     def read(self, codes: Sequence[str]) -> Iterator[Maskable]:
         """The functions of these texts, in order, whether they parse or not; raises ParseError for
         a lone surrogate."""
-        trees = [
-            parse(code, self.language) for code in codes
-        ]  # before the tokenizer meets a surrogate
+        # before the tokenizer meets a surrogate
+        trees = [parse(code, self.language) for code in codes]
         new = [code for code in codes if code not in self._subtokens]
         if new:
             self._subtokens.update(zip(new, encode(self.tokenizer, new)))

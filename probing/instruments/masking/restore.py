@@ -63,9 +63,8 @@ class Restorer:
         self._word = tokenizer("x", add_special_tokens=False)["input_ids"]
         self._piece = functools.cache(self._read_piece)
         self._spaces = functools.cache(self._read_spaces)
-        self._extents = functools.lru_cache(maxsize=1)(
-            self._read_extents
-        )  # of a function with many copies
+        # of a function with many copies
+        self._extents = functools.lru_cache(maxsize=1)(self._read_extents)
 
     def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
         """The text of a function in which the sub-tokens at `positions` (M,), sorted, became

@@ -51,17 +51,18 @@ ROW = np.dtype(
         ("seed", "<i8"),  # of the positions
         ("masked", "<i4"),  # sub-tokens
         *((name, "<i4") for name in HITS),
+        # of the true sub-tokens, the mean over the masked ones, in nats, rounded
         (
             "log_probability",
             "<f8",
-        ),  # of the true sub-tokens, the mean over the masked ones, in nats, rounded
+        ),
+        # how many masked sub-tokens are the one masked most often, of this type in this arm
         (
             "commonest",
             "<i4",
-        ),  # how many masked sub-tokens are the one masked most often, of this type in this arm
-        *(
-            (name, "<f8") for name in (*SIMILARITIES, *FILLED)
-        ),  # NaN if the trees could not be compared
+        ),
+        # NaN if the trees could not be compared
+        *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),
     ]
 )
 """The columns of a copy. `node_type` is an index into the ledger's node types."""
