@@ -202,7 +202,7 @@ def test_the_two_commands_stand_alone_in_a_line():
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "tests/RELIABILITY.md",
-        "SECURITY.md",
+        ".github/SECURITY.md",
         "codesyntax_metric/README.md",
         "codesyntax_metric/ast_similarity/README.md",
     ],

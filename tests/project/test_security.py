@@ -13,7 +13,7 @@ from codesyntax_dataset.languages.python.tree import MAX_BRACKETS
 from codesyntax_dataset.sources import codesearchnet, treebank
 
 ROOT = Path(__file__).resolve().parents[2]
-SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / ".github/SECURITY.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
