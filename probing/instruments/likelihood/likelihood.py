@@ -458,17 +458,14 @@ def _score_grams(functions: Sequence[TokenizedFunction]) -> None:
     counts = Counter(token for tokens in texts for token in tokens)
     halves = np.array_split(np.arange(len(functions)), 2)
     for half, other in (halves, halves[::-1]):
-        grams = NGrams(
-            np.concatenate(
-                [np.empty((0, N), np.uint64), *(windows(texts[number]) for number in other)]
-            )
-        )
-        for role in half:
-            frequency = np.log2([counts[token] for token in texts[role]])
-            bits = -grams.log_probabilities(windows(texts[role])) / np.log(2)
-            functions[role].like = np.column_stack(
-                [bits, frequency, np.arange(len(bits)) / len(bits)]
-            )
+        none = np.empty((0, N), np.uint64)
+        grams = NGrams(np.concatenate([none, *(windows(texts[number]) for number in other)]))
+        for number in half:
+            tokens = texts[number]
+            frequency = np.log2([counts[token] for token in tokens])
+            bits = -grams.log_probabilities(windows(tokens)) / np.log(2)
+            relative_place = np.arange(len(tokens)) / len(tokens)
+            functions[number].like = np.column_stack([bits, frequency, relative_place])
 
 
 def _match(
