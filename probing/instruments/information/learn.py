@@ -301,13 +301,13 @@ def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
 class AttentionSample:
     """The attention of the sampled candidates of all drawn edges.
 
-    `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H),
+    `gathered`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H),
     whether each attention head ranks the dependent first; `forms`: the transforms of which one is
     chosen.
     """
 
     samples: Mapping[int, SurfaceSample]
-    kept: dict[int, np.ndarray]
+    gathered: dict[int, np.ndarray]
     hits: np.ndarray
     forms: Sequence[str] = (*TRANSFORMS,)
 
@@ -317,7 +317,7 @@ class AttentionSample:
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
-            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).float())
+            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.gathered[edge]).float())
         none = np.empty((0, candidates), np.int64)
         return replace(
             sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1)

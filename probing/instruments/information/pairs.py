@@ -76,8 +76,8 @@ class PairListener(BatchListener):
                 for function, pairs, readers, read in zip(
                     functions, heard, block.readers, by_function
                 ):
-                    place = np.flatnonzero(np.isin(function.heads, readers))
-                    pairs[place, 0] = read[np.searchsorted(readers, function.heads[place])]
+                    answered = np.flatnonzero(np.isin(function.heads, readers))
+                    pairs[answered, 0] = read[np.searchsorted(readers, function.heads[answered])]
                     pairs[:, 1, :, readers] = read[: len(readers), :, function.heads].permute(
                         2, 1, 0
                     )

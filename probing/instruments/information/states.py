@@ -144,13 +144,13 @@ class StateChoices(Choices):
 
 
 class StateSample(AttentionSample):
-    """The states of the head token, first, and of the sampled candidates: `kept`: edge -> half
+    """The states of the head token, first, and of the sampled candidates: `gathered`: edge -> half
     precision (, L, K)."""
 
     def choices(self, relation: int, transform: str) -> Choices:
         """The choice from the states of one layer alone."""
         sample, layer = self.samples[relation], self.forms.index(transform)
-        each = [self.kept[edge][:, layer].astype(np.float32) for edge in sample.edges]
+        each = [self.gathered[edge][:, layer].astype(np.float32) for edge in sample.edges]
         states, heads = (
             np.concatenate([rows[1:] for rows in each]),
             _with_one(np.stack([rows[0] for rows in each])),
