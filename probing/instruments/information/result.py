@@ -290,8 +290,8 @@ def counts(name: str, edges: int) -> bool:
 
 
 def floor_bits(rows: np.ndarray) -> np.ndarray:
-    """The bits of each edge that even a parser leaves open: a head token has n dependents, and none
-    is asked for."""
+    """The bits of each edge that even a parser leaves open: of a head token with n dependents it
+    cannot tell which one is asked for."""
     return np.log2(rows["dependents"])
 
 
