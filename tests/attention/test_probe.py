@@ -78,7 +78,7 @@ def reference_functions(shared, language, which="probe"):
     return datasets.Dataset.from_list(rows), reference["scores"]
 
 
-@pytest.mark.parametrize("language", ["python", "java"])
+@pytest.mark.parametrize("language", ["python", pytest.param("java", marks=pytest.mark.long)])
 def test_reference_scores(shared, language):
     """Scores made with the published procedure: best heads within 0.4 points, means within 0.05."""
     functions, reference = reference_functions(shared, language)
@@ -140,8 +140,7 @@ TO_EMPTY_TOKENS = {
 token without characters (the end of a block): the published procedure finds those behind all other tokens, ours never."""
 
 
-@pytest.mark.parametrize("language", ["python", "java"])
-@pytest.mark.parametrize("trim", [True, False])
+@pytest.mark.parametrize(("language", "trim"), [("python", True), ("java", False)])
 def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
     """Whether offsets leave out spaces changes nothing that the model reads, and no score."""
     folder = shared / "data/masked_model"
