@@ -8,6 +8,7 @@ import gc
 import hashlib
 import html
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -195,6 +196,25 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, output=folder)
     return gather(find([folder]), few_functions)[0]
+
+
+@pytest.fixture(scope="module")
+def surfaces_learned_once() -> Iterator[None]:
+    """What words and positions tell is learned once of the same functions, which takes most of the time of `inform`."""
+    from probing.instruments.information import learn
+
+    learned: dict[bytes, dict] = {}
+    learn_surface = learn.learn_surface
+
+    def remembered(samples):
+        digest = hashlib.sha256(pickle.dumps(samples)).digest()
+        if digest not in learned:
+            learned[digest] = learn_surface(samples)
+        return learned[digest]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learn, "learn_surface", remembered)
+        yield
 
 
 @pytest.fixture
