@@ -78,7 +78,7 @@ def test_guides(tmp_path, monkeypatch):
     for line in commands(OF_DATASETS):
         run_line(line)
     shutil.move("codesyntax", "whole")
-    cut(Path("whole"), Path("codesyntax"), test=30, validation=20)
+    cut(Path("whole"), Path("codesyntax"), test=26, validation=12)
     for line in commands(OF_MODELS):
         run_line(line)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
