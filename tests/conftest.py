@@ -8,6 +8,7 @@ import gc
 import hashlib
 import html
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -122,18 +123,31 @@ def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a BERT of 2 layers and 3 heads, random weights, and the embedded encoder's tokenizer.
+def real_functions(shared: Path, tmp_path_factory: pytest.TempPathFactory):
+    """What the build of the real functions of the reference material reports, with the published labels."""
+    from codesyntax_dataset.build import build
 
-    The weights are large enough for its attention to be far from uniform.
+    folder = tmp_path_factory.mktemp("real") / "codesyntax"
+    return build(str(shared / "data/codesearchnet"), ["python", "java"], folder, num_proc=2)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of 2 layers and 3 heads, random weights, and the first sub-tokens of the embedded encoder.
+
+    The weights are large enough for its attention to be far from uniform. All sub-tokens would take most of the time to
+    load it.
     """
     import torch
-    from transformers import AutoTokenizer, BertConfig, BertModel
+    from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizer
 
     from probing.models.location import embedded_model
 
     torch.manual_seed(0)
+    vocabulary = AutoTokenizer.from_pretrained(embedded_model()).vocab
+    first = {token: number for token, number in vocabulary.items() if number < 8000}
     sizes = {
+        "vocab_size": len(first),
         "num_hidden_layers": 2,
         "num_attention_heads": 3,
         "hidden_size": 48,
@@ -142,7 +156,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = BertModel(BertConfig(**sizes, initializer_range=0.3))
     folder = tmp_path_factory.mktemp("models") / "tiny"
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(embedded_model()).save_pretrained(folder)
+    BertTokenizer(vocab=first).save_pretrained(folder)
     return folder
 
 
@@ -166,9 +180,9 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
 
 @pytest.fixture(scope="session")
 def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded sample cut to 40 functions of test and 30 of validation."""
+    """The embedded sample cut to 20 functions of test and 15 of validation."""
     return cut(
-        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=20, validation=15
     )
 
 
@@ -182,6 +196,25 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, output=folder)
     return gather(find([folder]), few_functions)[0]
+
+
+@pytest.fixture(scope="module")
+def surfaces_learned_once() -> Iterator[None]:
+    """What words and positions tell is learned once of the same functions, which takes most of the time of `inform`."""
+    from probing.instruments.information import learn
+
+    learned: dict[bytes, dict] = {}
+    learn_surface = learn.learn_surface
+
+    def remembered(samples):
+        digest = hashlib.sha256(pickle.dumps(samples)).digest()
+        if digest not in learned:
+            learned[digest] = learn_surface(samples)
+        return learned[digest]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learn, "learn_surface", remembered)
+        yield
 
 
 @pytest.fixture

@@ -34,7 +34,6 @@ from probing.instruments.attention.errors import (
 )
 from probing.instruments.attention.probe import Probing, Runner
 from probing.instruments.attention.ranking import FirstChoices
-from probing.models.location import embedded_model
 from probing.report.relations import marked
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
@@ -73,14 +72,12 @@ def choice(weights, reader):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("name", ["tiny", "embedded"])
-def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, dataset_folder):
+def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_folder):
     """Against the attention maps that transformers returns in eager mode, pooled and searched in plain Python."""
-    folder = tiny_model if name == "tiny" else embedded_model()
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager")
+    model = AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     short = datasets.Dataset.from_list([row for row in rows if len(row["tokens"]) < 45][:4])
-    task = Probing(Session(str(folder)), read_functions(short, "python", "test"), direction)
+    task = Probing(Session(str(tiny_model)), read_functions(short, "python", "test"), direction)
     layers, heads = task.encoder.layers, task.encoder.heads
     rng = np.random.default_rng(0)
     shape = (len(RULES), len(task.encoded.relations))

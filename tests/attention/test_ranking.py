@@ -103,7 +103,7 @@ def random_function(rng, index, layers, heads, pool=SUM):
 def test_batch_ranker_like_a_plain_loop(direction, elements, pool):
     rng = np.random.default_rng(7)
     layers, heads = 2, 3
-    for _ in range(40):
+    for _ in range(15):
         functions, maps, words, edges = zip(
             *(random_function(rng, i, layers, heads, pool) for i in range(rng.integers(1, 5)))
         )
@@ -164,7 +164,7 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
     rng = np.random.default_rng(11)
     heads, causal = 3, kind == "causal"
     whole = torch.device("cpu"), 1 << 30, direction
-    for number in range(30):
+    for number in range(10):
         function, *_ = random_function(rng, number, 1, heads)
         if kind == "shuffled":
             function = replace(function, shuffled_by=5)

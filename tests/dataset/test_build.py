@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -20,9 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.labels.codesearchnet import slice_of_codesearchnet
+from support.processes import ended, start
 
 from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
-from codesyntax_dataset.build import BuildReport, build
+from codesyntax_dataset.build import build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
@@ -156,9 +158,9 @@ def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_
 
     monkeypatch.setattr(corpus, "read", watched)
     monkeypatch.setattr(shards, "SHARD", 8)
-    source = write_codesearchnet(tmp_path / "source", [FIRST] * 800, [SECOND])
+    source = write_codesearchnet(tmp_path / "source", [FIRST] * 400, [SECOND])
     build(source, ["python"], tmp_path / "out", num_proc=num_proc)
-    assert len(found) == 801 and max(found) <= 8 * most
+    assert len(found) == 401 and max(found) <= 8 * most
 
 
 @pytest.mark.slow
@@ -265,26 +267,15 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
         ("java", "validation", 300),
     ],
 )
-def test_real_functions_are_all_there(real, shared, language, partition, functions):
+def test_real_functions_are_all_there(real_functions, shared, language, partition, functions):
     name = "valid" if partition == "validation" else "test"
     code = [*slice_of_codesearchnet(shared, language, name).values()]
     assert len(code) == functions
-    for config in (language, f"{language}_exact"):
-        table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])
-        assert table["code"].to_pylist() == code
-        start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
-        assert table["id"].to_pylist() == list(range(start, start + functions))
-
-
-@pytest.fixture(scope="module")
-def real(shared, tmp_path_factory) -> BuildReport:
-    """The real functions, which are Python's and Java's, with the labels of both procedures."""
-    return build(
-        str(shared / "data" / "codesearchnet"),
-        ["python", "python_exact", "java", "java_exact"],
-        tmp_path_factory.mktemp("real") / "out",
-        num_proc=2,
-    )
+    file = real_functions.output / language / f"{partition}.parquet"
+    table = pq.read_table(file, columns=["id", "code"])
+    assert table["code"].to_pylist() == code
+    start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
+    assert table["id"].to_pylist() == list(range(start, start + functions))
 
 
 # ------------------------------------------------------------------------------------------------------- the card
@@ -295,9 +286,8 @@ def front_matter(output: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
-    build("sample", ["python", "java", "java_skip_semicolon"], tmp_path / "out")
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+def test_the_card_tells_the_counts_of_the_parquet_files(dataset_folder):
+    card = (dataset_folder / "README.md").read_text(encoding="utf-8")
     lines = [line for line in card.splitlines() if line.startswith("|")]
     table = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
     header = next(cells for cells in table if cells[0] == "relation")
@@ -306,10 +296,10 @@ def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
     counted = {
         (config, split): Counter(
             edge["relation"]
-            for row in rows(tmp_path / "out", config, split)
+            for row in rows(dataset_folder, config, split)
             for edge in row["relations"]
         )
-        for config in ("python", "java", "java_skip_semicolon")
+        for config in ("python", "java")
         for split in ("test", "validation")
     }
     assert [tuple(column) for column in columns] == list(counted)
@@ -322,9 +312,9 @@ def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
     for config, cells in configs.items():
         expected = []
         for split in ("test", "validation"):
-            expected += [len(rows(tmp_path / "out", config, split)), counted[config, split].total()]
+            expected += [len(rows(dataset_folder, config, split)), counted[config, split].total()]
         assert cells[2:6] == [f"{count:,}" for count in expected]
-    assert set(configs) == {"python", "java", "java_skip_semicolon"}
+    assert set(configs) == {"python", "java"}
 
 
 def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_path, source):
@@ -473,15 +463,15 @@ def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changes", "options"),
+    ("changes", "options", "config"),
     [
-        pytest.param({"test/one/a.py": f"{FIRST}.z\n"}, {}, id="edited"),
-        pytest.param({"test/one/c.py": f"{FIRST}\n"}, {}, id="another function"),
-        pytest.param({}, {"exclude_repositories": "two"}, id="other settings"),
-        pytest.param(None, {}, id="no Python"),
+        pytest.param({"test/one/a.py": f"{FIRST}.z\n"}, {}, "python", id="edited"),
+        pytest.param({"test/one/c.py": f"{FIRST}\n"}, {}, "java", id="another function"),
+        pytest.param({}, {"exclude_repositories": "two"}, "python", id="other settings"),
+        pytest.param(None, {}, "java", id="no Python, and Java is added"),
+        pytest.param(None, {}, "python", id="no Python"),
     ],
 )
-@pytest.mark.parametrize("config", ["java", "python"])
 def test_a_dataset_from_another_source_is_replaced_on_request_only(
     tmp_path, source, changes, options, config
 ):
@@ -672,25 +662,21 @@ def test_an_output_below_a_file_is_refused(tmp_path, source):
         build(source, ["python"], tmp_path / "file" / "out")
 
 
-def building_at_leisure(folder: Path, source: str) -> subprocess.Popen:
-    """A process that builds `source` with two that annotate, of which one has begun a function that takes a minute."""
-    script = f"""
-import signal, time
-from codesyntax_dataset import build, corpus
-signal.signal(signal.SIGINT, signal.default_int_handler)
-corpus.label = lambda function, variant: (open("labelling", "w"), time.sleep(60))
-try:
-    build.build({source!r}, ["python"], "out", num_proc=2)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def building_at_leisure(folder: Path, source: str) -> int:
+    """The id of a process that builds `source` with two that annotate, of which one has begun a function that takes a minute."""
+
+    def label(function, variant):
+        (folder / "labelling").touch()
+        time.sleep(60)
+
+    def work():
+        corpus.label = label
+        try:
+            build(source, ["python"], folder / "out", num_proc=2)
+        except KeyboardInterrupt:
+            print("interrupted")
+
+    process = start(work, folder / "log")
     deadline = time.monotonic() + 60
     while not (folder / "labelling").exists():
         assert time.monotonic() < deadline
@@ -701,17 +687,22 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(tmp_path, source):
     process = building_at_leisure(tmp_path, source)
-    os.killpg(process.pid, signal.SIGINT)  # to all of its processes, as a terminal does
-    printed, _ = process.communicate(timeout=60)
-    assert printed == "interrupted\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["labelling", "source"]
+    os.killpg(process, signal.SIGINT)  # to all of its processes, as a terminal does
+    ended(process)
+    assert (tmp_path / "log").read_text() == "interrupted\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labelling", "log", "source"]
 
 
 @pytest.mark.slow
 def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, source):
+    heard, held = os.pipe()  # which all of them hold
     process = building_at_leisure(tmp_path, source)
-    process.kill()
-    process.communicate(timeout=60)  # it ends when all of them have closed their end of the pipe
+    os.close(held)
+    assert not select.select([heard], [], [], 0)[0]
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert select.select([heard], [], [], 60)[0]
+    os.close(heard)
 
 
 def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, monkeypatch, source):
@@ -751,16 +742,9 @@ def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_building_is_silent_where_there_is_no_terminal(tmp_path, source):
-    script = f"from codesyntax_dataset.build import build; build({source!r}, ['python'], 'out', num_proc=2)"
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+def test_building_is_silent_where_there_is_no_terminal(tmp_path, source, capfd):
+    build(source, ["python"], tmp_path / "out", num_proc=2)
+    assert capfd.readouterr() == ("", "")
 
 
 # --------------------------------------------------------------------------------------------- the builder itself

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -173,68 +171,55 @@ def test_a_dataset_of_a_column_is_the_same_each_time_and_its_card_says_what_it_i
     )
 
 
-READ = """
-import json, sys
-from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.schema import Skips
-from codesyntax_dataset.sources import read
-for source, column in zip(sys.argv[1::2], sys.argv[2::2]):
-    try:
-        functions = read(source, "python", Skips(), column=column)
-        print(json.dumps([(function.repo, function.url, function.partition) for function in functions]))
-    except SourceError as error:
-        print(error)
-"""
-
-
-@pytest.mark.slow
-def test_corpora_on_the_hub_are_read_by_folder_config_and_revision(tmp_path):
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Iterator[None]:
+    """One that this process talks to, with corpora in folders, in configs and as lines of JSON."""
     content = {"content": ["def f(): pass", "def g(): pass"], "repo": ["a/a", "b/b"]}
     python = write(tmp_path / "python.parquet", **content).read_bytes()
     java = write(tmp_path / "java.parquet", content=["class A {}"]).read_bytes()
+    card = "---\nconfigs:\n- {config_name: java, data_files: j/*}\n- {config_name: python, data_files: p/*}\n---\n"
     with LoopbackHub() as hub:
-        hub.add(
-            "owner/stack",
-            {"README.md": b"", "data/python/a.parquet": python, "data/java/b.parquet": java},
-        )
-        card = "---\nconfigs:\n- {config_name: java, data_files: j/*}\n- {config_name: python, data_files: p/*}\n---\n"
-        hub.add(
-            "owner/configs",
-            {"README.md": card.encode(), "p/a.parquet": python, "j/b.parquet": java},
-        )
+        stack = {"README.md": b"", "data/python/a.parquet": python, "data/java/b.parquet": java}
+        hub.add("owner/stack", stack)
+        configs = {"README.md": card.encode(), "p/a.parquet": python, "j/b.parquet": java}
+        hub.add("owner/configs", configs)
         hub.add("owner/lines", {"README.md": b"", "a.jsonl": b'{"content": "x"}\n'})
-        asked = [
-            "owner/stack/data/python@main",
-            "content",
-            "owner/configs",
-            "content",
+        hub.connect(monkeypatch, tmp_path / "cache")
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        ("owner/stack/data/python@main", "data/python/a.parquet"),
+        ("owner/configs", "p/a.parquet"),
+    ],
+)
+def test_corpora_on_the_hub_are_read_by_folder_config_and_revision(source, file):
+    functions = read(source)
+    in_validation = min("a/a", "b/b", key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    assert {(one.repo, one.url, one.partition == "validation") for one in functions} == {
+        ("a/a", f"{file}:0#L1-L1", in_validation == "a/a"),
+        ("b/b", f"{file}:1#L1-L1", in_validation == "b/b"),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    ("source", "column", "reason"),
+    [
+        (
             "owner/configs",
             "code",
-        ]
-        asked += ["owner/lines", "content", "owner/nothing", "content"]
-        variables = {
-            "HF_HOME": str(tmp_path / "home"),
-            "HF_HUB_OFFLINE": "0",
-            "HF_ENDPOINT": hub.url,
-        }
-        command = [sys.executable, "-c", READ, *asked]
-        done = subprocess.run(
-            command, env=os.environ | variables, capture_output=True, text=True, check=True
-        )
-    folder, config, no_column, no_parquet, nothing = done.stdout.splitlines()
-    validation = min(content["repo"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-    assert {
-        (repo, url, partition == "validation") for repo, url, partition in json.loads(folder)
-    } == {
-        ("a/a", "data/python/a.parquet:0#L1-L1", validation == "a/a"),
-        ("b/b", "data/python/a.parquet:1#L1-L1", validation == "b/b"),
-    }
-    assert {url for _, url, _ in json.loads(config)} == {
-        "p/a.parquet:0#L1-L1",
-        "p/a.parquet:1#L1-L1",
-    }
-    assert no_column == "p/a.parquet: the column 'code' is not there; it has content, repo"
-    assert no_parquet.startswith("owner/lines has a.jsonl, expected Parquet files: ")
-    assert (
-        nothing.startswith("cannot read owner/nothing: ") and "doesn't exist on the Hub" in nothing
-    )
+            "^p/a.parquet: the column 'code' is not there; it has content, repo$",
+        ),
+        ("owner/lines", "content", "^owner/lines has a.jsonl, expected Parquet files: "),
+        ("owner/nothing", "content", "^cannot read owner/nothing: .*doesn't exist on the Hub"),
+    ],
+)
+def test_what_on_the_hub_is_no_corpus_is_refused(source, column, reason):
+    with pytest.raises(SourceError, match=reason):
+        read(source, column)

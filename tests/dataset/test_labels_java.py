@@ -64,7 +64,7 @@ def lay_out(words: list[str], random: Random) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(methods(), st.sampled_from(PUBLISHED), st.randoms())
 def test_generated_methods_are_labelled_within_their_tokens(words, variant, random):
     code = lay_out(words, random)
@@ -77,7 +77,7 @@ def test_generated_methods_are_labelled_within_their_tokens(words, variant, rand
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(methods(), st.randoms())
 def test_white_space_and_comments_change_no_label(words, random):
     plain, loose = " ".join(words), lay_out(words, random)
@@ -88,7 +88,7 @@ def test_white_space_and_comments_change_no_label(words, random):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(methods(), st.randoms())
 def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, random):
     code = lay_out(words, random)
@@ -96,7 +96,7 @@ def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, rando
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(methods(), st.randoms())
 def test_line_breaks_are_the_only_other_tokens(words, random):
     """As many as the code has between its first and its last token, also inside comments."""
@@ -121,7 +121,7 @@ LEVELS = [
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from([operator for level in LEVELS for operator in level]),
@@ -202,7 +202,7 @@ SIGNS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, *WORDS, "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):
     code = " ".join(words) + " ;"
@@ -318,7 +318,7 @@ SCRAPS = [
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12),
     st.sampled_from(PUBLISHED),

@@ -109,7 +109,7 @@ def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
         assert native is None or pair.certified.endswith(f"+{NATIVE[language].parser}")
 
 
-def functions(language, number=6):
+def functions(language, number=3):
     skips = Skips()
     return [
         function.code

@@ -9,15 +9,15 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.hub.loopback_hub import LoopbackHub
+from support.labels.codesearchnet import read_rows
 
 from codesyntax_dataset import annotate, corpus, safe_files
 from codesyntax_dataset.errors import SourceError
@@ -408,14 +408,8 @@ def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(
     language, variant = CONFIGS[config]
     functions = {
         function.url: function
-        for function in read_all(str(shared / "data" / "codesearchnet"), language)
+        for function in read_all(str(shared / "data/codesearchnet"), language)
     }
-    entries = []
-    for split in ("test", "valid"):
-        with gzip.open(
-            shared / "data" / "annotations" / config / f"{split}.jsonl.gz", "rt", encoding="utf-8"
-        ) as lines:
-            entries += [json.loads(line) for line in lines]
     entries = [
         {
             "code": functions[entry["url"]].code,
@@ -423,14 +417,16 @@ def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(
             "tokens": entry["tokens"],
             "relns": entry["relns"],
         }
-        for number, entry in enumerate(entries)
+        for number, entry in enumerate(
+            read_rows(shared / f"data/annotations/{config}/valid.jsonl.gz")
+        )
     ]
     skips = Skips()
     found = list(
         read(write(tmp_path, {f"CodeSyntax_{config}.json": labels(*entries)}), config, skips)
     )
     assert skips.counts == {}
-    assert len(found) == len(entries) > 800
+    assert len(found) == len(entries) >= 150
     for function in found[::10]:
         assert function.annotation.tokens == annotate(function.code, language, variant).tokens
 
@@ -999,28 +995,10 @@ EXPORTED = {
     for split, data in PARQUET.items()
 }
 
-READ = """
-import json, sys
-from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.schema import Skips
-from codesyntax_dataset.sources import read
-for source in sys.argv[1:]:
-    try:
-        print(json.dumps([list(vars(function).values()) for function in read(source, "python", Skips())]))
-    except SourceError as error:
-        print(error)
-"""
 
-
-ON_THE_HUB = (
-    *("owner/csn@refs/pr/15", "owner/csn@refs/convert/parquet", "owner/csn"),
-    *("owner/nothing", "owner/other@v9", "owner/other"),
-)
-
-
-@pytest.fixture(scope="module")
-def from_hub(tmp_path_factory) -> dict[str, str]:
-    """What each source gives, read in a process of its own, since clients look at the environment when imported."""
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Iterator[LoopbackHub]:
+    """One that this process talks to, with the dataset of CodeSearchNet at two revisions, and another dataset."""
     other = io.BytesIO()
     pq.write_table(pa.table({"text": ["a"]}), other)
     with LoopbackHub() as hub:
@@ -1031,38 +1009,35 @@ def from_hub(tmp_path_factory) -> dict[str, str]:
             "owner/other",
             {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())},
         )
-        variables = {
-            "HF_HOME": str(tmp_path_factory.mktemp("home")),
-            "HF_HUB_OFFLINE": "0",
-            "HF_ENDPOINT": hub.url,
-        }
-        command = [sys.executable, "-c", READ, *ON_THE_HUB]
-        done = subprocess.run(
-            command, env=os.environ | variables, capture_output=True, text=True, check=True
-        )
-    return dict(zip(ON_THE_HUB, done.stdout.splitlines(), strict=True))
+        hub.connect(monkeypatch, tmp_path / "cache")
+        yield hub
 
 
 @pytest.mark.slow
-def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(from_hub, tmp_path):
-    converted, exported, refused = (from_hub[source] for source in ON_THE_HUB[:3])
-    expected = [
-        list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))
-    ]
-    assert json.loads(converted) == json.loads(exported) == expected
-    assert "scripts are no longer supported" in refused
-    assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize("revision", ["refs/pr/15", "refs/convert/parquet"])
+def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(revision, tmp_path):
+    assert read_all(f"owner/csn@{revision}") == read_all(write(tmp_path / "csn", members()))
 
 
 @pytest.mark.slow
-def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(from_hub):
-    nothing, no_revision, no_columns = (from_hub[source] for source in ON_THE_HUB[3:])
-    assert (
-        "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name"
-        in nothing
-    )
-    assert "Revision 'v9' doesn't exist" in no_revision
-    assert "columns of code-search-net/code_search_net: func_code_string" in no_columns
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("owner/csn", "scripts are no longer supported"),
+        ("owner/csn", "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet"),
+        (
+            "owner/nothing",
+            "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name",
+        ),
+        ("owner/other@v9", "Revision 'v9' doesn't exist"),
+        ("owner/other", "columns of code-search-net/code_search_net: func_code_string"),
+    ],
+)
+def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(source, reason):
+    with pytest.raises(SourceError, match=re.escape(reason)):
+        read_all(source)
 
 
 def test_without_a_network_the_hub_reader_says_so():

@@ -168,11 +168,10 @@ def test_a_plain_loop_counts_the_same(dataset_folder, config):
 
 
 @pytest.mark.slow
-def test_most_frequent_offsets_are_the_best_offset_baselines(shared, tmp_path):
+def test_most_frequent_offsets_are_the_best_offset_baselines(shared, real_functions):
     """On the shared Python slice: the published procedure's best offset and its score, rule `first`, k = 1."""
     reference = json.loads((shared / "data/baselines/python.json").read_text())
-    build(str(shared / "data/codesearchnet"), ["python"], tmp_path / "slice")
-    rows = datasets.load_dataset(str(tmp_path / "slice"), "python", split="test")
+    rows = datasets.load_dataset(str(real_functions.output), "python", split="test")
     wanted = set(reference["urls"])
     found = statistics(
         rows.select([index for index, url in enumerate(rows["url"]) if url in wanted])

@@ -119,7 +119,7 @@ def test_every_candidate_is_kept_where_there_are_few(choices, monkeypatch):
 
 @pytest.mark.slow
 def test_penalties_fall_until_the_loss_of_an_unseen_fold_rises(choices):
-    one = choices[RELATIONS[1]]
+    one = choices[RELATIONS[1]].prefix(*SETS["positions"])
     fold, centre = np.arange(len(one.begin)) % 3, np.zeros(one.features)
     penalties = (30.0, 3.0, 0.3, 0.003)
     chosen = fit_over_folds(one, fold, penalties, [centre] * 3)

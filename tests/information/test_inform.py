@@ -23,7 +23,7 @@ from probing.runs.data import assign_dependents, load_functions, read_functions
 from probing.runs.session import Session
 from probing.stats.intervals import Estimate
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread", "surfaces_learned_once")]
 
 
 @pytest.fixture(scope="module")

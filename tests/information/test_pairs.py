@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def probing(tiny_model, dataset_folder):
-    return Probing(Session(tiny_model), read_functions(dataset_folder, "python", "test", limit=12))
+    return Probing(Session(tiny_model), read_functions(dataset_folder, "python", "test", limit=5))
 
 
 @pytest.fixture(scope="module")

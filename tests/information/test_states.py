@@ -29,7 +29,7 @@ def planted(monkeypatch):
     monkeypatch.setattr("probing.runs.experiment._slot", lambda _: None)
 
     def found(states):
-        result = run(informing(noise(2, 3), functions=150, tokens=9, edges=6, states=states))
+        result = run(informing(noise(2, 3), functions=100, tokens=9, edges=6, states=states))
         return result, result.relations[RELATION], InformedModel("", result).adds[RELATION]
 
     return found

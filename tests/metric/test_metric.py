@@ -171,15 +171,14 @@ def computed(functions, form="lists", **options):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=15, deadline=None)
 @given(functions=functions(), rule=st.sampled_from(RULES))
-def test_equals_plain_loop(functions, rule):
-    """In every form."""
+def test_equals_plain_loop(form, functions, rule):
     plain = plain_score(functions, [1, 2, 3, 20], rule)
-    for form in FORMS:
-        result = computed(functions, form, k=[1, 2, 3, 20], rule=rule)
-        assert {part: result[part] for part in plain} == plain, form
-        assert result["functions"] == len(functions)
+    result = computed(functions, form, k=[1, 2, 3, 20], rule=rule)
+    assert {part: result[part] for part in plain} == plain
+    assert result["functions"] == len(functions)
 
 
 @pytest.mark.slow

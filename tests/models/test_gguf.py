@@ -46,8 +46,9 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["llama", "qwen2"])
-@pytest.mark.parametrize("kind", gguf_files.KINDS)
+@pytest.mark.parametrize(
+    ("family", "kind"), [*(("llama", kind) for kind in gguf_files.KINDS), ("qwen2", "Q8_0")]
+)
 def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_folder, tmp_path):
     file = tmp_path / f"{family}.{kind}.gguf"
     by_hand = gguf_files.write(file, family, kind)
@@ -56,8 +57,8 @@ def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_f
     ours = encoder.model.state_dict()
     for name, weight in by_hand.model.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-6, atol=1e-7, msg=name)
-    found = probe(file, dataset_folder, "python", limit=12, device="cpu")
-    expected = probe((by_hand.model, encoder.tokenizer), dataset_folder, "python", limit=12)
+    found = probe(file, dataset_folder, "python", limit=4, device="cpu")
+    expected = probe((by_hand.model, encoder.tokenizer), dataset_folder, "python", limit=4)
     assert found.scores == expected.scores and found.relations == expected.relations
     assert found.settings.model == file.name
     assert found.settings.revision == hashlib.sha256(file.read_bytes()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import math
@@ -96,6 +97,19 @@ def by_hand(architecture: str, **fields) -> PreTrainedModel:
     for _, weight in sorted(model.named_parameters()):
         weight.data.normal_(0, 0.3, generator=generator)
     return model
+
+
+@functools.cache
+def plain(architecture: str) -> PreTrainedModel:
+    """The model of an architecture with its own fields."""
+    return by_hand(architecture)
+
+
+def header_of(architecture: str, folder: Path) -> gguf_file.Header:
+    """That of a file of the plain model."""
+    keys = ARCHITECTURES[architecture][0]
+    file = gguf_files.save(folder / "a.gguf", architecture, keys, plain(architecture))
+    return gguf_file.read_header(file)
 
 
 def logits(model: PreTrainedModel) -> torch.Tensor:
@@ -221,7 +235,7 @@ def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     if (architecture, scaling) == ("phi3", "llama3"):
         pytest.skip("transformers' Phi-3 has no such positions to compare with")
     keys, tensors, rope = SCALINGS[scaling]
-    base = by_hand(architecture)
+    base = plain(architecture)
     file = gguf_files.save(
         tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, base, tensors
     )
@@ -312,7 +326,7 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
     ours.load_state_dict(model.state_dict())
     assert torch.equal(logits(ours), logits(model))
     if keys not in ({"context_length": 128}, NEXT):
-        assert (logits(by_hand(architecture)) - logits(model)).abs().max() > 1e-3
+        assert (logits(plain(architecture)) - logits(model)).abs().max() > 1e-3
 
 
 @pytest.mark.slow
@@ -358,32 +372,28 @@ def all_keys() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_other_key_is_refused_by_its_name(architecture, tmp_path):
-    own, model = ARCHITECTURES[architecture][0], by_hand(architecture)
+    header = header_of(architecture, tmp_path)
     others = [key for key in all_keys() if key not in USED]
     assert len(others) > 70
     for key in [*others, "a_key_of_tomorrow"]:
-        file = gguf_files.save(tmp_path / "a.gguf", architecture, own | {key: 3}, model)
+        more = header._replace(fields=header.fields | {f"{architecture}.{key}": 3})
         with pytest.raises(
             ModelError,
             match=rf"its key {architecture}\.{key} is 3, which is not known",
         ):
-            gguf_file.config_of(gguf_file.read_header(file))
+            gguf_file.config_of(more)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_key_that_is_missing_is_named(architecture, tmp_path):
-    own, model = ARCHITECTURES[architecture][0], by_hand(architecture)
-    for key in own:
-        file = gguf_files.save(
-            tmp_path / "a.gguf",
-            architecture,
-            {name: value for name, value in own.items() if name != key},
-            model,
-        )
+    header = header_of(architecture, tmp_path)
+    for key in ARCHITECTURES[architecture][0]:
+        fields = dict(header.fields)
+        del fields[f"{architecture}.{key}"]
         with pytest.raises(
             ModelError, match=rf"it does not say {architecture}\.{key}: convert it again"
         ):
-            gguf_file.config_of(gguf_file.read_header(file))
+            gguf_file.config_of(header._replace(fields=fields))
 
 
 @pytest.mark.parametrize(
@@ -419,7 +429,7 @@ def test_what_transformers_cannot_say_is_refused(architecture, keys, tensors, me
         tmp_path / "a.gguf",
         architecture,
         ARCHITECTURES[architecture][0] | keys,
-        by_hand(architecture),
+        plain(architecture),
         tensors,
     )
     with pytest.raises(ModelError, match=message):

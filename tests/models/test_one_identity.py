@@ -23,7 +23,7 @@ from probing import probe
 from probing.evidence.verify import verify
 from probing.models.identity import digest_of
 from probing.models.load import load, load_language_model, load_restoring
-from probing.models.location import embedded_model
+from probing.models.location import TINY, embedded_model
 from probing.runs.settings import short
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -50,7 +50,7 @@ FAMILIES = {
 def saved(family: str, folder: Path, seed: int = 0) -> Path:
     """A checkpoint with the head of its pre-training, and no pooler."""
     sizes, pretraining = FAMILIES[family]
-    tokenizer = AutoTokenizer.from_pretrained(embedded_model())
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model(TINY))
     torch.manual_seed(seed)
     made = pretraining.from_config(
         CONFIG_MAPPING[family](**sizes, vocab_size=len(tokenizer), pad_token_id=0)

@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import cut
 from support.commands import run
+
+from codesyntax_dataset import sources
+from codesyntax_dataset.sources import SAMPLE
+from probing.models import location
+from probing.models.location import EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,11 +66,28 @@ def run_line(line: str) -> None:
     run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
 
 
+@pytest.fixture
+def smaller(tiny_model, tmp_path_factory, monkeypatch):
+    """The sample has some of its projects, and the embedded encoder is a tiny one, whose numbers stand in no guide."""
+    folder = tmp_path_factory.mktemp("smaller")
+    sample = shutil.copytree(sources._located(SAMPLE), folder / "sample")
+    for split in ("test", "validation"):
+        projects = sorted(path for path in (sample / split).iterdir() if list(path.glob("*.py")))
+        for project in projects[2:]:
+            shutil.rmtree(project)
+    monkeypatch.setattr(sources, "_located", lambda name: str(sample) if name == SAMPLE else name)
+    model = shutil.copytree(tiny_model, folder / "package/model")
+    (folder / "package/tiny_encoder.py").touch()
+    monkeypatch.syspath_prepend(folder / "package")
+    weights = location.sha256(model / "model.safetensors")
+    tiny = location._Embedded("tiny_encoder", model.name, weights)
+    monkeypatch.setitem(location._EMBEDDED, EMBEDDED, tiny)
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("evaluate", "unrendered")
+@pytest.mark.usefixtures("evaluate", "unrendered", "smaller")
 def test_guides(tmp_path, monkeypatch):
-    """Their commands run one after the other in an empty folder, models on the first functions of each split; their
-    Python examples print there what they show."""
+    """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))  # as users have one
     (tmp_path / "codesyntax_metric").symlink_to(
@@ -75,11 +96,7 @@ def test_guides(tmp_path, monkeypatch):
     shown = """build stats compare-labels push probe score verify errors show baseline report board mask
     ablate inform"""
     assert {line.split()[0] for line in commands(GUIDES)} >= {*shown.split()}
-    for line in commands(OF_DATASETS):
-        run_line(line)
-    shutil.move("codesyntax", "whole")
-    cut(Path("whole"), Path("codesyntax"), test=30, validation=20)
-    for line in commands(OF_MODELS):
+    for line in commands(GUIDES):
         run_line(line)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for guide in GUIDES:

@@ -223,8 +223,9 @@ class LoopbackHub:
         return self.repositories[type, name].files(revision)
 
     def connect(self, patch: pytest.MonkeyPatch, cache: Path) -> None:
-        """Let the Hub's client of this process talk to this Hub, with a `cache` of its own."""
-        from huggingface_hub import constants  # of the environment in which they are imported
+        """Let the Hub's clients of this process talk to this Hub, with a `cache` of its own."""
+        from datasets import config
+        from huggingface_hub import HfFileSystem, constants  # of the environment at their import
 
         patch.setattr(constants, "ENDPOINT", self.url)
         patch.setattr(
@@ -239,6 +240,9 @@ class LoopbackHub:
             "transformers.utils.hub"
         ):  # it keeps the address of the first Hub, which is gone
             patch.setattr(client, "_hf_api", None, raising=False)
+        patch.setattr(config, "HF_ENDPOINT", self.url)
+        patch.setattr(config, "HF_HUB_OFFLINE", False)
+        HfFileSystem.clear_instance_cache()  # which talk to earlier Hubs
 
     def __enter__(self) -> LoopbackHub:
         threading.Thread(

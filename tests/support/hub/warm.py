@@ -15,7 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import datasets  # noqa: F401, as what is imported below imports it where it is needed
+import aiohttp  # noqa: F401, as what is imported below imports all of these where they are needed
+import datasets  # noqa: F401
+import transformers.models.modernbert.modeling_modernbert  # noqa: F401
 from support.processes import codesyntax, ended, start
 
 import probing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ def interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
     return weights.reshape(heads, -1, 2, weights.shape[1]).swapaxes(1, 2).reshape(weights.shape)
 
 
+@functools.cache
 def tokens() -> list[str]:
     """The texts of the tokens of all these models, by id."""
     vocabulary = byte_tokenizer(MERGES).get_vocab()
