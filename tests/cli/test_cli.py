@@ -57,7 +57,8 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(
     code = (
         "import sys\nfrom probing.cli import main\n"
         "main(sys.argv[1:], standalone_mode=False)\n"
-        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'matplotlib', 'huggingface_hub.hf_api'}\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'matplotlib', 'scipy', 'jinja2', 'pyarrow.compute', "
+        "'huggingface_hub.hf_api', 'huggingface_hub.file_download'}\n"
         "print('imported:', sorted(heavy & set(sys.modules)))"
     )
     for words, said in (("score", "T1"), (f"compare {tmp_path}", "Difference")):
