@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from huggingface_hub import constants
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import get_session, validate_repo_id
+from huggingface_hub import constants, utils  # what takes long to import waits until it is used
 
 SECONDS = 2.5
 """Timeout for the Hub to answer; `huggingface_hub` and `datasets` would retry for half a minute or
@@ -30,7 +28,7 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of ti
 def limit_waiting() -> None:
     """Give each request of `huggingface_hub` in this process a time limit, and let `within` end
     it."""
-    hooks = get_session().event_hooks["request"]
+    hooks = utils.get_session().event_hooks["request"]
     if _limited not in hooks:
         hooks.append(_limited)
 
@@ -64,8 +62,8 @@ def is_hub_id(name: str) -> bool:
     """True if `name` is a valid repository name on the Hub; any other name can only be a local
     path."""
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        utils.validate_repo_id(name)
+    except utils.HFValidationError:
         return False
     return True
 
@@ -77,7 +75,7 @@ def hub_answers() -> bool:
         return False
     limit_waiting()
     try:
-        get_session().head(constants.ENDPOINT, timeout=SECONDS)
+        utils.get_session().head(constants.ENDPOINT, timeout=SECONDS)
     except Exception:  # which one depends on the HTTP client of this version of huggingface_hub
         return False
     return True

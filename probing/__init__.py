@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from probing.paper.reproduce import reproduce
     from probing.report.course import course
     from probing.report.dataset import compare_labels, show_labels
+    from probing.report.plot import plot
     from probing.report.report import report
-    from probing.report.results import plot
     from probing.report.show import show, show_masked
 
     __version__: str
@@ -77,7 +77,7 @@ _PUBLIC = {
     "mask": "probing.instruments.masking.mask",
     "mask_positions": "probing.instruments.masking.masking",
     "merge": "probing.instruments.merge",
-    "plot": "probing.report.results",
+    "plot": "probing.report.plot",
     "prefer": "probing.instruments.likelihood.likelihood",
     "probe": "probing.instruments.attention.probe",
     "probe_models": "probing.instruments.attention.probe",

@@ -90,12 +90,12 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
                 f"no file or folder {side}: to name a model, also give --results FOLDER"
             )
     quiet_libraries()
-    from probing.report.results import parts
+    from probing.report import results as shown
     from probing.runs.repositories import clustered_by
 
     with clustered_by(cluster):
         for compared in probing.compare(first, second, results, cluster):
-            print_made(compared, parts, wide)
+            print_made(compared, shown.compared, wide)
 
 
 @main.command()

@@ -32,7 +32,6 @@ from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compar
 from probing.evidence.protocols import compare as compare_hits
 from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import at_step
-from probing.models.location import step_of as step_in
 from probing.runs.clusters import FUNCTION
 from probing.runs.data import find_data
 from probing.runs.repositories import clustered_by
@@ -176,7 +175,11 @@ def _is_named(probed: Probed, side: Path) -> bool:
     model = probed.test.settings.model
     step = probed.test.run.step
     named = str(side) in (model, at_step(model, step))
-    return named or (step is not None and side.parent.name == model and step_in(side.name) == step)
+    if named or step is None or side.parent.name != model:
+        return named
+    from probing.models.location import step_of  # which asks the Hub, and imports what does
+
+    return step_of(side.name) == step
 
 
 def _compared_sides(first: Probed, second: Probed) -> ModelsCompared:

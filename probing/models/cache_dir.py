@@ -24,7 +24,7 @@ from typing import Any
 from huggingface_hub.constants import HF_HOME
 
 from codesyntax_dataset.atomic import temporary_folder
-from probing.models.location import digest_of_files, sha256
+from probing.models.files import digest_of_files, sha256
 
 logger = logging.getLogger(__name__)
 

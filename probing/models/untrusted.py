@@ -16,7 +16,7 @@ from transformers import AutoModel
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 
 from codesyntax_dataset.errors import ModelError
-from probing.models import location
+from probing.models import files
 from probing.models.location import Location
 
 MOST_LAYERS = 2000
@@ -99,9 +99,7 @@ def _files(source: Location) -> Iterable[str]:
     """The files of a model's weights in safetensors, downloaded if it is on the Hub."""
     if source.commit is None:
         folder = Path(source.path)
-        return [
-            str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")
-        ]
+        return [str(folder / name) for name in files.files(folder) if name.endswith(".safetensors")]
     options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
     single, index = (
         cached_file(source.path, name, **options)

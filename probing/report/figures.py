@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
-from probing.report.pages import SHOWN
+from probing.report.words import SHOWN
 
 if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.artist import Artist

@@ -20,6 +20,7 @@ from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.scored import HARD, ScoredRow
 from probing.report.words import DIRECTIONS, RULE, K, number_of
+from probing.stats.cache import caching
 from probing.stats.intervals import family
 
 HEADLINE_TITLE = "What was found"
@@ -63,7 +64,8 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
-    parts = section(read_findings(files, data), {}).parts
+    with caching():
+        parts = section(read_findings(files, data), {}).parts
     return [part for part in parts if not isinstance(part, Figure)]
 
 

@@ -30,6 +30,7 @@ from codesyntax_dataset.errors import (
 from codesyntax_dataset.languages import Language, in_order, language_of, variant_of
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Edge
+from probing.report.words import SHOWN
 from probing.runs.data import load_functions, rows
 
 
@@ -68,23 +69,6 @@ def check_page(path: str | os.PathLike) -> None:
         raise LedgerError(
             f"{target} is not a page that `codesyntax show` wrote, and would be lost: choose another file"
         )
-
-
-_CONTROLS = [
-    *range(9),
-    11,
-    12,
-    *range(14, 32),
-    *range(127, 160),
-    *range(0xD800, 0xE000),
-    0xFFFE,
-    0xFFFF,
-]
-_DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-
-SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
-"""Replacements for characters that cannot be shown, or that change the order in which a reader sees
-others."""
 
 
 def as_shown(value: Any) -> Any:

@@ -1,53 +1,36 @@
-"""A result on its own: the tables and texts that commands print, and its plot."""
+"""A result on its own: the tables and texts that commands print."""
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
-from probing.evidence.baselines import BaselineResult, kinds_of
-from probing.evidence.compared import ModelsCompared
-from probing.evidence.masked import gains
+from probing.evidence.baselines import kinds_of
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
-from probing.instruments.masking.hits import ARMS, T0, T1, hits
-from probing.instruments.masking.result import MaskResult
-from probing.instruments.plain import PlainResult
-from probing.report import figures, information, silencing, specs
+from probing.instruments.registry import INSTRUMENTS
+from probing.report import specs
 from probing.report.document import Table, separated
-from probing.report.figures import COLOURS
 from probing.report.kinds import DIFFERENCE, P
-from probing.report.scored import dots
-from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import DIRECTIONS, RULE, K, interval, starred
+from probing.report.words import DIRECTIONS, RULE, K, interval, skipped, starred
 from probing.stats.hits import PERCENT_UNIT, Hits
-from probing.stats.intervals import Estimate, corrected
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_SIMILARITY = "jaccard"
+if TYPE_CHECKING:  # each is imported by what makes it
+    from probing.evidence.baselines import BaselineResult
+    from probing.evidence.compared import ModelsCompared
+    from probing.instruments.plain import PlainResult
 
 
-@singledispatch
-def parts(result: object) -> list[str | Table]:
-    """The tables and texts of a result; an instrument registers its own."""
-    raise TypeError(f"{type(result).__name__} has no table")
+def parts(result: Any) -> list[str | Table]:
+    """The tables and texts of a result, as its instrument makes them."""
+    made: list[str | Table] = INSTRUMENTS[result.instrument].parts(result)
+    return made
 
 
-parts.register(silencing.silencing_parts)
-parts.register(information.parts_of)
-parts.register(information.preference_parts)
-parts.register(information.surprisal_parts)
-
-
-@parts.register
 def attention(result: ProbeResult) -> list[str | Table]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
@@ -76,7 +59,7 @@ def attention(result: ProbeResult) -> list[str | Table]:
     table = specs.table("probed", rows, "relations", totals=[total], result=result, units=units)
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
-    return [table, result.signature, *result.run.layers_note, *eager, *_skipped(result.skips)]
+    return [table, result.signature, *result.run.layers_note, *eager, *skipped(result.skips)]
 
 
 def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
@@ -105,43 +88,12 @@ def summary(rows: list[list[object]]) -> Table:
     return specs.table("summary", rows, directions=DIRECTIONS * several)
 
 
-@parts.register
-def masking(result: MaskResult) -> list[str | Table]:
-    """The node types, those that lose most first, with both arms and the effect of masking the
-    type."""
-    measured = hits(result)[_SIMILARITY]
-    effects, of_fillers = _effects(measured), gains(measured)
-    arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
-    rows = []
-    for name in sorted(effects, key=lambda name: effects[name].value):
-        t1, t0 = of_fillers[name]
-        row = {
-            "node_type": name,
-            "functions": len(measured.of(name)),
-            "T1": arms[T1][name],
-            "T0": arms[T0][name],
-            "effect": effects[name],
-            "gain_T1": t1.gain,
-            "gain_T0": t0.gain,
-            "scores": result.node_types[name],
-        }
-        rows.append(row)
-    control = RANDOM[result.settings.control]
-    below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
-    below += [without_place(result.without_place)] if result.without_place else []
-    below.append(result.signature)
-    if failed := sum(scores.failed for scores in result.node_types.values()):
-        below.append(f"failed comparisons, left out of all means: {failed}")
-    return [*below, *_skipped(result.skips)]
-
-
-@parts.register
 def plain(result: PlainResult) -> list[str | Table]:
     """The groups with the scores of all systems, of each thing that is measured."""
     tables = [
         _plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()
     ]
-    return [*tables, result.signature, *_skipped(result.skips)]
+    return [*tables, result.signature, *skipped(result.skips)]
 
 
 def _plain_table(name: str, title: str, hits: Hits) -> Table:
@@ -164,13 +116,6 @@ def _plain_table(name: str, title: str, hits: Hits) -> Table:
     )
 
 
-def _effects(measured: Hits) -> dict[str, Estimate]:
-    """Node type -> the effect of masking it, with p corrected."""
-    (effects,) = corrected([measured.by_group(T1, T0)])
-    return measured.each(effects)
-
-
-@parts.register
 def compared(result: ModelsCompared) -> list[str | Table]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
@@ -254,53 +199,3 @@ def _baseline_means(result: BaselineResult) -> Table:
             about = {"baseline": f"{kind}, {protocol}", "relations": number}
             rows.append({**about, **scores[kind][RULE]})
     return specs.table("baseline-means", rows)
-
-
-def _skipped(skips: dict[str, int]) -> list[str]:
-    return (
-        ["skipped: " + ", ".join(f"{count} ({reason})" for reason, count in skips.items())]
-        if skips
-        else []
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------- plots
-
-
-@singledispatch
-def plot(result: object, axes: Axes | None = None) -> Axes:
-    """Draw a result on `axes`, or on new ones of a figure of their own, and return them.
-
-    Of `probe`: the published top-1 UAS of each relation, rule first. Of `mask`: the effect of
-    masking each node type on the Jaccard similarity, with 95 % intervals; filled if the test
-    separates it from 0. Raises TypeError for others.
-    """
-    raise TypeError(f"{type(result).__name__} has no plot: expected a result of probe or mask")
-
-
-@plot.register(ProbeResult)
-def _plot_attention(result: ProbeResult, axes: Axes | None = None) -> Axes:
-    scores = {name: entry[RULE][K].score for name, entry in result.relations.items()}
-    names = sorted(scores, key=lambda name: -scores[name])
-    axes = axes or _new(len(names))
-    axes.barh(names, [scores[name] for name in names], color=COLOURS[0])
-    axes.invert_yaxis()
-    axes.set_xlabel("published top-1 UAS, %")
-    return axes
-
-
-@plot.register(MaskResult)
-def _plot_masking(result: MaskResult, axes: Axes | None = None) -> Axes:
-    effects = _effects(hits(result)[_SIMILARITY])
-    names = sorted(effects, key=lambda name: effects[name].value)
-    axes = axes or _new(len(names))
-    figures.dots(axes, names, [dots("", [effects[name] for name in names], COLOURS[0])])
-    axes.set_xlabel("T1 − T0, Jaccard similarity")
-    return axes
-
-
-def _new(rows: int) -> Axes:
-    from matplotlib.figure import Figure
-
-    with figures.style():
-        return Figure(figsize=(6, 0.22 * rows + 1), layout="constrained").subplots()

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from probing.evidence.masked import Masked, comparable, gather
-from probing.instruments.masking.hits import ARMS
+from probing.evidence.masked import Masked, comparable, gains, gather
+from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
-from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskSettings
+from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table, tested, verdict
 from probing.report.figures import COLOURS
-from probing.report.words import AS_FILLED, distinct, file_names, method
+from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.runs.settings import extent
-from probing.stats.intervals import FEW_CLUSTERS
+from probing.stats.hits import Hits
+from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
 
 RANDOM = {
     SUB_TOKENS: "as many random sub-tokens",
@@ -301,3 +302,41 @@ def _mask_provenance(groups: Sequence[MaskedModels]) -> Section:
     skipped = specs.table("masking-skips", left_out) if left_out else "All functions were scored."
     parts = [specs.table("masking-results", rows), skipped]
     return Section("masking-provenance", "Masking results and signatures", parts)
+
+
+# ------------------------------------------------------------------------------------------------- a result on its own
+
+
+def masking_parts(result: MaskResult) -> list[str | Table]:
+    """The node types, those that lose most first, with both arms and the effect of masking the
+    type."""
+    measured = hits(result)[SHOWN_SIMILARITY]
+    effects, of_fillers = corrected_effects(measured), gains(measured)
+    arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
+    rows = []
+    for name in sorted(effects, key=lambda name: effects[name].value):
+        t1, t0 = of_fillers[name]
+        row = {
+            "node_type": name,
+            "functions": len(measured.of(name)),
+            "T1": arms[T1][name],
+            "T0": arms[T0][name],
+            "effect": effects[name],
+            "gain_T1": t1.gain,
+            "gain_T0": t0.gain,
+            "scores": result.node_types[name],
+        }
+        rows.append(row)
+    control = RANDOM[result.settings.control]
+    below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
+    below += [without_place(result.without_place)] if result.without_place else []
+    below.append(result.signature)
+    if failed := sum(scores.failed for scores in result.node_types.values()):
+        below.append(f"failed comparisons, left out of all means: {failed}")
+    return [*below, *skipped(result.skips)]
+
+
+def corrected_effects(measured: Hits) -> dict[str, Estimate]:
+    """Node type -> the effect of masking it, with p corrected."""
+    (effects,) = corrected([measured.by_group(T1, T0)])
+    return measured.each(effects)

@@ -28,6 +28,22 @@ COLOURED = (
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
 
+_CONTROLS = [
+    *range(9),
+    11,
+    12,
+    *range(14, 32),
+    *range(127, 160),
+    *range(0xD800, 0xE000),
+    0xFFFE,
+    0xFFFF,
+]
+_DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+
+SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
+"""Replacements for characters that cannot be shown, or that change the order in which a reader sees
+others."""
+
 DIRECTIONS = (
     " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
     "are decoders."
@@ -85,6 +101,12 @@ def left_out(edges: Mapping[str, int], functions: Mapping[str, int]) -> str:
     return ", ".join(
         texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()]
     )
+
+
+def skipped(reasons: Mapping[str, int]) -> list[str]:
+    """What was skipped, in a line; none if nothing was."""
+    texts = [f"{count} ({reason})" for reason, count in reasons.items()]
+    return [f"skipped: {', '.join(texts)}"] if texts else []
 
 
 def interval(low: float, high: float, kind: Kind) -> str:

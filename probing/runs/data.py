@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, UnknownName
@@ -446,6 +445,8 @@ def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
 
 
 def _add_functions(digest: hashlib._Hash, table: pa.Table) -> None:
+    import pyarrow.compute as pc  # most commands read no labels
+
     _add_texts(digest, table["code"].combine_chunks())
     for column in ("token_start", "token_end"):
         _add_numbers(digest, _add_lengths(digest, table[column].combine_chunks()))
@@ -464,14 +465,14 @@ def _add_pairs(digest: hashlib._Hash, table: pa.Table) -> None:
 
 def _add_lengths(digest: hashlib._Hash, lists: pa.Array) -> pa.Array:
     """Add the length of each list; return their concatenated items."""
-    _add_numbers(digest, pc.list_value_length(lists).fill_null(0), pa.int64())
+    _add_numbers(digest, lists.value_lengths().fill_null(0), pa.int64())
     return lists.flatten()
 
 
 def _add_texts(digest: hashlib._Hash, texts: pa.Array) -> None:
-    data = texts.cast(pa.large_binary())
-    _add_numbers(digest, pc.binary_length(data), pa.int64())
-    digest.update(b"".join(data.to_pylist()))
+    values = texts.cast(pa.large_binary()).to_pylist()
+    _add_numbers(digest, pa.array(map(len, values), pa.int64()), pa.int64())
+    digest.update(b"".join(values))
 
 
 def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | None = None) -> None:

@@ -26,7 +26,7 @@ from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_fold
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.cache_dir import versions
-from probing.models.location import sha256
+from probing.models.files import sha256
 from probing.runs.batches import Tokenized
 from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard

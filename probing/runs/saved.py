@@ -7,6 +7,7 @@ import logging
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -289,8 +290,13 @@ class Result(Record, Generic[L]):
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it
         does not."""
+        computed = json.dumps(self._fields())
+        written = _object(text)
+        numbers = {name: value for name, value in written.items() if name not in _PATH_FIELDS}
+        if json.dumps(numbers) == computed:
+            return None
         try:
-            theirs, ours = self.read(text), self.read(json.dumps(self._fields()))
+            theirs, ours = self.read(text), self.read(computed)
         except LedgerError as error:
             return str(error)
         names = type(self).model_fields.keys() - _PATH_FIELDS
@@ -426,10 +432,17 @@ def result_path(ledger: str | os.PathLike) -> Path:
 
 def field_of(text: str, name: str) -> Any:
     """One field of a text that may be a result; None if it is missing."""
+    return _object(text).get(name)
+
+
+@lru_cache(maxsize=1)  # several fields of one text
+def _object(text: str) -> dict[str, Any]:
+    """The object in a text of JSON; empty if there is none."""
     try:
-        return json.loads(text)[name]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
+        fields = parse(text.encode(), LARGEST_RESULT)
+    except EntryError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def relative_path(folder: Path, path: Path) -> str:

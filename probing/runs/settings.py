@@ -13,7 +13,7 @@ from pydantic import Field
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
-from probing.models.location import HEAD_MARK
+from probing.models.files import HEAD_MARK
 from probing.runs.records import Count, Number, Record, Texts
 
 

@@ -42,7 +42,7 @@ def results(folder):
 
 
 @pytest.mark.usefixtures("unrendered")
-def test_every_command_finds_the_model(elsewhere):
+def test_every_command_finds_the_model_and_none_publishes_its_place(elsewhere, tmp_path):
     tests = results(elsewhere)
     assert [json.loads(path.read_text())["model_path"] for path in tests] == [
         "../models/one",
@@ -53,17 +53,12 @@ def test_every_command_finds_the_model(elsewhere):
     run("verify", *tests, "--functions 2")
     run("merge", elsewhere / "shards")
     run("report", elsewhere / "results")
-    (merged,) = (elsewhere / "shards").glob("*.json")
-    assert run("verify", merged, "--functions 2").stdout.endswith("accepted\n")
-
-
-@pytest.mark.usefixtures("unrendered")
-def test_no_place_is_published(elsewhere, tmp_path):
-    run("report", elsewhere / "results", "--output report")
     for file in (tmp_path / "work/report").rglob("*"):
         if file.is_file():
             content = file.read_bytes()
             assert b"model_path" not in content and str(elsewhere).encode() not in content, file
+    (merged,) = (elsewhere / "shards").glob("*.json")
+    assert run("verify", merged, "--functions 2").stdout.endswith("accepted\n")
 
 
 def test_one_model_that_is_gone_does_not_end_errors(elsewhere):

@@ -7,11 +7,13 @@ import io
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from probing.report import headline
+from probing.report import figures, headline
 from probing.report.document import Column, Section, Table, Terminal, in_cell
-from probing.report.folder import Report, save
+from probing.report.figures import INK, Line
+from probing.report.folder import FIGURE_FORMATS, Report, save
 from probing.report.kinds import COUNT, DIFFERENCE, NAME, PERCENT, SCORE
 from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
@@ -115,3 +117,12 @@ def test_long_configs_take_several_lines_in_the_picture_of_models():
     row = SimpleNamespace(name="m", findings=SimpleNamespace(title=LONG))
     model, *lines = headline._label(row, several_configs=True, several_models=True).split("\n")
     assert model == "m" and " ".join(lines) == LONG and max(map(len, lines)) <= 30
+
+
+def test_a_picture_drawn_again_has_the_same_bytes():
+    def draw():
+        return figures.over_steps([1, 2], {"panel": [Line("heads", np.array([[30.0, 40.0]]), INK)]})
+
+    assert figures.drawn(draw) == figures.drawn(draw)
+    for form in FIGURE_FORMATS.values():
+        assert figures.as_file(draw, form) == figures.as_file(draw, form)

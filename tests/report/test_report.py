@@ -475,6 +475,7 @@ def test_colour_says_what_p_says(cell, look):
     assert f'<td class="{look}">' in str(in_html(cell, DIFFERENCE))
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     """In another folder, over an older report, by the command; nothing else is left."""
     target = tmp_path / "again"

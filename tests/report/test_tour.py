@@ -48,7 +48,7 @@ def test_a_plot_has_the_scores_of_the_result_on_the_given_axes(toured):
         )
     )
     assert drawn == {name: entry["first"]["1"]["score"] for name, entry in result.relations.items()}
-    masked = probing.mask("tiny-code-mlm", toured[1] / "tour/codesyntax", limit=10, draws=1)
+    masked = probing.mask("tiny-code-mlm", toured[1] / "tour/codesyntax", limit=4, draws=1)
     axes = masked.plot()
     types = [label.get_text() for label in axes.get_yticklabels()]
     assert types and set(types) <= set(masked.node_types)

@@ -15,6 +15,7 @@ from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
 from probing.instruments.attention.errors import analyse
 from probing.models.location import TINY
+from probing.runs.data import read_functions
 from probing.runs.settings import Sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -51,8 +52,8 @@ def test_another_model_reads_the_same_functions(made, dataset_folder):
     assert other.settings.labels == made.test.settings.labels
     masked = mask(TINY, dataset_folder, node_types=["if_statement"], draws=1, sample=40, seed=3)
     assert {*masked.ledger.rows["function"]} <= {*Sample(size=40, seed=3).places(141)}
-    another = probe(TINY, dataset_folder, sample=40, seed=4)
-    assert another.settings.labels != other.settings.labels
+    another = read_functions(dataset_folder, "python", "test", sample=40, seed=4)
+    assert another.labels != other.settings.labels
 
 
 def test_copies_of_several_seeds_read_the_functions_of_the_model(dataset_folder):

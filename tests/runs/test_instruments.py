@@ -10,6 +10,7 @@ from support.models.byte_tokenizer import byte_model
 from support.models.minimal_pairs import pairs_folder, tiny_decoder
 
 from probing import ablate, inform, mask, merge, prefer, probe, surprise
+from probing.instruments.information import learn
 from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import ablate as heads_of
 from probing.instruments.silencing import silence
@@ -58,11 +59,12 @@ def places(tiny_model, few_functions, tmp_path_factory) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=INSTRUMENTS)
 def instrument(request):
-    """In small parts; heads of random weights, which do not beat a guess, are silenced, too."""
+    """In small parts; heads of random weights, which do not beat a guess, are silenced, too; one penalty is tried."""
     with pytest.MonkeyPatch.context() as patch:
         experiment = INSTRUMENTS[request.param].experiment
         patch.setattr(experiment, "PART", PARTS.get(request.param, 3))
         patch.setattr(silence, "REFERENCE", 5)
+        patch.setattr(learn, "SURFACE_PENALTIES", (2.0,))
         patch.setattr(heads_of, "beats_guess", lambda ledger, *_: {*ledger.relations})
         yield request.param
 

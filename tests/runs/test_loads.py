@@ -9,7 +9,7 @@ import pytest
 import transformers
 from support.commands import run
 
-from probing.models import load, location
+from probing.models import files, load
 from probing.models.location import TINY
 from probing.runs import data
 from probing.runs.session import Session
@@ -43,10 +43,10 @@ def counted(monkeypatch):
     ):
         counting(kind, "from_pretrained", "loads")
     counting(load, "self_check", "self-checks")
-    counting(location, "_add", "files hashed", lambda _, path: "tiny-code-mlm" in str(path))
+    counting(files, "_add", "files hashed", lambda _, path: "tiny-code-mlm" in str(path))
     counting(data, "label_digest", "splits read")
     counting(transformers.PreTrainedTokenizerBase, "__call__", "calls", tokenized)
-    location._digest_of_states.cache_clear()
+    files._digest_of_states.cache_clear()
     return counts, texts
 
 

@@ -32,7 +32,8 @@ from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.instruments.attention.result import ProbeResult
-from probing.models.location import checkpoints, no_panic, step_of, trainings
+from probing.models.location import checkpoints, step_of, trainings
+from probing.models.subtokens import no_panic
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
