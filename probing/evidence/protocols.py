@@ -16,7 +16,7 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -133,33 +133,39 @@ def compare(
     """
     hits = _joined(first, second)
 
-    def compute() -> dict[str, np.ndarray]:
+    def compute() -> dict[str, Estimate]:
         (by_relation,) = corrected([hits.by_group("first", "second", tested)])
-        mean = hits.mean("first", "second")
+        return {"mean": hits.mean("first", "second"), "relations": by_relation}
+
+    known = cached_estimates(f"comparison {tested}", hits.content(), compute)
+    return Comparison(hits.names, hits.measures, known["mean"], known["relations"])
+
+
+def cached_estimates(
+    what: str, made_of: Iterable[bytes], compute: Callable[[], Mapping[str, Estimate]]
+) -> dict[str, Estimate]:
+    """The estimates that `compute` returns, or returned for the same numbers before."""
+
+    def arrays() -> dict[str, np.ndarray]:
         return {
-            "mean": np.array(mean[:4]),
-            "n": np.array([mean.n]),
-            "relations": np.array(by_relation[:4]),
+            f"{field} of {name}": np.asarray(numbers)
+            for name, estimate in compute().items()
+            for field, numbers in estimate._asdict().items()
         }
 
-    known = cached(f"comparison {tested}", hits.content(), compute)
-    n = [len(group.places) for group in hits.drawn.groups.values()]
-    value, low, high, p = known["mean"]
-    mean = Estimate(value, low, high, p, int(known["n"][0]))
-    value, low, high, p = known["relations"]
-    by_relation = Estimate(value, low, high, p, np.array(n, np.intp))
-    return Comparison(hits.names, hits.measures, mean, by_relation)
+    parts: dict[str, dict[str, Any]] = {}
+    for key, numbers in cached(what, made_of, arrays).items():
+        field, _, name = key.partition(" of ")
+        parts.setdefault(name, {})[field] = numbers
+    return {
+        name: Estimate(**{**fields, "n": fields["n"].astype(np.intp)[()]})
+        for name, fields in parts.items()
+    }
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
     return _joined(first, second).mean("first", "second")
-
-
-def mean_of(comparison: Comparison | None) -> Estimate | None:
-    if comparison is None:
-        return None
-    return comparison.mean
 
 
 def over_models(
@@ -170,14 +176,14 @@ def over_models(
 
     Controls make no claim: their p is uncorrected and adds no test.
     """
-    claims = {
-        number: difference
+    over = list(differences)
+    claims = [
+        number
         for number, difference in enumerate(differences)
         if difference is not None and models[number]
-    }
-    over = list(differences)
-    for number, difference in zip(claims, family(list(claims.values()))):
-        over[number] = difference
+    ]
+    for number, claim in zip(claims, family([over[number] for number in claims])):
+        over[number] = claim
     return over
 
 

@@ -16,6 +16,7 @@ from support.attacks.ledgers import forged_rows
 from tqdm import tqdm
 
 from probing.evidence import reruns, verify
+from probing.evidence.protocols import MODEL
 from probing.evidence.verify import Criterion, Draw, Influence, Verifier
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
@@ -135,7 +136,7 @@ def check_refused(honest: Rows, attack: Attack) -> None:
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
     return np.concatenate(
-        [mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)]
+        [mean.points(mean.hits(test), MODEL).sum(axis=1) for mean in reruns.means(test, validation)]
     )
 
 
