@@ -176,14 +176,14 @@ def over_models(
 
     Controls make no claim: their p is uncorrected and adds no test.
     """
-    over = list(differences)
-    claims = [
-        number
+    claims = {
+        number: difference
         for number, difference in enumerate(differences)
         if difference is not None and models[number]
-    ]
-    for number, claim in zip(claims, family([over[number] for number in claims])):
-        over[number] = claim
+    }
+    over = list(differences)
+    for number, difference in zip(claims, family(list(claims.values()))):
+        over[number] = difference
     return over
 
 
@@ -305,17 +305,16 @@ def _heads_by_guess(ledger: RankLedger, choice: Choice) -> tuple[np.ndarray, np.
     for number in np.unique(ledger.relation).tolist():
         name = ledger.relations[number]
         for rule, heads_by_k in enumerate(choice.get(name, ())):
-            numbers = heads_by_k @ (1 << 32, 1)  # much faster than distinct ones over an axis
-            distinct, which[rule, number] = np.unique(numbers, return_inverse=True)
-            chosen = np.stack(np.divmod(distinct, 1 << 32))
-            beyond = (chosen >= [[layers], [heads]]).any(axis=0)
-            if beyond.any():
-                layer, head = chosen[:, beyond.argmax()]
-                raise LedgerError(
-                    f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
-                    "heads: choose on a ledger of the same model"
-                )
-            cells[:, : len(distinct), rule, number] = chosen
+            by_k = [(layer, head) for layer, head in heads_by_k.tolist()]
+            distinct = sorted(set(by_k))
+            which[rule, number] = list(map(distinct.index, by_k))
+            for layer, head in distinct:
+                if layer >= layers or head >= heads:
+                    raise LedgerError(
+                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                        "heads: choose on a ledger of the same model"
+                    )
+            cells[:, : len(distinct), rule, number] = np.transpose(distinct)
     return cells[:, : 1 + which.max(initial=0)], which
 
 

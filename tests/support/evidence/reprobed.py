@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +39,9 @@ def bounds(task: Probing) -> dict[int, np.ndarray]:
     }
 
 
+_whole_splits = cache(reruns.WholeSplits)  # read once
+
+
 @contextmanager
 def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
     """`verify` finds what was found before."""
@@ -52,6 +55,7 @@ def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reruns, "Runner", Recorded)
+        patch.setattr(reruns, "WholeSplits", _whole_splits)
         yield
 
 
