@@ -53,16 +53,14 @@ class Beyond:
     """Hits of one model's heads on hard edges.
 
     `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with
-    LEAST_EDGES; `shown`: the same of all relations with a score; `easy`: relation -> percent of the
-    easy edges that the head best on those of validation finds, by the rule `first`, (k,); `edges`:
-    relation -> hard edges, all edges; `few`: relation -> functions with hard edges, too few for a
-    score; `unchosen`: relations without hard edges on validation.
+    LEAST_EDGES; `shown`: the same of all relations with a score; `edges`: relation -> hard edges,
+    all edges; `few`: relation -> functions with hard edges, too few for a score; `unchosen`:
+    relations without hard edges on validation.
     """
 
     offsets: Offsets
     chosen: ChosenHits
     shown: ChosenHits
-    easy: dict[str, np.ndarray]
     edges: dict[str, tuple[int, int]]
     few: dict[str, int]
 
@@ -110,7 +108,6 @@ def beyond(
     if not (to_choose_on.any() and to_find.any()):
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
-    easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
     few = {name: len(group.places) for name, group in hard.hits.groups.items() if group.few}
     edges = {}
     for number, name in enumerate(test.relations):
@@ -120,15 +117,24 @@ def beyond(
             edges[name] = left, int(np.count_nonzero(of_relation))
     shown = hard.only(set(hard.relations) - few.keys())
     enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
-    by_first = easy.hits.where(measures=MEASURES[: len(KS)])
     return Beyond(
         offsets=offsets,
         chosen=shown.only(enough),
         shown=shown,
-        easy=dict(zip(by_first.groups, by_first.scores(easy.system).T)),
         edges=edges,
         few=few,
     )
+
+
+def on_easy_edges(
+    validation: RankLedger, test: RankLedger, offsets: Offsets
+) -> dict[str, np.ndarray]:
+    """Relation -> percent of the edges at these offsets that the head best on those of validation
+    finds, by the rule `first`, (k,)."""
+    to_choose_on, to_find = (~is_hard(ledger, offsets) for ledger in (validation, test))
+    easy = held_out(validation.take(to_choose_on), test.take(to_find))
+    by_first = easy.hits.where(measures=MEASURES[: len(KS)])
+    return dict(zip(by_first.groups, by_first.scores(easy.system).T))
 
 
 class Stratum(NamedTuple):

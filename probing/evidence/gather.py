@@ -126,10 +126,13 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
         validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise LedgerError(
-            f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too"
-        )
+        raise _no_test(paths)
     return pairs
+
+
+def _no_test(paths: Sequence[str | os.PathLike]) -> LedgerError:
+    given = ", ".join(map(str, paths))
+    return LedgerError(f"{given} has results of the split validation only: probe test, too")
 
 
 class SharedSettings(NamedTuple):
@@ -159,28 +162,25 @@ def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
     groups: dict[SharedSettings, list[Path]] = {}
     for file, of_file in settings.items():
         if of_file.split != "validation":
-            shared = SharedSettings(
-                of_file.config, of_file.split, of_file.direction, of_file.limit, of_file.data
-            )
+            shared = SharedSettings(*(getattr(of_file, name) for name in SharedSettings._fields))
             groups.setdefault(shared, []).append(file)
     if not groups:
-        raise LedgerError(
-            f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too"
-        )
-    for shared, members in groups.items():
-        # results on validation may have been given, too; `find` takes those that it needs
-        members += [
-            file
-            for file, of_file in settings.items()
-            if of_file.split == "validation"
-            and (of_file.config, of_file.direction, of_file.data)
-            == (shared.config, shared.direction, shared.data)
-        ]
-    order = list(CONFIGS)
-    in_order = sorted(
-        groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0])))
-    )
-    return [ComparableFiles(*group) for group in in_order]
+        raise _no_test(paths)
+    for file, of_file in settings.items():
+        if of_file.split == "validation":  # of which `find` takes those that it needs
+            for shared, members in groups.items():
+                if all(getattr(of_file, name) == getattr(shared, name) for name in _CHOSEN_ON):
+                    members.append(file)
+    configs = list(CONFIGS)
+
+    def order(shared: SharedSettings) -> tuple[int, list[str]]:
+        return configs.index(shared.config), list(map(str, shared))
+
+    return [ComparableFiles(shared, groups[shared]) for shared in sorted(groups, key=order)]
+
+
+_CHOSEN_ON = ("config", "direction", "data")
+"""What a result on validation shares with those whose heads are chosen on it."""
 
 
 def _settings(file: Path) -> Settings:
@@ -346,12 +346,11 @@ class Evidence:
     def beyond_compared(self) -> dict[int, Comparison | None]:
         """The same against the best rival; None also for controls with other labels."""
         same_edges = self.probed.test.settings.control not in RELABELLED
-        return {
-            avoided: rival.against(model)
-            if same_edges and rival and (model := self.beyond[avoided])
-            else None
-            for avoided, rival in self.splits.rivals.items()
-        }
+        compared = {}
+        for avoided, rival in self.splits.rivals.items():
+            model = self.beyond[avoided]
+            compared[avoided] = rival.against(model) if same_edges and rival and model else None
+        return compared
 
     def submission(self) -> AttentionSubmission:
         """What is published of it, over all functions: heads find nothing in those that the model

@@ -204,40 +204,41 @@ def _best_ones(tables: Tables) -> Problems:
     yield copied and many >= _MANY, why
 
 
+def _no_more(rule: str, k: int, other: str, more: int) -> bool:
+    """True if a head hits no more by a rule and k than by others."""
+    return k <= more and other in (rule, "any")
+
+
+_NO_MORE = np.array(
+    [[_no_more(*measure, *other) for other in TABLE_MEASURES] for measure in TABLE_MEASURES]
+)
+
+
 def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple[Any, str]:
     """A head hits the same edges of a relation wherever named: no fewer with more guesses, most by
     rule `any`, and what it hits in all has place among the hard and the other edges."""
     clusters = tables[PUBLISHED].clusters
-    cells = []
+    present = [table for table, hits in tables.items() if name in hits.groups]
+    edges, hits = np.zeros((2, len(present), len(TABLE_MEASURES), len(clusters)), np.int64)
     heads: list[int] = []
-    hits = []
-    edges = []
-    for table, of_table in tables.items():
-        if name not in of_table.groups:
-            continue
+    for number, table in enumerate(present):
+        of_table = tables[table]
         group = of_table.groups[name]
         columns = np.searchsorted(clusters, of_table.of(name))
-        dense = np.zeros((1 + len(TABLE_MEASURES), len(clusters)), np.int64)
-        dense[0, columns] = group.n
-        dense[1:, columns] = group.sums[MODEL].sums
-        hits.append(dense[1:])
-        edges.append(np.repeat(dense[:1], len(TABLE_MEASURES), axis=0))
+        edges[number][:, columns] = group.n
+        hits[number][:, columns] = group.sums[MODEL].sums
         heads += entry.chosen[table].heads[of_table.names.index(name)]
-        cells += [(table, rule, k) for rule, k in TABLE_MEASURES]
-    _, rule_names, numbers = zip(*cells)
-    rules = np.array(rule_names)
-    ks = np.array(numbers)
     head = np.array(heads)
-    hit = np.concatenate(hits)
-    edge = np.concatenate(edges)
-    more = ks[:, None] <= ks
-    more &= (rules[:, None] == rules) | (rules == "any")
-    fewer, most = np.nonzero(more & (head[:, None] == head))
+    edge = edges.reshape(len(head), -1)
+    hit = hits.reshape(len(head), -1)
+    same = np.tile(_NO_MORE, (len(present), len(present))) & (head[:, None] == head)
+    fewer, most = np.nonzero(same)
     others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
     broken = (hit[fewer] > hit[most] + others).any(axis=1)
+    cells = [f"{table} {rule} {k}" for table in present for rule, k in TABLE_MEASURES]
     example = broken.argmax()
-    first = " ".join(map(str, cells[fewer[example]]))
-    second = " ".join(map(str, cells[most[example]]))
+    first = cells[fewer[example]]
+    second = cells[most[example]]
     lacks = f"{first} has hits in a function that {second} lacks, which no head can do"
     return broken.any(), f"{name}: of one and the same head, {lacks}"
 

@@ -16,7 +16,7 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -133,33 +133,39 @@ def compare(
     """
     hits = _joined(first, second)
 
-    def compute() -> dict[str, np.ndarray]:
+    def compute() -> dict[str, Estimate]:
         (by_relation,) = corrected([hits.by_group("first", "second", tested)])
-        mean = hits.mean("first", "second")
+        return {"mean": hits.mean("first", "second"), "relations": by_relation}
+
+    known = cached_estimates(f"comparison {tested}", hits.content(), compute)
+    return Comparison(hits.names, hits.measures, known["mean"], known["relations"])
+
+
+def cached_estimates(
+    what: str, made_of: Iterable[bytes], compute: Callable[[], Mapping[str, Estimate]]
+) -> dict[str, Estimate]:
+    """The estimates that `compute` returns, or returned for the same numbers before."""
+
+    def arrays() -> dict[str, np.ndarray]:
         return {
-            "mean": np.array(mean[:4]),
-            "n": np.array([mean.n]),
-            "relations": np.array(by_relation[:4]),
+            f"{field} of {name}": np.asarray(numbers)
+            for name, estimate in compute().items()
+            for field, numbers in estimate._asdict().items()
         }
 
-    known = cached(f"comparison {tested}", hits.content(), compute)
-    n = [len(group.places) for group in hits.drawn.groups.values()]
-    value, low, high, p = known["mean"]
-    mean = Estimate(value, low, high, p, int(known["n"][0]))
-    value, low, high, p = known["relations"]
-    by_relation = Estimate(value, low, high, p, np.array(n, np.intp))
-    return Comparison(hits.names, hits.measures, mean, by_relation)
+    parts: dict[str, dict[str, Any]] = {}
+    for key, numbers in cached(what, made_of, arrays).items():
+        field, _, name = key.partition(" of ")
+        parts.setdefault(name, {})[field] = numbers
+    return {
+        name: Estimate(**{**fields, "n": fields["n"].astype(np.intp)[()]})
+        for name, fields in parts.items()
+    }
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
     return _joined(first, second).mean("first", "second")
-
-
-def mean_of(comparison: Comparison | None) -> Estimate | None:
-    if comparison is None:
-        return None
-    return comparison.mean
 
 
 def over_models(
@@ -247,77 +253,69 @@ def apply_each(
 ) -> list[ChosenHits]:
     """The same for several choices of heads, for which the ranks are read once."""
     guesses = [_heads_by_guess(ledger, choice) for choice in choices]
-    ranks = ledger.of_heads(*np.concatenate(guesses, axis=1))
+    ranks = ledger.of_heads(*np.concatenate([heads for heads, _ in guesses], axis=1))
     np.minimum(ranks, _WORST, out=ranks)  # (all guesses, rules, E)
-    ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
-    by_choice = zip(choices, np.split(ranks, ends))
-    return [_hits_of_choice(ledger, choice, own, system) for choice, own in by_choice]
+    ends = np.cumsum([heads.shape[1] for heads, _ in guesses])[:-1]
+    by_choice = zip(choices, guesses, np.split(ranks, ends))
+    return [
+        _hits_of_choice(ledger, choice, own, which, system) for choice, (_, which), own in by_choice
+    ]
 
 
 def _hits_of_choice(
-    ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str
+    ledger: RankLedger, choice: Choice, ranks: np.ndarray, which: np.ndarray, system: str
 ) -> ChosenHits:
-    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in
-    `_heads_by_guess`."""
+    """The hits of a choice, from the ranks (guesses, rules, E) of its heads, and `which` of them
+    are chosen, as of `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)
-    present = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
+    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    rules = np.arange(len(RULES))[:, None]
     groups = {}
     unchosen = {}
-    for name in names:
-        number = ledger.relations.index(name)
+    for name, number in sorted(zip(ledger.relations, range(len(edges)))):
+        if not edges[number]:
+            continue
         if name not in choice:
-            unchosen[name] = int(present[number])
+            unchosen[name] = int(edges[number])
             continue
         index = np.flatnonzero(ledger.relation == number)
         places, own = np.unique(row[index], return_inverse=True)
-        edges = np.bincount(own)
-        small = np.int16 if edges.max() < 2**15 else np.int32
-        hits = np.zeros((len(RULES), len(KS), len(places)), small)
-        for rule, heads_by_k in enumerate(choice[name]):
-            distinct, which = _distinct(heads_by_k)
-            for guess in range(len(distinct)):
-                by_it = which == guess
-                cells = own * (_WORST + 1) + ranks[guess, rule, index]
-                counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
-                within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
-                hits[rule, by_it] = within.T[_PLACES[by_it]]
-        columns = Columns.of(hits.reshape(len(MEASURES), -1))
-        groups[name] = Group(places, edges, {system: columns})
+        chosen = which[:, number]  # (rules, k)
+        shape = (1 + chosen.max(), len(RULES), len(places), _WORST + 1)
+        cells = np.arange(shape[0] * len(RULES)).reshape(-1, len(RULES), 1) * len(places) + own
+        cells = cells * (_WORST + 1) + ranks[: shape[0], :, index]
+        counts = np.bincount(cells.ravel(), minlength=np.prod(shape)).reshape(shape)
+        within = counts.cumsum(axis=-1)[..., _PLACES]  # (guesses, rules, f, k)
+        hits = within[chosen, rules, :, np.arange(len(KS))].reshape(len(MEASURES), -1)
+        n = np.bincount(own)
+        small = np.int16 if n.max() < 2**15 else np.int32
+        groups[name] = Group(places, n, {system: Columns.of(hits.astype(small))})
     chosen_hits = Hits(
         functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
     )
     return ChosenHits(system, chosen_hits, choice, unchosen)
 
 
-def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
+def _heads_by_guess(ledger: RankLedger, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
     """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation
-    chose, in order."""
+    chose, in order; and which of them each k has (rules, relations, k)."""
     layers, heads = ledger.ranks.shape[2:]
-    distinct = {}
+    cells = np.zeros((2, len(KS), len(RULES), len(ledger.relations)), np.intp)
+    which = np.zeros((*cells.shape[2:], len(KS)), np.intp)
     for number in np.unique(ledger.relation).tolist():
         name = ledger.relations[number]
         for rule, heads_by_k in enumerate(choice.get(name, ())):
-            distinct[rule, name], _ = _distinct(heads_by_k)
-    most = max(map(len, distinct.values()), default=0)
-    cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
-    for (rule, name), chosen in distinct.items():
-        beyond = (chosen >= (layers, heads)).any(axis=1)
-        if beyond.any():
-            layer, head = chosen[beyond.argmax()]
-            raise LedgerError(
-                f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
-                "heads: choose on a ledger of the same model"
-            )
-        cells[:, : len(chosen), rule, ledger.relations.index(name)] = chosen.T
-    return cells
-
-
-def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
-    as_one = heads @ (1 << 32, 1)  # much faster than over an axis
-    numbers, which = np.unique(as_one, return_inverse=True)
-    return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
+            by_k = [(layer, head) for layer, head in heads_by_k.tolist()]
+            distinct = sorted(set(by_k))
+            which[rule, number] = list(map(distinct.index, by_k))
+            for layer, head in distinct:
+                if layer >= layers or head >= heads:
+                    raise LedgerError(
+                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                        "heads: choose on a ledger of the same model"
+                    )
+            cells[:, : len(distinct), rule, number] = np.transpose(distinct)
+    return cells[:, : 1 + which.max(initial=0)], which
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:

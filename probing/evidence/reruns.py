@@ -43,6 +43,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import WholeSplits
 from probing.evidence.protocols import (
+    MODEL,
     TABLE_MEASURES,
     TABLE_PLACES,
     Choice,
@@ -81,6 +82,7 @@ from probing.instruments.likelihood.result import (
     SurprisalLedger,
     SurprisalResult,
 )
+from probing.instruments.masking.hits import T1
 from probing.instruments.masking.mask import MaskedFunction, Masking
 from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
 from probing.instruments.silencing import hits as silencing
@@ -130,20 +132,21 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def added(
-        self, ledger: RankLedger, choice: Choice | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What each function of a ledger adds to the means: its place (F,), and points (rules * k,
-        F); `choice`: by other heads."""
+    def hits(self, ledger: RankLedger, choice: Choice | None = None, system: str = MODEL) -> Hits:
+        """What its heads, or those of another choice, hit of the edges that count."""
         heads = self.chosen.choice if choice is None else choice
-        found = apply(self.edges(ledger), heads).at(TABLE_MEASURES)
-        points = np.zeros((len(TABLE_MEASURES), len(found.functions)))
+        return apply(self.edges(ledger), heads, system).at(TABLE_MEASURES).hits
+
+    def points(self, hits: Hits, system: str, against: str | None = None) -> np.ndarray:
+        """What each function adds to the means, or adds more than by another system: (rules * k,
+        F)."""
+        points = np.zeros((len(TABLE_MEASURES), len(hits.clusters)))
         weight = self.weight
-        for name in found.hits.counted:
+        for name in hits.counted:
             if name in weight:
-                group = found.hits.groups[name]
-                points[:, group.places] += weight[name] * group.sums[found.system].sums
-        return found.functions, points
+                group = hits.groups[name]
+                points[:, group.places] += weight[name] * group.gained(system, against)
+        return points
 
 
 def means(
@@ -382,11 +385,10 @@ class RanksVerifier(Verifier[Probing]):
         by_protocol = self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             by_protocol = means(self.ledger, None)
-        signed = _better_ranks(claimed, reproduced)
-        signed |= _more_hits(claimed, reproduced, by_protocol)
+        signed, gained = _more_hits(claimed, reproduced, by_protocol)
+        signed |= _better_ranks(claimed, reproduced)
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
-        gained = _gained_means(claimed, reproduced, by_protocol)
         return RowComparison(finding, True, signed, gained)
 
 
@@ -398,26 +400,6 @@ def _relation_names(edges: EdgeTable) -> np.ndarray:
 def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
     """The places of a function's edges."""
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
-
-
-def _gained_means(
-    claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
-) -> dict[str, np.ndarray]:
-    """The name of each mean -> points that each function gains by the claim."""
-    functions = np.unique(claimed.function)
-    gained = {}
-    for mean in by_protocol:
-        theirs = ours = mean.chosen.choice
-        if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
-            theirs = choose(claimed)
-            ours = choose(again)
-        places, added = mean.added(claimed, theirs)
-        _, reproduced = mean.added(again, ours)
-        points = np.zeros((len(CELLS), len(functions)))
-        points[:, np.searchsorted(functions, places)] = added - reproduced
-        for cell, of_cell in zip(CELLS, points):
-            gained[f"{mean.protocol}: {cell}"] = of_cell
-    return gained
 
 
 def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarray]:
@@ -436,20 +418,28 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
 
 def _more_hits(
     claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
-) -> dict[str, np.ndarray]:
-    """For each relation and table cell of heads that were chosen on another split, claimed hits
-    minus reproduced hits of a function: (F,)."""
-    choices = [mean.chosen.choice for mean in by_protocol if mean.protocol != PUBLISHED]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Claimed hits minus reproduced ones by function: of each relation and table cell of heads that
+    were chosen on another split, (f,); and what each mean gains by them in points, (F,)."""
+    functions = np.unique(claimed.function)
     signed = {}
-    for number, choice in enumerate(choices, 1):
-        theirs = apply(claimed, choice, "claimed").at(TABLE_MEASURES)
-        ours = apply(again, choice, "again").at(TABLE_MEASURES)
-        both = theirs.hits.join(ours.hits)
+    gained = {}
+    for mean in by_protocol:
+        theirs = ours = mean.chosen.choice
+        if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
+            theirs = choose(claimed)
+            ours = choose(again)
+        both = mean.hits(claimed, theirs, "claimed").join(mean.hits(again, ours, "again"))
+        points = np.zeros((len(CELLS), len(functions)))
+        points[:, np.searchsorted(functions, both.clusters)] = mean.points(both, "claimed", "again")
+        for cell, of_cell in zip(CELLS, points):
+            gained[f"{mean.protocol}: {cell}"] = of_cell
+        if mean.protocol == PUBLISHED:
+            continue
         for name, group in both.groups.items():
-            differences = group.gained("claimed", "again")
-            for cell, of_cell in zip(CELLS, differences):
-                signed[f"the score of {name} ({cell}, choice {number})"] = of_cell
-    return signed
+            for cell, of_cell in zip(CELLS, group.gained("claimed", "again")):
+                signed[f"the score of {name} ({mean.protocol}: {cell})"] = of_cell
+    return signed, gained
 
 
 # ------------------------------------------------------------------------------------------------------ masked syntax
@@ -483,31 +473,18 @@ class CopiesVerifier(Verifier[Masking]):
     def influence(self) -> Influence:
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
         been the worst."""
-        pairs = _masked_pairs(self.ledger)
-        places = self.places(self.ledger)
-        least = _LEAST * pairs.added(np.ones(len(pairs.function)))
-        influence = Influence(places, {}, {}, least)
-        for name, (t1, t0) in pairs.arms.items():
-            raised = np.nan_to_num(t1, nan=1)
-            both = raised + 1 - np.nan_to_num(t0)
-            influence.add(f"{name}: T1", places, pairs.added(raised))
-            influence.add(f"{name}: T1 - T0", places, pairs.added(both))
-        headline = SIMILARITIES[0]
-        restored = np.nan_to_num(pairs.arms[headline][0], nan=1)
-        names = self.ledger.named()
-        for name in names:
-            of_type = pairs.added(restored * (pairs.node_type == name))
-            influence.add_part(f"{headline}: T1 of any node type", places, len(names) * of_type)
+        pairs = _pairs(self.ledger)
+        influence = Influence(pairs.clusters, {}, {}, _LEAST * pairs.contributions(_ALL)[0])
+        influence.means.update(_both(pairs, _RAISED, _PARTED))
+        for group in pairs.groups.values():
+            restored = group.sums[_RAISED].sums[0] / group.total
+            functions = pairs.clusters[group.places]
+            influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", functions, restored)
         return influence
 
     def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
-        pairs = _masked_pairs(ledger)
-        added = {}
-        for name, arms in pairs.arms.items():
-            t1, t0 = np.nan_to_num(arms)
-            added[f"{name}: T1"] = pairs.added(t1)
-            added[f"{name}: T1 - T0"] = pairs.added(t1 - t0)
-        return added
+        pairs = _pairs(ledger)
+        return _both(pairs, T1, _EFFECT)
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
         ledgers = []
@@ -555,36 +532,42 @@ class CopiesVerifier(Verifier[Masking]):
         return {"in T1": rows["copy"] == 0, "in T0": rows["copy"] > 0}
 
 
-class _Pairs(NamedTuple):
-    """P pairs of a function and a node type: `function`, `node_type` (P,), and outcome -> T1 and T0
-    (2, P)."""
-
-    function: np.ndarray
-    node_type: np.ndarray
-    arms: dict[str, np.ndarray]
-
-    def added(self, values: np.ndarray) -> np.ndarray:
-        """What each function adds to the mean over node types of values (P,), in points."""
-        sums = {"": 100 * values[None]}
-        names = self.node_type.tolist()
-        hits = Hits.of_rows(self.function, names, sums, ("",), unit="points")
-        return hits.contributions("")[0]
+_EFFECT = "T1 - T0"
+_RAISED, _PARTED = "at most T1", "at most T1 - T0"
+_ALL = "all"
+"""Systems beside T1: the effect; and the most by which both may have been raised, at most by all."""
 
 
-def _masked_pairs(ledger: RowLedger) -> _Pairs:
+def _pairs(ledger: RowLedger) -> Hits:
+    """Each pair of a function and a node type, in points, by similarities and restored sub-tokens;
+    where trees could not be compared, T1 may have been anything."""
     rows = ledger.rows
-    starts = np.flatnonzero(rows["copy"] == 0)
-    controls = np.diff(np.append(starts, len(rows))) - 1
-    outcomes = {name: rows[name].astype(float) for name in SIMILARITIES}
-    outcomes["restored"] = rows[HITS[0]] / rows["masked"]
-    arms = {}
-    for name, values in outcomes.items():
-        of_controls = np.where(rows["copy"] > 0, np.nan_to_num(values), 0)
-        t0 = np.add.reduceat(of_controls, starts) / controls
-        arms[name] = np.stack([values[starts], t0])
-    first = rows[starts]
-    node_type = np.asarray(ledger.names, object)[first["node_type"]]
-    return _Pairs(first["function"], node_type, arms)
+    first = rows[rows["copy"] == 0]
+    restored = rows[HITS[0]] / rows["masked"]
+    outcomes = np.stack([*(rows[name] for name in SIMILARITIES), restored])
+    copies = 100 * outcomes.reshape(len(outcomes), len(first), -1)
+    t1 = copies[..., 0]
+    t0 = np.nan_to_num(copies[..., 1:]).mean(axis=-1)
+    raised = np.nan_to_num(t1, nan=100)
+    sums = {
+        T1: np.nan_to_num(t1),
+        _EFFECT: np.nan_to_num(t1) - t0,
+        _RAISED: raised,
+        _PARTED: raised + 100 - t0,
+        _ALL: np.full(t1.shape, 100.0),
+    }
+    names = np.asarray(ledger.names, object)[first["node_type"]]
+    measures = (*SIMILARITIES, "restored")
+    return Hits.of_rows(first["function"], names, sums, measures, unit="points")
+
+
+def _both(pairs: Hits, t1: str, effect: str) -> dict[str, np.ndarray]:
+    """What each function adds to the means of two systems by each outcome."""
+    added = {}
+    for name, system in ((T1, t1), (_EFFECT, effect)):
+        for outcome, points in zip(pairs.measures, pairs.contributions(system)):
+            added[f"{outcome}: {name}"] = points
+    return added
 
 
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:

@@ -3,10 +3,11 @@ table."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,7 +28,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
 from probing.evidence.baselines import KINDS, BaselineResult, Edges, kinds_of
-from probing.evidence.beyond import Beyond
+from probing.evidence.beyond import Beyond, on_easy_edges
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, by_instrument
 from probing.evidence.masked import FillerGain, Masked
 from probing.evidence.protocols import (
@@ -36,9 +37,10 @@ from probing.evidence.protocols import (
     SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
+    Comparison,
     apply_each,
+    cached_estimates,
     choose,
-    mean_of,
     over_models,
 )
 from probing.evidence.random_attention import by_relation, random_attention
@@ -66,7 +68,7 @@ from probing.runs.ledger_file import (
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
-from probing.stats.cache import cached, caching
+from probing.stats.cache import caching
 from probing.stats.hits import Hits, Measure
 from probing.stats.intervals import Estimate, corrected
 
@@ -133,23 +135,24 @@ def scores(
     """
     import pandas
 
-    fields: list[Any] = (
-        [results] if isinstance(results, (str, os.PathLike, Record)) else list(results)
-    )
+    alone = isinstance(results, (str, os.PathLike, Record))
+    given: Any = [results] if alone else results
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
-        paths = [item.save(folder) if isinstance(item, Result) else item for item in fields]
+        paths = [item.save(folder) if isinstance(item, Result) else item for item in given]
         files = by_instrument(paths)
         rows = list(_attention_evidence(files.pop(ATTENTION), data))
-        rows += [
-            row
-            for group in masked.comparable(files.pop(MASKING))
-            for row in _masking(masked.gather(group))
-        ]
+        for group in masked.comparable(files.pop(MASKING)):
+            rows += _masking(masked.gather(group))
         for instrument, of_instrument in files.items():
-            of_result = _OF_RESULT.get(instrument, partial(_plain, instrument))
-            rows += [row for file in of_instrument for row in of_result(file)]
+            rows_of = _OF_RESULT.get(instrument, _plain)
+            for file in of_instrument:
+                rows += rows_of(INSTRUMENTS[instrument].result.load(file))
     frame = pandas.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     return frame.astype({"step": "Int64", "k": "Int64", "n": int, "functions": int, "items": int})
+
+
+def _named_measure(measure: Any) -> Row:
+    return {"measure": measure}
 
 
 @dataclass(frozen=True)
@@ -159,26 +162,20 @@ class _Slice:
 
     hits: Hits
     about: Row
-    of_measure: Callable[[Any], Row]
+    of_measure: Callable[[Any], Row] = _named_measure
     chosen: Callable[[str, Any], str | None] = lambda group, measure: None
 
     def means(self, estimate: Estimate, system: str, against: str = "") -> Iterator[Row]:
         """Rows of the means (M,) over groups."""
-        items = sum(self.hits.groups[name].total for name in self.hits.counted)
         sizes = {
             "functions": len(self.hits.clusters),
-            "items": items,
-            "chosen": self.about.get("chosen", ""),
+            "items": sum(self.hits.groups[name].total for name in self.hits.counted),
         }
         for row, measure in enumerate(self.hits.measures):
             numbers = estimate.at(row)
             if not np.isnan(numbers.value):
-                yield {
-                    **self._shared(measure, system, against),
-                    "group": MEAN,
-                    **numbers._asdict(),
-                    **sizes,
-                }
+                shared = self._shared(measure, system, against)
+                yield {"chosen": "", **shared, "group": MEAN, **numbers._asdict(), **sizes}
 
     def groups(
         self,
@@ -194,32 +191,21 @@ class _Slice:
             row = self.hits.measures.index(measure)
             every = zip(*(part[row].tolist() for part in parts))
             for (name, group), numbers in zip(self.hits.groups.items(), every):
-                if numbers[0] == numbers[0]:  # not NaN
-                    of_group = dict(zip(Estimate._fields, numbers))
-                    of_group |= {"functions": len(group.places), "items": group.total}
-                    yield {
-                        **shared,
-                        "group": name,
-                        **of_group,
-                        "chosen": self.chosen(name, measure) or "",
-                    }
+                cells = dict(zip(Estimate._fields, numbers))
+                if math.isnan(cells["value"]):
+                    continue
+                sizes = {"functions": len(group.places), "items": group.total}
+                chosen = self.chosen(name, measure) or ""
+                yield {**shared, "group": name, **cells, **sizes, "chosen": chosen}
 
     def _shared(self, measure: Any, system: str, against: str) -> Row:
         """The cells that all rows by a measure share."""
-        return {
-            **_TEXTS,
-            **self.about,
-            **self.of_measure(measure),
-            "system": system,
-            "against": against,
-        }
+        compared = {"system": system, "against": against}
+        return {**_TEXTS, **self.about, **self.of_measure(measure), **compared}
 
-    def groups_at(self, measures: Sequence[Measure], system: str) -> Iterator[Row]:
-        """Rows of the scores of groups, by some measures."""
-        some = self.hits.where(measures=measures)
-        yield from _Slice(some, self.about, self.of_measure, self.chosen).groups(
-            some.by_group(system), system
-        )
+    def only(self, **some: Any) -> _Slice:
+        """Some of the `groups` and `measures`."""
+        return replace(self, hits=self.hits.where(**some))
 
     def tested(self, system: str, against: str) -> Iterator[Row]:
         """Rows of differences between two systems, p corrected over groups."""
@@ -227,10 +213,16 @@ class _Slice:
         yield from self.groups(difference, system, against)
         yield from self.means(self.hits.mean(system, against), system, against)
 
+    def scored_groups(self, system: str) -> Iterator[Row]:
+        yield from self.groups(self.hits.by_group(system), system)
+
+    def scored_means(self, system: str) -> Iterator[Row]:
+        yield from self.means(self.hits.mean(system), system)
+
     def scored(self, system: str) -> Iterator[Row]:
         """Rows of the scores of a system."""
-        yield from self.groups(self.hits.by_group(system), system)
-        yield from self.means(self.hits.mean(system), system)
+        yield from self.scored_groups(system)
+        yield from self.scored_means(system)
 
 
 def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
@@ -288,45 +280,42 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the
     models."""
     models = [member.probed.test.settings.control is None for member in evidence]
-    corrected_means = [
-        {
-            mean: difference
-            for mean, difference in zip(_MEANS, differences)
-            if difference is not None
-        }
-        for differences in zip(*(_over_models(evidence, models, mean) for mean in _MEANS))
-    ]
-    for member, differences in zip(evidence, corrected_means):
-        beyond = [row for avoided in AVOIDED for row in _beyond(member, avoided, differences)]
-        yield [*_of_model(member, differences), *beyond]
+    differences = [_differences(member) for member in evidence]
+    for mean in _MEANS:
+        over = over_models([of_member.get(mean) for of_member in differences], models)
+        for of_member, difference in zip(differences, over):
+            if difference is not None:
+                of_member[mean] = difference
+    for member, of_member in zip(evidence, differences):
+        rows = list(_of_model(member, of_member))
+        for avoided in AVOIDED:
+            rows += _beyond(member, avoided, of_member)
+        yield rows
 
 
 _MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
 """The means of which a difference to the best baseline is tested."""
 
 
-def _over_models(
-    evidence: Sequence[Evidence], models: Sequence[bool], mean: str
-) -> list[Estimate | None]:
-    hard = {beyond_protocol(avoided): avoided for avoided in AVOIDED}
-    if mean in hard:
-        return over_models(
-            [mean_of(member.beyond_compared[hard[mean]]) for member in evidence], models
-        )
-    return over_models([member.differences.get(mean) for member in evidence], models)
+def _differences(member: Evidence) -> dict[str, Estimate]:
+    """Some of _MEANS -> the difference to the best baseline's."""
+    differences = dict(member.differences)
+    for avoided, comparison in member.beyond_compared.items():
+        if comparison is not None:
+            differences[beyond_protocol(avoided)] = comparison.mean
+    return differences
 
 
 def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
         shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
-        yield from shown.groups_at(TABLE_MEASURES, MODEL)
-        yield from shown.means(chosen.hits.mean(MODEL), MODEL)
-        if comparison := member.comparisons.get(protocol):
-            yield from _against(shown, comparison.by_relation, comparison.relations)
+        yield from shown.only(measures=TABLE_MEASURES).scored_groups(MODEL)
+        yield from shown.scored_means(MODEL)
+        yield from _against(shown, member.comparisons.get(protocol))
         yield from _difference(shown, differences.get(protocol))
-    if _lacks_relations(member.hits[HELD_OUT], member.hits[PUBLISHED]):
-        same = member.hits[PUBLISHED].only(member.hits[HELD_OUT].relations)
+    if _lacks_relations(member.hits):
+        same = side_by_side(member.hits)[SAME_RELATIONS]
         shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
         yield from shown.means(member.same_relations[0], MODEL)
         yield from _difference(shown, differences.get(SAME_RELATIONS))
@@ -345,39 +334,40 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     shown = _chosen_scores(model.shown, about, partial(_head, model.shown))
     yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
     yield from in_mean.means(model.mean, MODEL)
-    yield from _easy(model, {**about, "protocol": easy_protocol(avoided)})
+    ledgers = member.probed.validation.ledger, member.probed.test.ledger
+    easy = on_easy_edges(*ledgers, model.offsets)
+    yield from _easy(model, easy, {**about, "protocol": easy_protocol(avoided)})
     compared = member.beyond_compared[avoided]
     if compared is None:  # it was scored on other edges than the baselines
         return
-    yield from _against(shown, compared.by_relation, compared.relations)
+    yield from _against(shown, compared)
     yield from _difference(in_mean, differences.get(protocol))
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        of_shown = rivals.hits[kind].only(
-            set(rivals.hits[kind].relations) & set(model.shown.relations)
-        )
-        yield from _chosen_scores(of_shown, without).groups_at(TABLE_MEASURES, kind)
-        of_mean = rivals.of(kind, model)
-        yield from _chosen_scores(of_mean, without).means(of_mean.hits.mean(kind), kind)
-    guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
+        known = rivals.hits[kind]
+        of_shown = known.only(set(known.relations) & set(model.shown.relations))
+        some = _chosen_scores(of_shown, without).only(measures=TABLE_MEASURES)
+        yield from some.scored_groups(kind)
+        yield from _chosen_scores(rivals.of(kind, model), without).scored_means(kind)
+
+    def offsets(relation: str, measure: Any) -> str:
+        return ", ".join(map(str, model.offsets[relation]))
+
     n = len(model.chosen.hits.drawn.clusters)
-    guesses = _chosen_scores(
-        model.shown, without, lambda name, _: ", ".join(map(str, model.offsets[name]))
-    )
+    guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
+    guesses = _chosen_scores(model.shown, without, offsets)
     yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
-    yield from _chosen_scores(model.chosen, without).means(
-        _without_interval(rivals.guessed(model), n), CHANCE
-    )
+    mean = _without_interval(rivals.guessed(model), n)
+    yield from _chosen_scores(model.chosen, without).means(mean, CHANCE)
 
 
-def _easy(model: Beyond, about: Row) -> Iterator[Row]:
+def _easy(model: Beyond, easy: Mapping[str, np.ndarray], about: Row) -> Iterator[Row]:
     """Rows of the other edges, by the rule `first`."""
-    names = [name for name in model.shown.relations if name in model.easy]
+    names = [name for name in model.shown.relations if name in easy]
     hits = model.shown.hits.where(groups=names, measures=MEASURES[: len(KS)])
-    scores = np.array([model.easy[name] for name in names]).reshape(len(names), len(KS)).T
-    for row in _Slice(hits, about, _rule_and_k).groups(
-        _without_interval(scores, len(hits.drawn.clusters)), MODEL
-    ):
+    scores = np.array([easy[name] for name in names]).reshape(len(names), len(KS)).T
+    estimate = _without_interval(scores, len(hits.drawn.clusters))
+    for row in _Slice(hits, about, _rule_and_k).groups(estimate, MODEL):
         hard, edges = model.edges[row["group"]]
         yield {**row, "items": edges - hard}
 
@@ -394,21 +384,20 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
     """Rows of what needs no model, on the functions that all of `evidence` share."""
     first = evidence[0]
     known = first.splits.baselines
-    settings = first.probed.test.settings
     about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
+    kinds = kinds_of(first.probed.test.settings.config)
     for protocol in PUBLISHED_FIRST:
-        for kind in kinds_of(settings.config):
+        for kind in kinds:
             chosen = known.hits[protocol][kind]
-            shown = _chosen_scores(
-                chosen, {**about, "protocol": protocol}, partial(_picked, known, protocol, kind)
-            )
-            yield from shown.groups_at(TABLE_MEASURES, kind)
-            yield from shown.means(chosen.hits.mean(kind), kind)
-            if protocol == PUBLISHED and _lacks_relations(known.hits[HELD_OUT][kind], chosen):
-                same = chosen.only(known.hits[HELD_OUT][kind].relations)
-                yield from _chosen_scores(same, {**about, "protocol": SAME_RELATIONS}).means(
-                    same.hits.mean(kind), kind
-                )
+            picked = partial(_picked, known, protocol, kind)
+            shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
+            yield from shown.only(measures=TABLE_MEASURES).scored_groups(kind)
+            yield from shown.scored_means(kind)
+            both = {name: known.hits[name][kind] for name in PUBLISHED_FIRST}
+            if protocol == PUBLISHED and _lacks_relations(both):
+                same = side_by_side(both)[SAME_RELATIONS]
+                shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
+                yield from shown.scored_means(kind)
     heads = max(int(np.prod(member.probed.test.ledger.ranks.shape[2:])) for member in evidence)
     yield from _at_random(first, about, heads)
 
@@ -420,9 +409,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
     by_chance = by_relation(test, direction)
     for mean, chosen in side_by_side(first.hits).items():
-        shown = _chosen_scores(
-            chosen, {**about, "protocol": mean, "chosen": f"best of {heads} heads"}
-        )
+        cells = {**about, "protocol": mean, "chosen": f"best of {heads} heads"}
+        shown = _chosen_scores(chosen, cells)
         yield from shown.means(drawn[mean], RANDOM_BEST)
         expected = expected_scores(by_chance, chosen.relations)
         clusters = len(chosen.hits.drawn.clusters)
@@ -437,31 +425,21 @@ def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
 def _random_means(
     validation: Edges, test: Edges, direction: str, heads: int
 ) -> dict[str, Estimate]:
-    on_validation = sorted(
-        validation.relations[number] for number in np.unique(validation.relation)
-    )
+    numbers = np.unique(validation.relation)
+    on_validation = sorted(validation.relations[number] for number in numbers)
 
-    def compute() -> dict[str, np.ndarray]:
+    def compute() -> dict[str, Estimate]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in
         # common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
-        hits = dict(zip((PUBLISHED, HELD_OUT), apply_each(scored, [choose(scored), any_heads])))
-        means = {
-            mean: chosen.hits.mean(chosen.system) for mean, chosen in side_by_side(hits).items()
-        }
-        return {
-            mean: np.array([*estimate[:4], np.full(len(MEASURES), estimate.n)])
-            for mean, estimate in means.items()
-        }
+        both = apply_each(scored, [choose(scored), any_heads])
+        hits = side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
+        return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
 
     made_of = chain([repr(on_validation).encode()], test.content())
-    known = cached(f"random attention {direction} {heads}", made_of, compute)
-    return {
-        mean: Estimate(value, low, high, p, int(n[0]))
-        for mean, (value, low, high, p, n) in known.items()
-    }
+    return cached_estimates(f"random attention {direction} {heads}", made_of, compute)
 
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
@@ -481,24 +459,25 @@ def _difference(shown: _Slice, difference: Estimate | None) -> Iterator[Row]:
         yield from shown.means(difference, MODEL, BEST_BASELINE)
 
 
-def _against(shown: _Slice, by_relation: Estimate, relations: Sequence[str]) -> Iterator[Row]:
+def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
     """Rows of differences to the best baseline, of the relations that both have."""
-    both = _Slice(shown.hits.where(groups=relations), shown.about, shown.of_measure, shown.chosen)
-    yield from both.groups(by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+    if compared is not None:
+        both = shown.only(groups=compared.relations)
+        yield from both.groups(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
 
 
-def _lacks_relations(held_out: ChosenHits, published: ChosenHits) -> bool:
-    """True if a mean by the one protocol does not compare with that by the other."""
-    return held_out.hits.counted != published.hits.counted
+def _lacks_relations(hits: Mapping[str, ChosenHits]) -> bool:
+    """True if the mean by the one protocol does not compare with that by the other."""
+    return hits[HELD_OUT].hits.counted != hits[PUBLISHED].hits.counted
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
     """The head that was chosen; none if it finds nothing, so that no head is the best."""
     row = MEASURES.index(measure)
-    hits = chosen.hits.groups[relation].sums[chosen.system].total[row]
-    return (
-        "-".join(map(str, chosen.choice[relation].reshape(-1, 2)[row].tolist())) if hits else None
-    )
+    if not chosen.hits.groups[relation].sums[chosen.system].total[row]:
+        return None
+    layer, head = chosen.choice[relation].reshape(-1, 2)[row]
+    return f"{layer}-{head}"
 
 
 def _picked(
@@ -520,30 +499,27 @@ def _picked(
 def _masking(models: Sequence[Masked]) -> Iterator[Row]:
     for model in models:
         settings = model.settings
-        in_place = [RANDOM_WEIGHTS] * settings.random_weights + [settings.control] * (
-            settings.control != SUB_TOKENS
-        )
-        about = _shared_cells(
-            model, MASKING, protocol=settings.protocol, control=", ".join(in_place)
-        )
+        in_place = [RANDOM_WEIGHTS] if settings.random_weights else []
+        if settings.control != SUB_TOKENS:
+            in_place.append(settings.control)
+        cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
+        about = _shared_cells(model, MASKING, **cells)
         for outcome, hits in model.hits.items():
-            shown = _Slice(hits, about, lambda measure: {"measure": measure})
+            shown = _Slice(hits, about)
             for arm in ARMS:
                 yield from shown.scored(arm)
             yield from shown.groups(_of_all_groups(model.effects[outcome]), T1, T0)
             yield from shown.means(hits.mean(T1, T0), T1, T0)
-            for number, arm in enumerate(ARMS) if outcome in FLOORS else ():
-                gains = {name: of_arms[number] for name, of_arms in model.gains[outcome].items()}
-                filled = _Slice(hits, about, shown.of_measure, partial(_filler, gains))
-                yield from filled.groups(
-                    _of_all_groups({name: gain.gain for name, gain in gains.items()}),
-                    arm,
-                    f"{arm} filled",
-                )
+            if outcome in FLOORS:
+                for number, arm in enumerate(ARMS):
+                    gains = {name: both[number] for name, both in model.gains[outcome].items()}
+                    yield from _over_fillers(shown, gains, arm)
 
 
-def _filler(gains: Mapping[str, FillerGain], node_type: str, measure: Any) -> str:
-    return gains[node_type].filler
+def _over_fillers(shown: _Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:
+    filled = replace(shown, chosen=lambda node_type, measure: gains[node_type].filler)
+    over = _of_all_groups({name: gain.gain for name, gain in gains.items()})
+    yield from filled.groups(over, arm, f"{arm} filled")
 
 
 def _of_all_groups(estimates: Mapping[str, Estimate]) -> Estimate:
@@ -551,29 +527,23 @@ def _of_all_groups(estimates: Mapping[str, Estimate]) -> Estimate:
     return Estimate(*(np.array(part)[None] for part in zip(*estimates.values())))
 
 
-def _silencing(file: Path) -> Iterator[Row]:
-    result = SilencingResult.load(file)
+def _silencing(result: SilencingResult) -> Iterator[Row]:
+    def head(relation: str, measure: Any) -> str:
+        return "-".join(map(str, result.heads[relation].best))
+
     for number, hits in silencing.hits(result).items():
-        about = _shared_cells(result, SILENCING, k=int(number))
-
-        def head(relation: str, measure: Any) -> str:
-            return "-".join(map(str, result.heads[relation].best))
-
-        shown = _Slice(hits, about, lambda measure: {"measure": measure}, head)
+        shown = _Slice(hits, _shared_cells(result, SILENCING, k=int(number)), chosen=head)
         for system in silencing.SYSTEMS:
             yield from shown.scored(system)
         yield from shown.tested(silencing.WHOLE, silencing.BEST)
         yield from shown.tested(silencing.MATCHED, silencing.BEST)
 
 
-def _information(file: Path) -> Iterator[Row]:
-    result = InformationResult.load(file)
+def _information(result: InformationResult) -> Iterator[Row]:
     measured = information.hits(result)
     about = _shared_cells(result, INFORMATION)
-    bits, uas = (
-        _Slice(measured[name], about, lambda measure: {"measure": measure})
-        for name in ("bits", "uas")
-    )
+    bits = _Slice(measured["bits"], about)
+    uas = _Slice(measured["uas"], about)
     for choice in (WORDS, BOTH):
         yield from bits.scored(choice)
     yield from bits.tested(WORDS, BOTH)
@@ -581,56 +551,49 @@ def _information(file: Path) -> Iterator[Row]:
         yield from uas.scored(finder)
 
 
-def _preference(file: Path) -> Iterator[Row]:
-    result = PreferenceResult.load(file)
+def _preference(result: PreferenceResult) -> Iterator[Row]:
+    about = _shared_cells(result, PREFERENCE)
     for by, hits in likelihood.of_pairs(result).items():
-        shown = _Slice(
-            hits, _shared_cells(result, PREFERENCE), lambda measure: {"measure": measure}
-        )
-        rows = (
-            shown.scored(likelihood.MODEL)
-            if by == "phenomena"
-            else _named(shown, likelihood.MODEL, by)
-        )
+        shown = _Slice(hits, about)
         pairs = {name: accuracy.pairs for name, accuracy in getattr(result, by).items()}
         pairs[MEAN] = sum(pairs[name] for name in hits.counted)
+        in_mean = by == "phenomena"
+        rows = shown.scored(likelihood.MODEL) if in_mean else shown.scored_groups(likelihood.MODEL)
         for row in rows:  # hits count weights
-            yield {**row, "items": pairs[row["group"].removeprefix(f"{by.removesuffix('s')} ")]}
+            row["items"] = pairs[row["group"]]
+            yield row if in_mean else _named(row, by)
 
 
-def _surprisal(file: Path) -> Iterator[Row]:
-    result = SurprisalResult.load(file)
+def _surprisal(result: SurprisalResult) -> Iterator[Row]:
     for by, hits in likelihood.of_surprisal(result).items():
         role = by if by in ROLES else CLOSING
-        shown = _Slice(
-            hits, _shared_cells(result, SURPRISAL, rule=role), lambda measure: {"measure": measure}
-        )
+        shown = _Slice(hits, _shared_cells(result, SURPRISAL, rule=role))
         for system in (likelihood.NODE, likelihood.CONTROL):
-            yield from shown.scored(system) if by in ROLES else _named(shown, system, by)
+            if by in ROLES:
+                yield from shown.scored(system)
+            else:
+                yield from (_named(row, by) for row in shown.scored_groups(system))
         if by in ROLES:
             yield from shown.tested(likelihood.CONTROL, likelihood.NODE)
 
 
-def _plain(instrument: str, file: Path) -> Iterator[Row]:
-    result = INSTRUMENTS[instrument].result.load(file)
+def _plain(result: Any) -> Iterator[Row]:
     for name, hits in result.hits().items():
-        shown = _Slice(
-            hits, _shared_cells(result, instrument, measure=name), lambda measure: {"rule": measure}
-        )
+        about = _shared_cells(result, result.instrument, measure=name)
+        shown = _Slice(hits, about, lambda measure: {"rule": measure})
         for system in hits.systems:
             yield from shown.scored(system)
 
 
-def _named(shown: _Slice, system: str, by: str) -> Iterator[Row]:
-    """Rows of groups that are distances or depths, which their names say."""
-    for row in shown.groups(shown.hits.by_group(system), system):
-        yield {**row, "group": f"{by.removesuffix('s')} {row['group']}"}
+def _named(row: Row, by: str) -> Row:
+    """A row of a distance or depth, which the name of its group says."""
+    return {**row, "group": f"{by.removesuffix('s')} {row['group']}"}
 
 
-_OF_RESULT = {
+_OF_RESULT: dict[str, Callable[[Any], Iterator[Row]]] = {
     SILENCING: _silencing,
     INFORMATION: _information,
     PREFERENCE: _preference,
     SURPRISAL: _surprisal,
 }
-"""Instrument -> the rows of a result in a file."""
+"""Instrument -> the rows of a result."""

@@ -22,6 +22,7 @@ from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.hits import ARMS, T0, T1
+from probing.instruments.masking.hits import hits as masking_hits
 from probing.instruments.masking.masking import CONTROLS, PROTOCOLS
 from probing.instruments.masking.result import (
     OUTCOMES,
@@ -197,27 +198,28 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
     ledger = result.ledger
     first = ledger.rows[ledger.rows["copy"] == 0]
     names = [name for name in result.settings.node_types if len(holding[name])]
-    by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
+    measured = masking_hits(result)
+    nats = OUTCOMES.index("log_probability")
     parts = []
-    compared = 0
     for name in names:
         sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
-        sums[:, OUTCOMES.index("log_probability")] = MISSED_NATS
-        if name in by_outcome[HEADLINE]:
-            known = by_outcome[HEADLINE][name].functions
-            columns = np.searchsorted(holding[name], known)
-            of_type = first[first["node_type"] == ledger.node_types.index(name)]
-            sums[:, -1, columns] = of_type["masked"][np.isin(of_type["function"], known)]
-            compared += int(np.count_nonzero(sums[0, -1]))
-            for row, of_types in enumerate(by_outcome.values()):
-                beside = np.isin(of_types[name].functions, known)
-                arms = np.stack([of_types[name].t1[beside], of_types[name].t0[beside]])
-                sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * UNIT, _LOWEST))
+        sums[:, nats] = MISSED_NATS
         parts.append(sums)
+        known = measured[HEADLINE].of(name)
+        if not len(known):
+            continue
+        columns = np.searchsorted(holding[name], known)
+        of_type = first[first["node_type"] == ledger.node_types.index(name)]
+        sums[:, -1, columns] = of_type["masked"][np.isin(of_type["function"], known)]
+        for row, of_outcome in enumerate(measured.values()):
+            systems = of_outcome.cells({name: known}).groups[name].sums
+            arms = np.concatenate([systems[arm].sums for arm in ARMS])
+            sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * UNIT, _LOWEST))
     places = np.concatenate([holding[name] for name in names])
     groups = np.repeat(names, [len(holding[name]) for name in names]).tolist()
-    both = dict(zip(ARMS, np.concatenate(parts, axis=2)))
-    hits = Hits.of_rows(places, groups, both, MaskedSubmission.LAYOUT.measures)
+    both = np.concatenate(parts, axis=2)
+    compared = int(np.count_nonzero(both[0, -1]))
+    hits = Hits.of_rows(places, groups, dict(zip(ARMS, both)), MaskedSubmission.LAYOUT.measures)
     return MaskedSubmission.of_result(
         result,
         {MASKING: hits},

@@ -7,13 +7,17 @@ test_verify_masked.py, results in test_submit.py.
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import shutil
 from collections import Counter
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, cut
 from support.attacks import entries, ledgers, results
 from support.attacks.table import ACCEPTED_ONCE, ATTACKS, FORGED, MADE_ELSEWHERE
 from support.evidence.reprobed import check_refused, rerun_once
@@ -67,12 +71,26 @@ def test_silenced_rows(attack, silenced):
     check_refused(silenced, attack)
 
 
+LEARNED = ("Call:func->args", "Attribute:value->attr", "If:if->test")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
-def test_bits_on_one_side(tiny_model, few_functions):
-    """Within rounding in each row, and none of it for words and positions."""
-    result = inform(str(tiny_model), few_functions, edges=40)
-    check_refused(rerun_once(result, few_functions, str(tiny_model)), ledgers.BITS)
+def test_bits_on_one_side(tiny_model, dataset_folder, tmp_path):
+    """Within rounding in each row, and none of it for words and positions; of three relations."""
+    source = shutil.copytree(dataset_folder, tmp_path / "source")
+    for file in source.glob("python/*.parquet"):
+        table = pq.read_table(file)
+        number = table.schema.get_field_index("relations")
+        field = table.schema.field(number)
+        kept = [
+            [edge for edge in edges if edge["relation"] in LEARNED]
+            for edges in table["relations"].to_pylist()
+        ]
+        pq.write_table(table.set_column(number, field, pa.array(kept, field.type)), file)
+    data = cut(source, tmp_path / "codesyntax", test=40, validation=30)
+    result = inform(str(tiny_model), data, edges=40)
+    check_refused(rerun_once(result, data, str(tiny_model)), ledgers.BITS)
 
 
 # -------------------------------------------------------------------------------------------------- log-probabilities
@@ -106,16 +124,28 @@ def verdicts(result, folder, where, attack=None):
     return {verification.verdict for verification in found}, found[-1].checks[-1].finding
 
 
+@pytest.fixture(scope="module")
+def preferred(models, pairs, tmp_path_factory):
+    """An honest result of each precision, where it is from, and its verdicts."""
+
+    @functools.cache
+    def run(dtype):
+        model = models / {"bfloat16": "tiny", "float32": "flat"}[dtype]
+        where = {"model": str(model), "data": str(pairs)}
+        result = prefer(model, pairs, dtype=dtype, batch_tokens=300)
+        verdict, _ = verdicts(result, tmp_path_factory.mktemp("honest"), where)
+        return result, where, verdict
+
+    return run
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("attack", ledgers.TEXTS, **named)
-def test_texts_that_are_claimed_to_be_likelier(attack, models, pairs, tmp_path):
-    half = attack.name.startswith("bfloat16")
-    model, dtype = models / ("tiny" if half else "flat"), "bfloat16" if half else "float32"
-    where = {"model": str(model), "data": str(pairs)}
-    result = prefer(model, pairs, dtype=dtype, batch_tokens=300)
-    assert verdicts(result, tmp_path / "honest", where)[0] == {ACCEPTED}
-    verdict, finding = verdicts(result, tmp_path / "forged", where, attack)
+def test_texts_that_are_claimed_to_be_likelier(attack, preferred, tmp_path):
+    result, where, honest = preferred("bfloat16" if "bfloat16" in attack.name else "float32")
+    assert honest == {ACCEPTED}
+    verdict, finding = verdicts(result, tmp_path, where, attack)
     assert verdict == {REJECTED} and re.search(attack.stopped_by, finding), finding
 
 

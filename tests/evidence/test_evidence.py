@@ -19,19 +19,19 @@ from probing.runs.saved import ledger_path
 
 
 @pytest.fixture(scope="module")
-def results(tiny_model, dataset_folder, tmp_path_factory):
+def results(tiny_model, few_functions, tmp_path_factory):
     """A folder with the tiny model's results of both splits, and those of its control."""
     folder = tmp_path_factory.mktemp("results")
     for split in ("test", "validation"):
         for control in (None, "redrawn-dependents"):
-            probe(str(tiny_model), dataset_folder, "python", split, control=control, output=folder)
+            probe(str(tiny_model), few_functions, "python", split, control=control, output=folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def evidence(results, dataset_folder):
+def evidence(results, few_functions):
     """Of the model and of its control."""
-    return gather(find([results]), dataset_folder)
+    return gather(find([results]), few_functions)
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_every_result_finds_its_counterpart(results):
 
 
 @pytest.mark.slow
-def test_scores_agree_with_what_they_are_made_of(evidence, dataset_folder):
+def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
     model = evidence[0]
     result = model.probed.test
@@ -60,7 +60,7 @@ def test_scores_agree_with_what_they_are_made_of(evidence, dataset_folder):
             assert published.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
-    expected = baseline(dataset_folder, "python").summaries
+    expected = baseline(few_functions, "python").summaries
     for protocol in PUBLISHED_FIRST:
         for kind in ("offset", "keyword", "combined"):
             hits = model.splits.baselines.hits[protocol][kind].hits.mean(kind)
@@ -91,17 +91,17 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
 
 @pytest.mark.slow
 def test_models_are_compared_on_the_functions_that_both_could_read(
-    tiny_model, dataset_folder, tmp_path
+    tiny_model, few_functions, tmp_path
 ):
-    for length in (511, 60):
+    for length in (511, 150):
         for split in ("test", "validation"):
             probe(
-                str(tiny_model), dataset_folder, "python", split, max_length=length, output=tmp_path
+                str(tiny_model), few_functions, "python", split, max_length=length, output=tmp_path
             )
     one, other = find([tmp_path])
     kept = min(one.test.functions, other.test.functions)
     assert kept < max(one.test.functions, other.test.functions)
-    gathered = gather([one, other], dataset_folder)
+    gathered = gather([one, other], few_functions)
     for evidence in gathered:
         assert evidence.probed.test.functions == kept
         assert evidence.splits.baselines.settings.functions == kept
@@ -112,7 +112,7 @@ def test_models_are_compared_on_the_functions_that_both_could_read(
 
 
 @pytest.mark.slow
-def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
+def test_what_cannot_be_gathered(results, few_functions, tmp_path):
     (file,) = results.glob("tiny.python.test.*.json")
     alone = tmp_path / "alone"
     alone.mkdir()
@@ -133,10 +133,10 @@ def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_other_labels_than_those_that_were_probed(results, dataset_folder, tmp_path):
+def test_other_labels_than_those_that_were_probed(results, few_functions, tmp_path):
     import datasets
 
-    data = datasets.load_dataset(str(dataset_folder), "python")
+    data = datasets.load_dataset(str(few_functions), "python")
     data["test"] = data["test"].map(lambda row: {"relations": row["relations"][1:]})
     with pytest.raises(LedgerError, match="--data"):
         gather(find([results]), data)
@@ -156,7 +156,7 @@ def test_a_result_that_is_there_twice_is_taken_once(results, tmp_path):
 
 
 @pytest.mark.slow
-def test_results_from_before_there_were_controls(results, evidence, dataset_folder, tmp_path):
+def test_results_from_before_there_were_controls(results, evidence, few_functions, tmp_path):
     """Their settings have neither `control` nor `seed`."""
     for file in results.glob("tiny.python.*.json"):
         ledger = RankLedger.load(ledger_path(file))
@@ -164,7 +164,7 @@ def test_results_from_before_there_were_controls(results, evidence, dataset_fold
             del ledger.settings["settings"][name]
         ledger.save(ledger_path(tmp_path / file.name))
         (tmp_path / file.name).write_text(ProbeResult.from_ledger(ledger).to_json())
-    (old,) = gather(find([tmp_path]), dataset_folder)
+    (old,) = gather(find([tmp_path]), few_functions)
     expected, found = evidence[0].submission(), old.submission()
     assert expected.ledgers != found.ledgers  # their files differ
     assert found.model_copy(update={"ledgers": expected.ledgers}).difference(expected) is None

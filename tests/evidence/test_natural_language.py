@@ -90,7 +90,7 @@ def test_directions(tiny_model, sentences):
     )  # from `the` to its noun; from `off` to `turn`
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
     found = {
-        way: probe(str(tiny_model), sentences, "english", direction=way)
+        way: probe(str(tiny_model), sentences, "english", limit=20, direction=way)
         for way in (None, *DIRECTIONS)
     }
     assert (

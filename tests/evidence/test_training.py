@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +26,9 @@ from transformers import (
 )
 
 import probing
-from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.evidence import training
 from probing.models.load import load_restoring, load_scoring
 
 OF_HEADS = {"syntax/held_out", "syntax/best_rule", "syntax/beyond_offset"}
@@ -86,13 +87,13 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
 
 
 @pytest.mark.slow
-def test_of_decoders_they_have_what_is_likely(decoder, tmp_path):
-    numbers = probing.evaluate(*decoder, functions=12)
-    build("sample", ["python", "python_pairs"], tmp_path / "data")
-    pairs = probing.prefer(decoder, tmp_path / "data", sample=12)
+def test_of_decoders_they_have_what_is_likely(decoder):
+    numbers = probing.evaluate(*decoder, functions=6)
+    data = Path(training._sample("python").name, "codesyntax")  # which it reads
+    pairs = probing.prefer(decoder, data, sample=6)
     assert OF_DECODERS <= set(numbers) <= OF_DECODERS | OF_HEADS
     assert numbers["syntax/preference"] == pairs.accuracy.whole
-    rows = probing.surprise(decoder, tmp_path / "data", sample=12).ledger.rows
+    rows = probing.surprise(decoder, data, sample=6).ledger.rows
     closing = rows[rows["role"] == 1]
     assert numbers["syntax/surprisal"] == pytest.approx(closing["bits"].mean())
     assert numbers["syntax/surprisal_matched"] == pytest.approx(closing["control_bits"].mean())
@@ -192,7 +193,7 @@ def trained(tokenizer, folder, every=None, steps: int = 4, **options):
     data = [{"input_ids": row, "labels": row} for row in rows.tolist()]
     trainer = Trainer(untrained(tokenizer), arguments, train_dataset=data, eval_dataset=data[:2])
     if every is not None:
-        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=3))
+        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=2))
     trainer.train()
     return trainer
 
@@ -233,7 +234,7 @@ def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
             if "syntax/held_out" in entry and entry["step"] == step
         )
         model = AutoModelForCausalLM.from_pretrained(tmp_path / f"checkpoint-{step}")
-        numbers = probing.evaluate(model, decoder[1], functions=3)
+        numbers = probing.evaluate(model, decoder[1], functions=2)
         assert numbers == {name: entry[name] for name in numbers}
 
 

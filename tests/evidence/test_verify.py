@@ -23,7 +23,7 @@ from probing import probe
 from probing.cli import main
 from probing.evidence import reruns
 from probing.evidence.gather import Probed, gather
-from probing.evidence.protocols import TABLE_MEASURES
+from probing.evidence.protocols import MODEL, TABLE_MEASURES
 from probing.evidence.reruns import means, on_test, on_validation
 from probing.evidence.verify import (
     ACCEPTED,
@@ -46,6 +46,22 @@ from probing.runs.session import Session
 pytestmark = pytest.mark.slow
 
 SOME = 24  # functions: enough for every sabotage to show
+
+
+@pytest.fixture(scope="module")
+def once(tiny_model, dataset_folder, tmp_path_factory):
+    """The folder of a run of the tiny model."""
+    folder = tmp_path_factory.mktemp("once") / "results"
+    probe(str(tiny_model), dataset_folder, "python", limit=SOME, output=folder)
+    return folder
+
+
+@pytest.fixture
+def honest(once, tmp_path):
+    """A copy of that result of one's own."""
+    folder = shutil.copytree(once, tmp_path / "results")
+    (file,) = folder.glob("*.json")
+    return file
 
 
 @pytest.fixture
@@ -149,8 +165,8 @@ def one_function_less(ledger):
         (one_function_less, "edges"),
     ],
 )
-def test_altered_ledgers(change, check, tiny_model, dataset_folder, probed):
-    assert check in failed(altered(probed(), change), tiny_model, dataset_folder)
+def test_altered_ledgers(change, check, tiny_model, dataset_folder, honest):
+    assert check in failed(altered(honest, change), tiny_model, dataset_folder)
 
 
 @pytest.mark.parametrize("column", ["function", "relation", "head", "first", "last", "tokens"])
@@ -164,31 +180,29 @@ def test_every_column_of_edges_is_compared(column, ledgers):
     assert reprobed.InMemory(task, other, validation).complete().finding.startswith("1 of")
 
 
-def test_altered_numbers(tiny_model, dataset_folder, probed):
-    path = probed()
-    content = json.loads(path.read_text())
+def test_altered_numbers(tiny_model, dataset_folder, honest):
+    content = json.loads(honest.read_text())
     content["scores"]["first"]["1"] += 1
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    assert failed(path, tiny_model, dataset_folder) == ["scores"]
+    honest.write_text(json.dumps(content, indent=1) + "\n")
+    assert failed(honest, tiny_model, dataset_folder) == ["scores"]
 
 
-def test_another_family(tiny_model, dataset_folder, probed):
+def test_another_family(tiny_model, dataset_folder, honest):
     """It stands on boards."""
-    path = probed()
-    ledger = RankLedger.load(ledger_path(path))
+    ledger = RankLedger.load(ledger_path(honest))
     run = ledger.settings["run"] | {"family": "gpt2"}
     ProbeResult.from_ledger(
         dataclasses.replace(ledger, settings=ledger.settings | {"run": run})
-    ).save(path.parent)
-    assert failed(path, tiny_model, dataset_folder) == ["family"]
+    ).save(honest.parent)
+    assert failed(honest, tiny_model, dataset_folder) == ["family"]
 
 
-def test_stale_labels(tiny_model, dataset_folder, probed):
+def test_stale_labels(tiny_model, dataset_folder, honest):
     """The data has changed since: one edge of one function is gone."""
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()
     rows[0]["relations"].pop()
     data = datasets.Dataset.from_list(rows)
-    assert "data" in failed(probed(), tiny_model, dataset_folder, data=data)
+    assert "data" in failed(honest, tiny_model, dataset_folder, data=data)
 
 
 # Ranks that no model has given ---------------------------------------------------------------------------------------
@@ -463,31 +477,30 @@ def answers(*arguments, **options):
 
 
 def test_three_answers_and_three_statuses(
-    tiny_model, dataset_folder, probed, tmp_path, monkeypatch
+    tiny_model, dataset_folder, honest, tmp_path, monkeypatch
 ):
     """What is not found is no rejection, and of several files the worst answer counts."""
-    path = probed()
     there = ("--model", tiny_model, "--data", dataset_folder, "--functions", 4)
     lying = altered(
-        Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped
+        Path(shutil.copytree(honest.parent, tmp_path / "forged"), honest.name), heads_swapped
     )
-    status, output = answers(path, *there)
+    status, output = answers(honest, *there)
     assert (status, output.splitlines()[-1]) == (0, "accepted")
     monkeypatch.chdir(tmp_path)  # where neither the model nor the dataset can be found by name
-    moved = Path(shutil.copytree(path.parent, tmp_path / "to/another/place"), path.name)
+    moved = Path(shutil.copytree(honest.parent, tmp_path / "to/another/place"), honest.name)
     for arguments in (
         (moved, *there[2:]),
-        (path, *there[:2], "--data", tmp_path / "nothing"),
-        (path, "--model", tmp_path / "nothing", *there[2:]),
+        (honest, *there[:2], "--data", tmp_path / "nothing"),
+        (honest, "--model", tmp_path / "nothing", *there[2:]),
         (tmp_path / "none.json", *there),
     ):
         status, output = answers(*arguments)
         assert (status, output.splitlines()[-1]) == (3, "COULD NOT BE CHECKED")
     status, output = answers(lying, *there)
     assert (status, output.splitlines()[-1]) == (1, "REJECTED")
-    assert answers(path, path, *there)[0] == 0
-    assert answers(path, tmp_path / "none.json", *there)[0] == 3
-    status, output = answers(lying, tmp_path / "none.json", path, *there)
+    assert answers(honest, honest, *there)[0] == 0
+    assert answers(honest, tmp_path / "none.json", *there)[0] == 3
+    status, output = answers(lying, tmp_path / "none.json", honest, *there)
     assert (
         status,
         [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")],
@@ -495,12 +508,11 @@ def test_three_answers_and_three_statuses(
 
 
 def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
-    tiny_model, dataset_folder, probed, tmp_path, monkeypatch
+    tiny_model, dataset_folder, honest, tmp_path, monkeypatch
 ):
     """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
-    made = probed()
     path = Path(
-        shutil.copytree(made.parent, tmp_path / "to/another/place"), made.name
+        shutil.copytree(honest.parent, tmp_path / "to/another/place"), honest.name
     )  # far from its model
     other = shutil.copytree(tiny_model, tmp_path / "tiny")
     config = json.loads((other / "config.json").read_text())
@@ -511,22 +523,21 @@ def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 0.5}, {"model": None}, {"labels": ...}])
-def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_folder, probed):
+def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_folder, honest):
     """One too many, one of another type, one missing."""
-    path = probed()
-    ledger = RankLedger.load(ledger_path(path))
+    ledger = RankLedger.load(ledger_path(honest))
     made = {**ledger.settings["settings"], **settings}
     made = {name: value for name, value in made.items() if value is not ...}
     dataclasses.replace(ledger, settings={**ledger.settings, "settings": made}).save(
-        ledger_path(path)
+        ledger_path(honest)
     )
     with pytest.raises(LedgerError, match="not those of `codesyntax probe`"):
-        verify(path, model=str(tiny_model), data=dataset_folder)
-    assert answers(path, "--model", tiny_model, "--data", dataset_folder)[0] == 3
+        verify(honest, model=str(tiny_model), data=dataset_folder)
+    assert answers(honest, "--model", tiny_model, "--data", dataset_folder)[0] == 3
 
 
-def test_all_functions(tiny_model, dataset_folder, probed):
-    verification = verify(probed(), model=str(tiny_model), data=dataset_folder, everything=True)
+def test_all_functions(tiny_model, dataset_folder, honest):
+    verification = verify(honest, model=str(tiny_model), data=dataset_folder, everything=True)
     assert (verification.verdict, verification.functions, verification.total) == (
         ACCEPTED,
         SOME,
@@ -542,4 +553,6 @@ def test_what_functions_add_is_the_mean(ledgers, dataset_folder):
     for mean in means(test, validation)[:2]:
         hits = evidence.hits[mean.protocol]
         expected = hits.at(TABLE_MEASURES).hits.mean(hits.system).value
-        np.testing.assert_allclose(mean.added(test)[1].sum(axis=1), expected, atol=1e-3)
+        np.testing.assert_allclose(
+            mean.points(mean.hits(test), MODEL).sum(axis=1), expected, atol=1e-3
+        )

@@ -57,6 +57,12 @@ def results(tiny_model, data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def entries(results):
+    """By signature."""
+    return {entry.signature: entry for entry in read([results])}
+
+
+@pytest.fixture(scope="module")
 def exported(results, tmp_path_factory):
     output = tmp_path_factory.mktemp("exported")
     files = export(
@@ -92,8 +98,7 @@ def test_the_store_takes_four_results(exported):
     assert list(validators["aggregate"].iter_errors(broken))
 
 
-def test_every_number_is_the_entrys(exported, results):
-    entries = {entry.signature: entry for entry in read([results])}
+def test_every_number_is_the_entrys(exported, entries):
     for record, _ in records(exported):
         ours = record["evaluation_results"]
         entry = entries[ours[0]["generation_config"]["additional_details"]["signature"]]
@@ -147,9 +152,14 @@ def test_nothing_local_is_exported(exported, results):
         )
 
 
-def test_a_table_has_the_numbers_of_the_store(exported, results, tmp_path):
-    (file,) = export([results], tmp_path, format="csv")
-    with file.open(encoding="utf-8", newline="") as opened:
+@pytest.fixture(scope="module")
+def in_a_table(results, tmp_path_factory):
+    (file,) = export([results], tmp_path_factory.mktemp("table"), format="csv")
+    return file
+
+
+def test_a_table_has_the_numbers_of_the_store(exported, in_a_table):
+    with in_a_table.open(encoding="utf-8", newline="") as opened:
         rows = {(row["signature"], row["number"]): row for row in csv.DictReader(opened)}
     compared = 0
     for record, _ in records(exported):
@@ -161,13 +171,13 @@ def test_a_table_has_the_numbers_of_the_store(exported, results, tmp_path):
     assert compared > 120 and not rows
 
 
-def test_entries_are_those_of_reports_and_can_be_exported_again(results, tmp_path):
+def test_entries_are_those_of_reports_and_can_be_exported_again(
+    results, entries, in_a_table, tmp_path
+):
     files = export([results], tmp_path / "entries", format="entry")
-    signatures = {load(file).signature for file in files}
-    assert signatures == {entry.signature for entry in read([results])}
+    assert {load(file).signature for file in files} == entries.keys()
     (again,) = export([tmp_path / "entries"], tmp_path / "again")
-    (direct,) = export([results], tmp_path / "direct")
-    assert sorted(again.read_text().splitlines()) == sorted(direct.read_text().splitlines())
+    assert sorted(again.read_text().splitlines()) == sorted(in_a_table.read_text().splitlines())
 
 
 def test_what_cannot_be_exported_is_said_in_a_line(results, tmp_path):

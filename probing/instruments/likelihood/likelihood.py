@@ -23,7 +23,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, Unk
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.pairs.code import Code, Node
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
-from codesyntax_dataset.pairs.surface import SurfaceRival
+from codesyntax_dataset.pairs.surface import Pair, SurfaceRival
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.instruments.attention.align import align
@@ -209,8 +209,8 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             validation, _ = load_functions(data.location, data.config, "validation")
         except UnknownName:  # there is no such split
             return unknown
-        texts = list(zip(validation["good"], validation["bad"]))
-        rival = SurfaceRival(texts, language_of(data.config).keywords)
+        texts = tuple(zip(validation["good"], validation["bad"]))
+        rival = _fitted(texts, language_of(data.config).keywords)
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
@@ -253,6 +253,12 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         return PreferenceLedger(
             self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made
         ).sorted()
+
+
+@lru_cache(maxsize=2)
+def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
+    """Fitted once in a process: evaluations of a training ask for it again and again."""
+    return SurfaceRival(texts, keywords)
 
 
 def _text_sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from support.attacks.ledgers import forged_rows
 from tqdm import tqdm
 
 from probing.evidence import reruns, verify
+from probing.evidence.protocols import MODEL
 from probing.evidence.verify import Criterion, Draw, Influence, Verifier
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing, Runner
@@ -38,6 +39,9 @@ def bounds(task: Probing) -> dict[int, np.ndarray]:
     }
 
 
+_whole_splits = cache(reruns.WholeSplits)  # read once
+
+
 @contextmanager
 def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
     """`verify` finds what was found before."""
@@ -51,6 +55,7 @@ def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reruns, "Runner", Recorded)
+        patch.setattr(reruns, "WholeSplits", _whole_splits)
         yield
 
 
@@ -135,7 +140,7 @@ def check_refused(honest: Rows, attack: Attack) -> None:
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
     return np.concatenate(
-        [mean.added(test)[1].sum(axis=1) for mean in reruns.means(test, validation)]
+        [mean.points(mean.hits(test), MODEL).sum(axis=1) for mean in reruns.means(test, validation)]
     )
 
 
