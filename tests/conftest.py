@@ -180,9 +180,17 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
 
 @pytest.fixture(scope="session")
 def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded sample cut to 20 functions of test and 15 of validation."""
+    """The embedded sample cut to 40 functions of test and 30 of validation."""
     return cut(
-        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=20, validation=15
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30
+    )
+
+
+@pytest.fixture(scope="session")
+def fewer_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded sample cut to 20 functions of test and 15 of validation: for tests in which no score matters."""
+    return cut(
+        dataset_folder, tmp_path_factory.mktemp("fewer") / "codesyntax", test=20, validation=15
     )
 
 
