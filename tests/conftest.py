@@ -132,31 +132,38 @@ def real_functions(shared: Path, tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a BERT of 2 layers and 3 heads, random weights, and the first sub-tokens of the embedded encoder.
+def tiny_model(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of 2 layers and 3 heads, random weights, and the embedded encoder's tokenizer.
 
-    The weights are large enough for its attention to be far from uniform. All sub-tokens would take most of the time to
-    load it.
+    The weights are large enough for its attention to be far from uniform. It has the first sub-tokens of the encoder and
+    those of the sample: all of them would take most of the time to load it.
     """
+    import pyarrow.parquet as pq
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizer
 
     from probing.models.location import embedded_model
 
     torch.manual_seed(0)
-    vocabulary = AutoTokenizer.from_pretrained(embedded_model()).vocab
-    first = {token: number for token, number in vocabulary.items() if number < 8000}
     sizes = {
-        "vocab_size": len(first),
         "num_hidden_layers": 2,
         "num_attention_heads": 3,
         "hidden_size": 48,
         "intermediate_size": 96,
     }
     model = BertModel(BertConfig(**sizes, initializer_range=0.3))
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model())
+    kept = set(range(8000))
+    for file in dataset_folder.glob("*/*.parquet"):
+        kept.update(*tokenizer(pq.read_table(file)["code"].to_pylist())["input_ids"])
+    kept = sorted(kept)
+    embeddings = model.get_input_embeddings().weight[kept].detach()
+    model.set_input_embeddings(torch.nn.Embedding.from_pretrained(embeddings))
+    model.config.vocab_size = len(kept)
+    vocabulary = dict(zip(tokenizer.convert_ids_to_tokens(kept), range(len(kept))))
     folder = tmp_path_factory.mktemp("models") / "tiny"
     model.save_pretrained(folder)
-    BertTokenizer(vocab=first).save_pretrained(folder)
+    BertTokenizer(vocab=vocabulary).save_pretrained(folder)
     return folder
 
 
@@ -180,9 +187,17 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
 
 @pytest.fixture(scope="session")
 def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded sample cut to 20 functions of test and 15 of validation."""
+    """The embedded sample cut to 40 functions of test and 30 of validation."""
     return cut(
-        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=20, validation=15
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30
+    )
+
+
+@pytest.fixture(scope="session")
+def fewer_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded sample cut to 20 functions of test and 15 of validation: for tests in which no score matters."""
+    return cut(
+        dataset_folder, tmp_path_factory.mktemp("fewer") / "codesyntax", test=20, validation=15
     )
 
 

@@ -78,7 +78,8 @@ def reference_functions(shared, language, which="probe"):
     return datasets.Dataset.from_list(rows), reference["scores"]
 
 
-@pytest.mark.parametrize("language", ["python", pytest.param("java", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("language", ["python", "java"])
 def test_reference_scores(shared, language):
     """Scores made with the published procedure: best heads within 0.4 points, means within 0.05."""
     functions, reference = reference_functions(shared, language)
@@ -178,13 +179,13 @@ def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
 
 
 @pytest.fixture(scope="module")
-def result(tiny_model, few_functions) -> ProbeResult:
-    return probe(tiny_model, few_functions, "python")
+def result(tiny_model, fewer_functions) -> ProbeResult:
+    return probe(tiny_model, fewer_functions, "python")
 
 
-def test_what_a_result_says(result, few_functions):
+def test_what_a_result_says(result, fewer_functions):
     content = json.loads(result.to_json())
-    rows = datasets.load_dataset(str(few_functions), "python", split="test")
+    rows = datasets.load_dataset(str(fewer_functions), "python", split="test")
     edges = sum(len(relations) for relations in rows["relations"])
     fields = {
         "signature",
@@ -232,7 +233,7 @@ def test_saved_and_computed_again(result, tmp_path):
 
 @pytest.mark.parametrize(("size", "threads"), [(1, 1), (8, 2), (32, 1)])
 def test_scores_do_not_depend_on_batches_or_threads(
-    size, threads, result, tiny_model, few_functions, monkeypatch
+    size, threads, result, tiny_model, fewer_functions, monkeypatch
 ):
     before = torch.get_num_threads()
     monkeypatch.setattr(
@@ -240,7 +241,7 @@ def test_scores_do_not_depend_on_batches_or_threads(
     )
     torch.set_num_threads(threads)
     try:
-        assert probe(tiny_model, few_functions, "python").to_json() == result.to_json()
+        assert probe(tiny_model, fewer_functions, "python").to_json() == result.to_json()
     finally:
         torch.set_num_threads(before)
 
@@ -300,18 +301,18 @@ def test_functions_whose_offsets_run_backwards_are_skipped_and_counted(tiny_mode
     assert result.skips == {"offsets of sub-tokens run backwards": 1}
 
 
-def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, few_functions):
-    rows = datasets.load_dataset(str(few_functions), "python", split="test")
+def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, fewer_functions):
+    rows = datasets.load_dataset(str(fewer_functions), "python", split="test")
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
     labelled = [row for row in rows if row["relations"]]
     longer = sum(len(tokenizer(row["code"])["input_ids"]) > 120 for row in labelled)
-    result = probe(tiny_model, few_functions, "python", max_length=120)
+    result = probe(tiny_model, fewer_functions, "python", max_length=120)
     assert 0 < longer < len(labelled)
     assert result.skips["more than 120 sub-tokens"] == longer
     assert result.functions == len(labelled) - longer
 
 
-def test_also_fits(tiny_model, few_functions, tmp_path):
+def test_also_fits(tiny_model, fewer_functions, tmp_path):
     """Beside a model with 120 positions, only functions that fit both are used."""
     from transformers import BertConfig, BertModel
 
@@ -324,8 +325,8 @@ def test_also_fits(tiny_model, few_functions, tmp_path):
     }
     BertModel(BertConfig(**sizes, max_position_embeddings=120)).save_pretrained(small)
     AutoTokenizer.from_pretrained(tiny_model).save_pretrained(small)
-    expected = probe(tiny_model, few_functions, "python", max_length=120).ledger
-    found = probe(tiny_model, few_functions, "python", also_fits=[str(small)])
+    expected = probe(tiny_model, fewer_functions, "python", max_length=120).ledger
+    found = probe(tiny_model, fewer_functions, "python", also_fits=[str(small)])
     assert found.skips[f"too long for {small}"] > 0
     np.testing.assert_array_equal(found.ledger.function, expected.function)
 
@@ -338,17 +339,17 @@ def causal_model(tiny_model):
     return GPT2Model(config).eval(), tokenizer
 
 
-def test_a_causal_model_reads_from_the_dependent(tiny_model, few_functions):
+def test_a_causal_model_reads_from_the_dependent(tiny_model, fewer_functions):
     model = causal_model(tiny_model)
-    result = probe(model, few_functions, "python")
+    result = probe(model, fewer_functions, "python")
     assert result.settings.direction == DEPENDENT_TO_HEAD
     assert f"direction:{DEPENDENT_TO_HEAD}" in result.signature
     assert result.scores["first"]["20"] > 25  # it sees the head token
     with pytest.raises(ModelError, match="cannot see later tokens"):
-        probe(model, few_functions, "python", direction="head-to-dependent")
+        probe(model, fewer_functions, "python", direction="head-to-dependent")
 
 
-def test_out_of_memory_makes_batches_smaller(result, tiny_model, few_functions, monkeypatch):
+def test_out_of_memory_makes_batches_smaller(result, tiny_model, fewer_functions, monkeypatch):
     """A device that holds 1,000 sub-tokens: batches shrink, nothing is lost, the numbers are the same."""
     from probing.models.encoder import Encoder
 
@@ -362,17 +363,17 @@ def test_out_of_memory_makes_batches_smaller(result, tiny_model, few_functions, 
         real(self, inputs, ranker)
 
     monkeypatch.setattr(Encoder, "forward", small)
-    assert probe(tiny_model, few_functions, "python").to_json() == result.to_json()
+    assert probe(tiny_model, fewer_functions, "python").to_json() == result.to_json()
     assert max(sizes) <= 1000
     with pytest.raises(ModelError, match="out of memory for one function"):
         monkeypatch.setattr(
             Encoder, "forward", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError(""))
         )
-        probe(tiny_model, few_functions, "python", limit=3)
+        probe(tiny_model, fewer_functions, "python", limit=3)
 
 
 def test_lengths_that_do_not_fit_in_memory_together_need_not_agree(
-    tiny_model, few_functions, monkeypatch
+    tiny_model, fewer_functions, monkeypatch
 ):
     """No batch will mix them. Any other error is raised."""
 
@@ -383,18 +384,18 @@ def test_lengths_that_do_not_fit_in_memory_together_need_not_agree(
         monkeypatch.setattr("probing.models.selfcheck.examine_lengths", fail)
 
     examining(torch.OutOfMemoryError(""))
-    assert probe(tiny_model, few_functions, "python", limit=3).functions == 3
+    assert probe(tiny_model, fewer_functions, "python", limit=3).functions == 3
     examining(RuntimeError("an operator that there is not"))
     with pytest.raises(RuntimeError, match="an operator that there is not"):
-        probe(tiny_model, few_functions, "python", limit=4)
+        probe(tiny_model, fewer_functions, "python", limit=4)
 
 
-def test_bad_data(tiny_model, few_functions, tmp_path):
+def test_bad_data(tiny_model, fewer_functions, tmp_path):
     model = str(tiny_model)
     with pytest.raises(UnknownName, match="did you mean 'python'"):
-        probe(model, few_functions, "pyton")
+        probe(model, fewer_functions, "pyton")
     with pytest.raises(UnknownName, match="did you mean 'test'"):
-        probe(model, few_functions, "python", "tests")
+        probe(model, fewer_functions, "python", "tests")
     with pytest.raises(DatasetError, match="is not a dataset"):
         probe(model, tmp_path)
     with pytest.raises(DatasetError, match="lacks the columns"):
@@ -433,12 +434,12 @@ def whole(result, tmp_path_factory):
     return left_in(folder)
 
 
-def command(tiny_model, few_functions, output, *more):
+def command(tiny_model, fewer_functions, output, *more):
     return [
         "probe",
         str(tiny_model),
         "--data",
-        str(few_functions),
+        str(fewer_functions),
         "--split",
         "test",
         "--output",
@@ -491,7 +492,7 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
     assert left_in(tmp_path / "killed") == left_in(tmp_path / "whole")
 
 
-def test_a_part_of_other_versions_is_not_used(whole, tiny_model, few_functions, tmp_path, result):
+def test_a_part_of_other_versions_is_not_used(whole, tiny_model, fewer_functions, tmp_path, result):
     """Left by a run under another torch, with ranks that would show."""
     name = result.paths(tmp_path)[0].name.removesuffix(".json")
     kept = tmp_path / f".{name}.parts"
@@ -500,24 +501,24 @@ def test_a_part_of_other_versions_is_not_used(whole, tiny_model, few_functions, 
     foreign.settings["versions"]["torch"] = "0.0"
     foreign.ranks[:] = 0
     foreign.save(kept / "00000.parquet")
-    probe(tiny_model, few_functions, "python", output=tmp_path)
+    probe(tiny_model, fewer_functions, "python", output=tmp_path)
     assert left_in(tmp_path) == whole
 
 
-def test_a_file_that_is_no_result_stays_as_it_is(whole, tiny_model, few_functions, tmp_path):
+def test_a_file_that_is_no_result_stays_as_it_is(whole, tiny_model, fewer_functions, tmp_path):
     """Whatever it is; before the model runs."""
     (file,) = (tmp_path / name for name in whole if name.endswith(".json"))
     for mine in ('{"name": "my own"}', "notes", "[1]"):
         file.write_text(mine)
         with pytest.raises(LedgerError, match="is not a result, and would be replaced by one"):
-            probe(tiny_model, few_functions, output=tmp_path)
+            probe(tiny_model, fewer_functions, output=tmp_path)
         assert file.read_text() == mine
 
 
-def test_two_runs_in_one_folder(whole, tiny_model, few_functions, tmp_path, tmp_path_factory):
+def test_two_runs_in_one_folder(whole, tiny_model, fewer_functions, tmp_path, tmp_path_factory):
     """Other settings: other files. The same settings at the same time: the second one is told to wait."""
-    probe(tiny_model, few_functions, "python", output=tmp_path)
-    probe(tiny_model, few_functions, "python", output=tmp_path, direction=DEPENDENT_TO_HEAD)
+    probe(tiny_model, fewer_functions, "python", output=tmp_path)
+    probe(tiny_model, fewer_functions, "python", output=tmp_path, direction=DEPENDENT_TO_HEAD)
     assert whole.items() <= left_in(tmp_path).items()
     assert len(left_in(tmp_path)) == 2 * len(whole)
 
@@ -529,14 +530,14 @@ def test_two_runs_in_one_folder(whole, tiny_model, few_functions, tmp_path, tmp_
     )
 
     def meanwhile(self, functions, bar):
-        status = ended(start(codesyntax(command(tiny_model, few_functions, new)), log))
+        status = ended(start(codesyntax(command(tiny_model, fewer_functions, new)), log))
         told.append((status, log.read_text().strip().splitlines()[-1]))
         return real(self, functions, bar)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Runner, "run", meanwhile)
         patch.setattr(Probing, "PART", 1000)  # one part, so that it happens once
-        probe(tiny_model, few_functions, "python", output=new)
+        probe(tiny_model, fewer_functions, "python", output=new)
     ((status, message),) = told
     assert status == 1
     assert message.startswith("Error: another run of the same settings is writing")
@@ -544,7 +545,7 @@ def test_two_runs_in_one_folder(whole, tiny_model, few_functions, tmp_path, tmp_
 
 
 def test_the_lock_of_a_run_is_released_when_it_ends(
-    tiny_model, few_functions, tmp_path, monkeypatch
+    tiny_model, fewer_functions, tmp_path, monkeypatch
 ):
     real, locks = filelock.FileLock, []
 
@@ -553,25 +554,25 @@ def test_the_lock_of_a_run_is_released_when_it_ends(
         return locks[-1]
 
     monkeypatch.setattr(filelock, "FileLock", remembered)
-    probe(tiny_model, few_functions, "python", limit=4, output=tmp_path)
+    probe(tiny_model, fewer_functions, "python", limit=4, output=tmp_path)
     (lock,) = [lock for lock in locks if lock.lock_file.endswith("lock.0")]
     assert not lock.is_locked and lock.lock_counter == 0
 
 
 def test_two_processes_give_the_bytes_of_one(
-    whole, tiny_model, few_functions, tmp_path_factory, monkeypatch
+    whole, tiny_model, fewer_functions, tmp_path_factory, monkeypatch
 ):
     """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
     one, two, kept, cache = (
         tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache")
     )
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
-    probe(tiny_model, few_functions, "python", "validation", output=one)
-    together(command(tiny_model, few_functions, two, "--split", "test", "--split", "validation"))
+    probe(tiny_model, fewer_functions, "python", "validation", output=one)
+    together(command(tiny_model, fewer_functions, two, "--split", "test", "--split", "validation"))
     assert left_in(two) == whole | left_in(one)
     assert len(list(cache.glob("*.parquet"))) == 2
     monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
-    probe(tiny_model, few_functions, "python", output=kept)
+    probe(tiny_model, fewer_functions, "python", output=kept)
     assert left_in(kept) == whole
 
 
@@ -580,56 +581,56 @@ def test_two_processes_give_the_bytes_of_one(
 
 @pytest.mark.parametrize("cache", ["", "cache"])
 def test_a_finished_result_can_be_used_when_it_was_written_again(
-    tiny_model, few_functions, tmp_path, monkeypatch, cache
+    tiny_model, fewer_functions, tmp_path, monkeypatch, cache
 ):
     """Its ranks stay in the file that its own ledger replaces, and not in that of the cache, which moves."""
-    first = probe(tiny_model, few_functions, limit=2, output=tmp_path)
+    first = probe(tiny_model, fewer_functions, limit=2, output=tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", cache and str(tmp_path / cache))
-    again = probe(tiny_model, few_functions, limit=2, output=tmp_path)
+    again = probe(tiny_model, fewer_functions, limit=2, output=tmp_path)
     assert again.ledger.digest() == first.ledger.digest() and again.to_json() == first.to_json()
 
 
-def test_a_control_says_so_and_comes_out_again(tiny_model, few_functions, result, tmp_path):
+def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, result, tmp_path):
     """Random weights are those of the seed; redrawn dependents are other labels of the same functions."""
     fresh = probe(
-        tiny_model, few_functions, "python", control="random-weights", seed=3, output=tmp_path
+        tiny_model, fewer_functions, "python", control="random-weights", seed=3, output=tmp_path
     )
     assert "|control:random-weights/3" in fresh.signature
     assert (fresh.settings.control, fresh.settings.seed) == ("random-weights", 3)
     assert ".random-weights." in fresh.paths(tmp_path)[0].name
     assert not np.array_equal(fresh.ledger.ranks, result.ledger.ranks)
-    again = probe(tiny_model, few_functions, "python", control="random-weights", seed=3)
+    again = probe(tiny_model, fewer_functions, "python", control="random-weights", seed=3)
     assert np.array_equal(again.ledger.ranks, fresh.ledger.ranks)
-    other = probe(tiny_model, few_functions, "python", control="random-weights", seed=4)
+    other = probe(tiny_model, fewer_functions, "python", control="random-weights", seed=4)
     assert not np.array_equal(other.ledger.ranks, fresh.ledger.ranks)
 
-    redrawn = probe(tiny_model, few_functions, "python", control="redrawn-dependents")
+    redrawn = probe(tiny_model, fewer_functions, "python", control="redrawn-dependents")
     assert "|control:redrawn-dependents/0" in redrawn.signature
     assert redrawn.settings.labels != result.settings.labels
     assert redrawn.functions == result.functions
     assert verify(
-        fresh.paths(tmp_path)[0], model=tiny_model, data=few_functions, functions=4
+        fresh.paths(tmp_path)[0], model=tiny_model, data=fewer_functions, functions=4
     ).accepted
 
     with pytest.raises(LedgerError, match="no longer exists: probe redrawn-dependents instead"):
-        probe(tiny_model, few_functions, "python", control="shuffled-labels")
+        probe(tiny_model, fewer_functions, "python", control="shuffled-labels")
     with pytest.raises(UnknownName, match="random-weights"):
-        probe(tiny_model, few_functions, "python", control="random-weigths")
+        probe(tiny_model, fewer_functions, "python", control="random-weigths")
 
 
-def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, few_functions, result, tmp_path):
+def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, fewer_functions, result, tmp_path):
     """Other ranks, which say so, come out again, and are on no board; tests/models/test_architectures.py has the norms."""
     model = str(tiny_model)
-    normed = probe(model, few_functions, "python", weights="norm", output=tmp_path)
-    probe(model, few_functions, "python", "validation", weights="norm", output=tmp_path)
+    normed = probe(model, fewer_functions, "python", weights="norm", output=tmp_path)
+    probe(model, fewer_functions, "python", "validation", weights="norm", output=tmp_path)
     file, _ = normed.paths(tmp_path)
     assert "|weights:norm" in normed.signature and ".norm." in file.name
     assert normed.settings.labels == result.settings.labels
     assert (normed.ledger.ranks != result.ledger.ranks).mean() > 0.05
-    assert verify(file, model=model, data=few_functions, functions=4).accepted
-    one_by_one = probe(model, few_functions, "python", weights="norm", batch_tokens=1)
+    assert verify(file, model=model, data=fewer_functions, functions=4).accepted
+    one_by_one = probe(model, fewer_functions, "python", weights="norm", batch_tokens=1)
     assert (one_by_one.ledger.ranks != normed.ledger.ranks).mean() < 0.001  # rounding
-    plain = probe(model, few_functions, "python", weights="attention")
+    plain = probe(model, fewer_functions, "python", weights="attention")
     assert (
         plain.to_json() == result.to_json()
         and "weights" not in plain.to_json().split('"versions"')[0]
@@ -637,48 +638,48 @@ def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, few_functions, 
     with pytest.raises(LedgerError, match="is a result of norm"):
         submission([file], "user/model", "user/codesyntax")
     with pytest.raises(UnknownName, match="norm"):
-        probe(model, few_functions, "python", weights="norms")
+        probe(model, fewer_functions, "python", weights="norms")
 
 
 @pytest.mark.parametrize("pool", ["mean", "max", "first", "last"])
-def test_pools_say_what_they_are(tiny_model, few_functions, result, tmp_path, pool):
+def test_pools_say_what_they_are(tiny_model, fewer_functions, result, tmp_path, pool):
     """Other ranks, which come out again; tests/attention/test_ranking.py has the pools."""
     model, signed = str(tiny_model), {"mean": "mean-mean", "max": "max-mean"}.get(pool, pool)
-    pooled = probe(model, few_functions, "python", pool=pool, output=tmp_path)
+    pooled = probe(model, fewer_functions, "python", pool=pool, output=tmp_path)
     file, _ = pooled.paths(tmp_path)
     assert f"|pool:{signed}|" in pooled.signature and "|pool:sum-mean|" in result.signature
     assert (
         f".{pool}-pooled." in file.name
         and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
     )
-    assert verify(file, model=model, data=few_functions, functions=4).accepted
+    assert verify(file, model=model, data=fewer_functions, functions=4).accepted
     assert '"pool"' not in result.to_json().split('"versions"')[0]
     with pytest.raises(UnknownName, match="mean"):
-        probe(model, few_functions, "python", pool=f"{pool}s")
+        probe(model, fewer_functions, "python", pool=f"{pool}s")
 
 
-def test_shuffled_attention_finds_by_chance(tiny_model, few_functions, result, tmp_path):
+def test_shuffled_attention_finds_by_chance(tiny_model, fewer_functions, result, tmp_path):
     """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
     model = str(tiny_model)
     shuffled = probe(
-        model, few_functions, "python", control="shuffled-attention", seed=3, output=tmp_path
+        model, fewer_functions, "python", control="shuffled-attention", seed=3, output=tmp_path
     )
     assert shuffled.settings.labels == result.settings.labels
     assert verify(
-        shuffled.paths(tmp_path)[0], model=model, data=few_functions, functions=4
+        shuffled.paths(tmp_path)[0], model=model, data=fewer_functions, functions=4
     ).accepted
     one_by_one = probe(
-        model, few_functions, "python", control="shuffled-attention", seed=3, batch_tokens=1
+        model, fewer_functions, "python", control="shuffled-attention", seed=3, batch_tokens=1
     )
     assert (one_by_one.ledger.ranks != shuffled.ledger.ranks).mean() < 0.001  # rounding
-    other = probe(model, few_functions, "python", control="shuffled-attention", seed=4)
+    other = probe(model, fewer_functions, "python", control="shuffled-attention", seed=4)
     assert not np.array_equal(other.ledger.ranks, shuffled.ledger.ranks)
     ranks = shuffled.ledger.ranks[0]
     lost = (ranks == WORST_RANK).all(axis=(1, 2))
     assert (
         result.ledger.ranks[0][lost] == WORST_RANK
     ).all()  # what has no sub-tokens stays unfound
-    rows = datasets.load_dataset(str(few_functions), "python", split="test")
+    rows = datasets.load_dataset(str(fewer_functions), "python", split="test")
     choices = np.array([sum(map(bool, map(str.strip, tokens))) for tokens in rows["tokens"]])
     for k in (1, 3, 10):
         by_chance = (k / choices[shuffled.ledger.function[~lost]]).mean()

@@ -375,7 +375,7 @@ def test_long_runs_of_what_begins_no_token_end_soon():
 @pytest.mark.parametrize(("nested", "bound", "message"), BOUNDS.values(), ids=BOUNDS)
 def test_nesting_far_beyond_the_bound_is_refused(nested, bound, message):
     with pytest.raises(ParseError, match=f"{message}|nested too deeply|an expression of more than"):
-        annotate(nested(min(100 * bound, 100_000)), "python")
+        annotate(nested(min(30 * bound, 100_000)), "python")
 
 
 def test_syntax_error_has_its_place():

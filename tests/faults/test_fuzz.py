@@ -31,7 +31,7 @@ SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 
 @pytest.mark.parametrize(
-    ("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)]
+    ("files", "inputs"), [(False, 150), pytest.param(True, 200, marks=pytest.mark.slow)]
 )
 @pytest.mark.slow
 def test_random_inputs_are_read_or_refused(files, inputs):

@@ -152,10 +152,10 @@ def test_masked_language_models_are_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def folder(dataset_folder, tmp_path_factory):
-    """A run of the embedded decoder, and one of its untrained twin, in 40 functions."""
+    """A run of the embedded decoder, and one of its untrained twin, in 25 functions."""
     place = tmp_path_factory.mktemp("surprised")
     for control in ("", "--control random-weights"):
-        asked = (TINY_DECODER, "--data", dataset_folder, "--sample 40 --output", place, control)
+        asked = (TINY_DECODER, "--data", dataset_folder, "--sample 25 --output", place, control)
         result = run("surprise", *asked)
         assert "if_statement" in result.stdout
     return place

@@ -352,13 +352,12 @@ def test_untrimmed_offsets_mask_the_same(tokenizer, dataset_folder):
         )["train"]
         for protocol in PROTOCOLS:
             maskers = [Masker(one, language, protocol=protocol) for one in (tokenizer, untrimmed)]
-            for ours, theirs in zip(*(masker.read(codes["code"][:20]) for masker in maskers)):
+            for ours, theirs in zip(*(masker.read(codes["code"][:10]) for masker in maskers)):
                 for kind in maskers[0].node_types:
-                    assert (
-                        ours.mask(kind).positions.tolist() == theirs.mask(kind).positions.tolist()
-                    )
-                    compared += len(ours.mask(kind).positions) > 0
-    assert compared > 300
+                    positions = ours.mask(kind).positions.tolist()
+                    assert theirs.mask(kind).positions.tolist() == positions
+                    compared += len(positions) > 0
+    assert compared > 150
 
 
 def test_nodes_and_rates():

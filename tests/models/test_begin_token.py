@@ -50,10 +50,11 @@ def decoder():
 
 @pytest.mark.slow
 def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
-    decoder, few_functions
+    decoder, fewer_functions
 ):
     bare, fronted = (
-        probe((decoder, reading(front)), few_functions, max_length=LONGEST) for front in ("", "<s>")
+        probe((decoder, reading(front)), fewer_functions, max_length=LONGEST)
+        for front in ("", "<s>")
     )
     assert np.array_equal(bare.ledger.ranks, fronted.ledger.ranks) and len(bare.ledger) > 100
     assert (bare.settings.begin, fronted.settings.begin) == (0, None)
@@ -62,56 +63,56 @@ def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
 
 
 @pytest.mark.slow
-def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, few_functions):
-    result = probe((decoder, reading("", bos_token=None)), few_functions, max_length=LONGEST)
+def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, fewer_functions):
+    result = probe((decoder, reading("", bos_token=None)), fewer_functions, max_length=LONGEST)
     assert result.settings.begin == 1
 
 
 @pytest.mark.slow
-def test_without_either_nothing_stands_in_front(decoder, few_functions):
+def test_without_either_nothing_stands_in_front(decoder, fewer_functions):
     tokenizer = reading("", bos_token=None, eos_token=None)
-    result = probe((decoder, tokenizer), few_functions, max_length=LONGEST)
+    result = probe((decoder, tokenizer), fewer_functions, max_length=LONGEST)
     assert result.settings.begin is None
 
 
 @pytest.mark.slow
-def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, few_functions):
+def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, fewer_functions):
     tokenizer = reading("")
     tokenizer.add_special_tokens({"bos_token": "<new>"})
     assert tokenizer.bos_token_id == decoder.config.vocab_size
-    assert probe((decoder, tokenizer), few_functions, max_length=LONGEST).settings.begin is None
+    assert probe((decoder, tokenizer), fewer_functions, max_length=LONGEST).settings.begin is None
 
 
 @pytest.mark.slow
-def test_an_encoder_reads_what_its_tokenizer_gives(few_functions):
+def test_an_encoder_reads_what_its_tokenizer_gives(fewer_functions):
     config = BertConfig(vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **SIZES)
-    result = probe((BertModel(config), reading("")), few_functions, max_length=LONGEST)
+    result = probe((BertModel(config), reading("")), fewer_functions, max_length=LONGEST)
     assert result.settings.begin is None and "begin" not in result.signature
 
 
 @pytest.mark.slow
 def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
-    decoder, few_functions, tmp_path
+    decoder, fewer_functions, tmp_path
 ):
     decoder.save_pretrained(tmp_path)
     reading("").save_pretrained(tmp_path)
-    codes = load_dataset("parquet", data_files=str(few_functions / "python/test.parquet"))["train"][
-        "code"
-    ]
+    codes = load_dataset("parquet", data_files=str(fewer_functions / "python/test.parquet"))[
+        "train"
+    ]["code"]
     longest = max(
         length for length in map(len, map(str.encode, codes)) if length < LONGEST
     )  # sub-tokens are bytes
     read = []
     for most in (longest, longest + 1):
-        own = probe(tmp_path, few_functions, max_length=most)
-        other = probe("tiny-code-lm", few_functions, also_fits=[str(tmp_path)], max_length=most)
+        own = probe(tmp_path, fewer_functions, max_length=most)
+        other = probe("tiny-code-lm", fewer_functions, also_fits=[str(tmp_path)], max_length=most)
         assert np.array_equal(np.unique(other.ledger.function), np.unique(own.ledger.function))
         read.append(own.functions)
     assert read[1] > read[0]
 
 
 @pytest.fixture
-def before_and_now(decoder, few_functions, tmp_path, monkeypatch):
+def before_and_now(decoder, fewer_functions, tmp_path, monkeypatch):
     """Results on both splits of a model that read with nothing in front, and that reads after a token."""
     decoder.save_pretrained(tmp_path / "model")
     reading("").save_pretrained(tmp_path / "model")
@@ -119,7 +120,7 @@ def before_and_now(decoder, few_functions, tmp_path, monkeypatch):
     def both():
         for split in ("test", "validation"):
             given = {"max_length": LONGEST, "limit": 10, "output": tmp_path / "results"}
-            probe(tmp_path / "model", few_functions, split=split, **given)
+            probe(tmp_path / "model", fewer_functions, split=split, **given)
 
     with monkeypatch.context() as patch:
         patch.setattr(subtokens, "begin_token", lambda tokenizer: None)

@@ -501,10 +501,11 @@ def test_the_command_and_the_report(model, few, whole, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-def test_heads_that_are_best_by_norms(few, tmp_path, monkeypatch):
+def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     """Both probes rank by norms; the result says so, and its heads are chosen again in this way."""
     monkeypatch.setattr(silence, "REFERENCE", 5)
-    given = {"limit": 3, "draws": 1, "output": tmp_path}
+    few = cut(dataset_folder, tmp_path / "few", test=1, validation=12)
+    given = {"draws": 1, "output": tmp_path}
     result, by_weights = (ablate(TINY, few, weights=weights, **given) for weights in WEIGHTS[::-1])
     assert "|weights:norm|" in result.signature and ", norm, " in result.title
     assert "weights" not in by_weights.signature
