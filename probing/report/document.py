@@ -93,11 +93,6 @@ class Column(NamedTuple):
     spare: tuple[int, ...] = ()
     of: Callable[[Any], Any] | None = None
 
-    @classmethod
-    def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
-        """Neighbouring columns of one kind, in one group."""
-        return [cls(name, kind, group) for name in names]
-
     def cell(self, record: Any) -> Cell:
         """The cell of a record in this column."""
         of = self.of or attrgetter(self.name.replace(" ", "_"))
