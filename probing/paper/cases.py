@@ -12,10 +12,10 @@ import numpy as np
 from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import load
 from probing.paper.inputs import Model
+from probing.report import specs
 from probing.report.dataset import labels_case
-from probing.report.document import Column, Table
+from probing.report.document import Table
 from probing.report.folder import MODELS
-from probing.report.kinds import COUNT, LINK, NAME, PERCENT, SHORT
 from probing.report.pages import shown
 from probing.report.show import WEIGHT_BYTES, attention_case
 from probing.runs.data import load_functions
@@ -115,26 +115,10 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
 
 def table(cases: Sequence[Case]) -> Table:
     """The cases, with links to the page."""
-    columns = [
-        *(Column("figure", COUNT), Column("config", NAME), Column("relation", NAME)),
-        *(Column("head in the paper", SHORT), Column("model"), Column("head", SHORT)),
-        *(
-            Column("found elsewhere", PERCENT),
-            Column("edges", COUNT),
-            Column("found", COUNT),
-        ),
-        *(Column("function"), Column("page", LINK)),
-    ]
     rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
     there = [case.row[:2] for case in cases]
     missing = [
         f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there
     ]
-    notes = (
-        "The head, layer-head from 0, is the best one on all other functions of the split, where it finds as much as "
-        "the column says, in percent. The function is the one with most edges of the relation among those of "
-        f"{SHORT_FUNCTION[0]} to {SHORT_FUNCTION[1]} tokens. Figure 1 has no head: it shows labels."
-    )
-    if missing:
-        notes += f" Without such a function: Figure {', '.join(missing)}."
-    return Table("cases", "Single functions", columns, rows, notes)
+    without = f" Without such a function: Figure {', '.join(missing)}." if missing else ""
+    return specs.table("cases", rows, tokens=SHORT_FUNCTION, without=without)

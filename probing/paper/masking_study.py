@@ -28,10 +28,9 @@ from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.inputs import Inputs
 from probing.paper.joined import Frame, ScoreRow, join, pivot
-from probing.report import figures
-from probing.report.document import COLOURED, Column, Figure, Section, Table, tested
+from probing.report import figures, specs
+from probing.report.document import COLOURED, Figure, Section, tested
 from probing.report.figures import COLOURS, FAINT
-from probing.report.kinds import CODE, COUNT, NAME
 from probing.report.scored import dots
 from probing.runs.data import read_functions
 from probing.stats.hits import Hits
@@ -411,13 +410,6 @@ def _provenance_section(study: Study) -> Section:
     for name, result in study.results.items():
         skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
-    columns = [
-        *(Column("model", NAME), *Column.each(COUNT, "masked", "too long", group="functions")),
-        *(*Column.each(COUNT, "pairs without a mask", "copies"), Column("signature", CODE)),
-    ]
-    notes = "Pairs without a mask: a function and a node type that it does not have, or that no sub-token is in."
     return Section(
-        "provenance",
-        "Results and signatures",
-        [Table("results", "The results of this page", columns, rows, notes)],
+        "provenance", "Results and signatures", [specs.table("study-results", rows, "results")]
     )

@@ -23,12 +23,10 @@ from probing.paper import cases
 from probing.paper.inputs import CODE, CONFIGS, NATURAL
 from probing.paper.joined import COMPARABLE, KEY, Frame, pivot
 from probing.paper.measured import BASELINE_SYSTEMS, CUBERT, NO_MODEL, OFFSET, Reproduction
-from probing.report import figures
+from probing.report import figures, specs
 from probing.report.dataset import FAR_TOKENS, offsets_figure
 from probing.report.document import Column, Figure, Part, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
-from probing.report.kinds import CODE as SIGNATURE
-from probing.report.kinds import COUNT, NAME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -139,40 +137,23 @@ def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
 
 
 def _inputs(reproduction: Reproduction) -> Table:
-    rows: list[list[Any]] = []
+    rows: list[dict[str, Any]] = []
+    counted = reproduction.counted
     for language, configs in CONFIGS.items():
         source = sources.shown(reproduction.inputs.sources.get(language, ""))
-        counted = (
-            reproduction.counted[language].functions if language in reproduction.counted else None
-        )
+        functions = counted[language].functions if language in counted else None
         for config in configs:
+            about: dict[str, Any] = {"config": config, "source": source}
             measured = reproduction.measured.get(config)
             if measured is None:
-                rows.append(
-                    [
-                        config,
-                        source,
-                        None,
-                        None,
-                        None,
-                        None,
-                        f"empty: {reproduction.inputs.missing[config]}",
-                    ]
-                )
+                missing = reproduction.inputs.missing[config]
+                rows.append({**about, "differs": f"empty: {missing}"})
                 continue
-            about = [config, source, counted, measured.functions]
-            differs = "; ".join(reproduction.differs(config).values())
+            about |= {"counted": functions, "scored": measured.functions}
+            about["differs"] = "; ".join(reproduction.differs(config).values())
             models = measured.models.values() or [NO_MODEL]
-            rows += [[*about, model.name, model.signature, differs] for model in models]
-    columns = [
-        Column("config", NAME),
-        Column("source"),
-        *Column.each(COUNT, "of all splits", "scored", group="functions or sentences"),
-        Column("model"),
-        Column("signature", SIGNATURE),
-        Column("differs from the paper"),
-    ]
-    return Table("inputs", "The inputs and results of each config", columns, rows)
+            rows += [{**about, "model": model} for model in models]
+    return specs.table("paper-inputs", rows, "inputs")
 
 
 # ------------------------------------------------------------------------------------------------------------- tables

@@ -22,7 +22,7 @@ from markupsafe import escape
 from rich import box
 
 from probing.report.kinds import CHOSEN, CODE, LINK, TEXT, Kind, P
-from probing.report.words import AS_FILLED, COLOURED, SHOWN, number_of
+from probing.report.words import AS_FILLED, COLOURED, SHOWN
 from probing.runs.clusters import clusters_in_words, over_repositories
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS, Estimate
 
@@ -92,11 +92,6 @@ class Column(NamedTuple):
     group: str = ""
     spare: tuple[int, ...] = ()
     of: Callable[[Any], Any] | None = None
-
-    @classmethod
-    def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
-        """Neighbouring columns of one kind, in one group."""
-        return [cls(name, kind, group) for name in names]
 
     def cell(self, record: Any) -> Cell:
         """The cell of a record in this column."""
@@ -422,16 +417,6 @@ class Section:
     sections: list[Section] = field(default_factory=list)
     drawn: list[Table] = field(default_factory=list)
     folded: bool = False
-
-    @property
-    def inside(self) -> str:
-        """The number of figures and tables, in words."""
-        kinds = [type(part) for part in self.all_parts(drawn=False)]
-        contents = []
-        for kind, noun in ((Figure, "figure"), (Table, "table")):
-            if number := kinds.count(kind):
-                contents.append(number_of(number, noun))
-        return ", ".join(contents)
 
     def all_parts(self, drawn: bool = True) -> list[Part]:
         """Those of the sub-sections, too; with the tables that the page does not show if

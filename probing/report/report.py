@@ -168,17 +168,18 @@ def of_models(
 
 
 def _model(findings: Findings, model: Subject) -> Section:
-    key = findings.name
-    sections = []
-    if hard := beyond.relations(findings, model):
-        sections.append(Section(f"{key}-beyond", beyond.BEYOND_TITLE, hard))
-    sections += [_relations_sections(findings, [relations.table(findings, model)])]
-    sections.append(relations.layers(findings, model))
-    sections.append(_errors(findings, [model]))
-    return Section(key, findings.title, [], fold(sections))
+    sections = [
+        _relations_section(findings, [model]),
+        relations.layers(findings, model),
+        _errors(findings, [model]),
+    ]
+    return Section(findings.name, findings.title, [], fold(sections))
 
 
-def _relations_sections(findings: Findings, parts: Sequence[Part]) -> Section:
+def _relations_section(findings: Findings, models: Sequence[Subject]) -> Section:
+    parts: list[Part] = []
+    for model in models:
+        parts += [relations.table(findings, model), *beyond.relations(findings, model)]
     return Section(f"{findings.name}-relations", "Relation by relation", parts)
 
 
@@ -215,8 +216,13 @@ def sections(
     ]
     fold(rest)
     if not all_findings:  # the first of the others is the answer, in full
-        next(section for section in rest if section.inside).folded = False
+        with_tables = (section for section in rest if not _only_texts(section))
+        next(with_tables).folded = False
     return [first, *rest]
+
+
+def _only_texts(section: Section) -> bool:
+    return all(isinstance(part, str) for part in section.all_parts())
 
 
 def fold(sections: list[Section]) -> list[Section]:
@@ -239,7 +245,7 @@ def _attention_sections(
             [means.curves(findings) for findings in all_findings],
             drawn=[means.curve_points(findings) for findings in all_findings],
         ),
-        beyond.section(all_findings, of_models=of_models),
+        beyond.section(all_findings),
         *edited.edits(all_findings, edited.read_edited(all_findings, data)),
         *means.emergence(all_findings, headline.one_training(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
@@ -264,8 +270,8 @@ def _config_sections(findings: Findings, of_models: bool) -> Section:
     sections: list[Section] = []
     models = findings.models if of_models else []
     if models:
-        tables = [relations.table(findings, model) for model in models]
-        sections.append(_relations_sections(findings, tables))
+        sections.append(_relations_section(findings, models))
+    sections.append(beyond.strata(findings))
     sections += [relations.layers(findings, model) for model in models]
     if findings.pairs:
         pairs = means.pairs(findings)

@@ -31,7 +31,9 @@ def test_models_and_systems_have_their_own_scores(tiny_model, few_functions, tmp
     for name in NAMES:
         shutil.copytree(tiny_model, tmp_path / name)
         for split in ("test", "validation"):
-            probe(tmp_path / name, few_functions, split=split, output=tmp_path / "results")
+            probe(
+                tmp_path / name, few_functions, split=split, limit=20, output=tmp_path / "results"
+            )
     all_evidence = gather(find([tmp_path / "results"]), few_functions)
     monkeypatch.setattr(findings_of.gather, "gather", lambda *_: all_evidence)
     (findings,) = read_findings([tmp_path / "results"], few_functions)

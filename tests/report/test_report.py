@@ -142,7 +142,8 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
     """The numbers of the table of means, and what redrawn dependents cannot be compared with."""
     rows = {
         (row["offsets avoided"], row["rule"], row["k"], row["name"]): row
-        for row in rows_of(written, "java-beyond")
+        for row in rows_of(written, "beyond")
+        if row["config"] == "java"
     }
     for one in evidence:
         ledgers, made = (
@@ -622,8 +623,9 @@ def test_finding_says_what_the_tables_say(written, opened):
             assert found[name][f"all edges, held-out: difference{part}"] == difference
         hard = {
             row["name"]: float(row["score"])
-            for row in rows_of(written, "java-beyond")
-            if (row["rule"], row["k"], row["offsets avoided"]) == ("first", "1", "1")
+            for row in rows_of(written, "beyond")
+            if (row["config"], row["rule"], row["k"], row["offsets avoided"])
+            == ("java", "first", "1", "1")
         }
         assert hard[name] != hard["chance"] != hard["combined"]
         columns = {"score": name, "next best baseline": "combined", "chance": "chance"}
