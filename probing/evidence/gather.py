@@ -534,26 +534,7 @@ def _read_data(
     }
     for part, part_edges in edges.items():
         for model in probed:
-            made_with = getattr(model, part).settings
-            check_control(made_with.control)
-            labels = part_edges.settings.labels
-            if (
-                made_with.control not in RELABELLED
-                and made_with.limit is None
-                and made_with.labels != labels
-            ):
-                raise LedgerError(
-                    f"{made_with.model} was probed with labels {made_with.labels}, but {data} has the labels {labels}: "
-                    "name the data that was probed with --data"
-                )
-            ledger = getattr(model, part).ledger.only(part_edges.function)
-            if len(ledger) != len(part_edges) or part_edges.settings.functions != len(
-                functions[part]
-            ):
-                raise LedgerError(
-                    f"{model.files[part]} has {len(ledger)} edges in functions that have {len(part_edges)} in {data}: "
-                    "its ledger was altered, or belongs to other data"
-                )
+            _check_edges(model, part, part_edges, len(functions[part]), data)
     short = _characters(data, first.config, "validation").max() <= SHORT_CODE
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(
@@ -566,6 +547,26 @@ def _read_data(
     return Splits(edges, first.direction), [
         None if _is_whole(model, *sizes, short) else partial(of_all, model) for model in probed
     ]
+
+
+def _check_edges(probed: Probed, part: str, edges: Edges, functions: int, data: Any) -> None:
+    """Raise LedgerError unless a probe is of the labels of `edges`, and has these in so many
+    functions."""
+    settings = getattr(probed, part).settings
+    check_control(settings.control)
+    labels = edges.settings.labels
+    other = settings.labels != labels
+    if other and settings.control not in RELABELLED and settings.limit is None:
+        raise LedgerError(
+            f"{settings.model} was probed with labels {settings.labels}, but {data} has the labels {labels}: "
+            "name the data that was probed with --data"
+        )
+    ledger = getattr(probed, part).ledger.only(edges.function)
+    if len(ledger) != len(edges) or edges.settings.functions != functions:
+        raise LedgerError(
+            f"{probed.files[part]} has {len(ledger)} edges in functions that have {len(edges)} in {data}: "
+            "its ledger was altered, or belongs to other data"
+        )
 
 
 def _is_whole(probed: Probed, test: int, validation: int, short: bool) -> bool:
