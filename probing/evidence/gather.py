@@ -64,6 +64,8 @@ from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
+Paths = Sequence[str | os.PathLike]
+
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
 
@@ -85,7 +87,7 @@ class Probed:
         return Probed(_only(self.test, test), _only(self.validation, validation), self.files)
 
 
-def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
+def find(paths: Paths) -> list[Probed]:
     """Pair the results in files and folders: what `codesyntax probe --output` wrote for `test` and
     `validation`.
 
@@ -130,7 +132,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     return pairs
 
 
-def _no_test(paths: Sequence[str | os.PathLike]) -> LedgerError:
+def _no_test(paths: Paths) -> LedgerError:
     given = ", ".join(map(str, paths))
     return LedgerError(f"{given} has results of the split validation only: probe test, too")
 
@@ -196,7 +198,7 @@ def _settings(file: Path) -> Settings:
         ) from error
 
 
-def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
+def files_of(paths: Paths) -> list[Path]:
     """The results of attention probes among files and folders; raises LedgerError for a folder
     without any."""
     files: dict[Path, None] = {}
@@ -210,7 +212,7 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     return list(files)
 
 
-def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
+def by_instrument(paths: Paths) -> dict[str, list[Path]]:
     """Instrument -> the results among files and folders. Of attention, the paths that are left: a
     folder that has other results alone is not."""
     by_name: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
