@@ -497,12 +497,10 @@ def _edges_by_relation(
     ]
     for kind, (codes, expand) in zip(KINDS, kinds):
         for rule, edge_codes in zip(RULES, codes):
-            axis = 0 if edge_codes.ndim > 1 else None
             for relation, index in enumerate(places):
                 if len(index):
-                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=axis)
-                    patterns = Patterns(expand(distinct), pattern.reshape(-1))
-                    yield kind, rule, relation, index, patterns
+                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True)
+                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
 
 
 @cache
@@ -544,9 +542,10 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
 def _keyword_patterns(
     edges: Edges, direction: str
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """For each rule and edge the keywords that hit, as codes (rules, E, bytes) of a bit each, and
-    how to expand codes to columns of keywords."""
-    hits = np.zeros((len(RULES), len(edges), len(edges.keywords)), bool)
+    """For each rule and edge the keywords that hit, as codes (rules, E) of a bit each, and how to
+    expand codes to columns of keywords."""
+    number = max(1, len(edges.keywords))  # natural languages have none
+    hits = np.zeros((len(RULES), len(edges), number), bool)
     keywords = np.flatnonzero(edges.keyword >= 0)
     order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
     in_order = edges.keyword[order]
@@ -582,7 +581,11 @@ def _keyword_patterns(
         for rule, counts in enumerate((at_first, slice(None), at_last)):
             hits[rule, edge[counts], edges.keyword[token[counts]]] = True
 
-    def expand(codes: np.ndarray) -> np.ndarray:
-        return np.unpackbits(codes, axis=1, count=len(edges.keywords)).astype(bool)
+    bits = np.packbits(hits, axis=-1)
+    codes = bits.view(f"S{bits.shape[-1]}")[..., 0]  # texts are sorted faster than rows
 
-    return np.packbits(hits, axis=-1), expand
+    def expand(codes: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(codes).view(np.uint8).reshape(len(codes), -1)
+        return np.unpackbits(rows, axis=1, count=len(edges.keywords)).astype(bool)
+
+    return codes, expand
