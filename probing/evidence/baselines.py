@@ -33,7 +33,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,8 +70,6 @@ def kinds_of(config: str) -> list[str]:
 
 MOST_KEYWORDS = 128
 """As many as 8 bits tell apart: `Edges.keyword`."""
-
-_WORD = 64  # bits of the integers that encode which keywords hit an edge
 
 
 class ScoredSplit(FieldsByName):
@@ -493,19 +491,16 @@ def _edges_by_relation(
     by_relation = np.argsort(edges.relation, kind="stable")
     ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
     places = np.split(by_relation, ends[:-1])
-    keywords = partial(_expand_keywords, len(edges.keywords))
     kinds: list[tuple[Iterable[np.ndarray], Callable[[np.ndarray], np.ndarray]]] = [
         _offset_patterns(edges),
-        (_keyword_codes(edges, direction), keywords),
+        _keyword_patterns(edges, direction),
     ]
     for kind, (codes, expand) in zip(KINDS, kinds):
         for rule, edge_codes in zip(RULES, codes):
-            axis = 0 if edge_codes.ndim > 1 else None
             for relation, index in enumerate(places):
                 if len(index):
-                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=axis)
-                    patterns = Patterns(expand(distinct), pattern.reshape(-1))
-                    yield kind, rule, relation, index, patterns
+                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True)
+                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
 
 
 @cache
@@ -544,9 +539,13 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
     return codes, expand
 
 
-def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
-    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E,
-    integers) of many."""
+def _keyword_patterns(
+    edges: Edges, direction: str
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """For each rule and edge the keywords that hit, as codes (rules, E) of a bit each, and how to
+    expand codes to columns of keywords."""
+    number = max(1, len(edges.keywords))  # natural languages have none
+    hits = np.zeros((len(RULES), len(edges), number), bool)
     keywords = np.flatnonzero(edges.keyword >= 0)
     order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
     in_order = edges.keyword[order]
@@ -556,7 +555,6 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     later = order[1:][same]
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
-    bits = np.zeros((len(RULES), len(edges), max(1, -(-len(edges.keywords) // _WORD))), np.uint64)
     if direction == DEPENDENT_TO_HEAD:
         repeated = np.full(len(edges.keyword), len(edges.keyword))
         repeated[earlier] = later
@@ -564,38 +562,30 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
         furthest = np.minimum(last, repeated[head])
         # of all tokens, `behind` sees the head best
         for rule, reading in enumerate((first, behind, last)):
-            hit = (word >= 0) & (head < reading) & (reading <= furthest)
-            bits[rule, hit, word[hit] // _WORD] = _bit(word[hit])
-        if bits.shape[-1] == 1:
-            return bits[..., 0]
-        return bits
-    previous = np.full(len(edges.keyword), -1)
-    previous[later] = earlier
-    # a pair for each edge and keyword token in its dependent
-    begin = np.searchsorted(keywords, behind)
-    count = np.maximum(np.searchsorted(keywords, last, side="right") - begin, 0)
-    edge = np.repeat(np.arange(len(edges)), count)
-    start = begin - (count.cumsum() - count)
-    token = keywords[np.arange(count.sum()) + np.repeat(start, count)]
-    nearest = previous[token] <= head[edge]
-    edge = edge[nearest]
-    token = token[nearest]
-    at_first = token == first[edge]
-    at_last = token == last[edge]
-    for rule, counts in enumerate((at_first, slice(None), at_last)):
-        words = edges.keyword[token[counts]]
-        np.bitwise_or.at(bits[rule], (edge[counts], words // _WORD), _bit(words))
-    if bits.shape[-1] == 1:
-        return bits[..., 0]
-    return bits
+            hit = np.flatnonzero((word >= 0) & (head < reading) & (reading <= furthest))
+            hits[rule, hit, word[hit]] = True
+    else:
+        previous = np.full(len(edges.keyword), -1)
+        previous[later] = earlier
+        # a pair for each edge and keyword token in its dependent
+        begin = np.searchsorted(keywords, behind)
+        count = np.maximum(np.searchsorted(keywords, last, side="right") - begin, 0)
+        edge = np.repeat(np.arange(len(edges)), count)
+        start = begin - (count.cumsum() - count)
+        token = keywords[np.arange(count.sum()) + np.repeat(start, count)]
+        nearest = previous[token] <= head[edge]
+        edge = edge[nearest]
+        token = token[nearest]
+        at_first = token == first[edge]
+        at_last = token == last[edge]
+        for rule, counts in enumerate((at_first, slice(None), at_last)):
+            hits[rule, edge[counts], edges.keyword[token[counts]]] = True
 
+    bits = np.packbits(hits, axis=-1)
+    codes = bits.view(f"S{bits.shape[-1]}")[..., 0]  # texts are sorted faster than rows
 
-def _bit(word: np.ndarray) -> np.ndarray:
-    return np.left_shift(np.uint64(1), (word % _WORD).astype(np.uint64))
+    def expand(codes: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(codes).view(np.uint8).reshape(len(codes), -1)
+        return np.unpackbits(rows, axis=1, count=len(edges.keywords)).astype(bool)
 
-
-def _expand_keywords(words: int, codes: np.ndarray) -> np.ndarray:
-    """Which of so many keywords are in codes: (patterns, keywords)."""
-    word = np.arange(words)
-    integers = codes.reshape(len(codes), -1)
-    return (integers[:, word // _WORD] & _bit(word)) != 0
+    return codes, expand

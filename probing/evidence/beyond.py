@@ -44,7 +44,8 @@ from probing.stats.intervals import Estimate
 LEAST_HARD_EDGES = 30
 """Hard edges of `test` from which a relation is in a mean beyond offsets."""
 
-DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000, 5000)
+DISTANCES = (1, 2, 5, 10, 20, 50, 200)
+LENGTHS = (50, 100, 200, 500, 1000, 2000, 5000)
 """The upper ends of strata, in tokens."""
 
 

@@ -64,6 +64,8 @@ from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
+Paths = Sequence[str | os.PathLike]
+
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
 
@@ -85,7 +87,7 @@ class Probed:
         return Probed(_only(self.test, test), _only(self.validation, validation), self.files)
 
 
-def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
+def find(paths: Paths) -> list[Probed]:
     """Pair the results in files and folders: what `codesyntax probe --output` wrote for `test` and
     `validation`.
 
@@ -130,7 +132,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     return pairs
 
 
-def _no_test(paths: Sequence[str | os.PathLike]) -> LedgerError:
+def _no_test(paths: Paths) -> LedgerError:
     given = ", ".join(map(str, paths))
     return LedgerError(f"{given} has results of the split validation only: probe test, too")
 
@@ -196,7 +198,7 @@ def _settings(file: Path) -> Settings:
         ) from error
 
 
-def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
+def files_of(paths: Paths) -> list[Path]:
     """The results of attention probes among files and folders; raises LedgerError for a folder
     without any."""
     files: dict[Path, None] = {}
@@ -210,7 +212,7 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     return list(files)
 
 
-def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
+def by_instrument(paths: Paths) -> dict[str, list[Path]]:
     """Instrument -> the results among files and folders. Of attention, the paths that are left: a
     folder that has other results alone is not."""
     by_name: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
@@ -534,26 +536,7 @@ def _read_data(
     }
     for part, part_edges in edges.items():
         for model in probed:
-            made_with = getattr(model, part).settings
-            check_control(made_with.control)
-            labels = part_edges.settings.labels
-            if (
-                made_with.control not in RELABELLED
-                and made_with.limit is None
-                and made_with.labels != labels
-            ):
-                raise LedgerError(
-                    f"{made_with.model} was probed with labels {made_with.labels}, but {data} has the labels {labels}: "
-                    "name the data that was probed with --data"
-                )
-            ledger = getattr(model, part).ledger.only(part_edges.function)
-            if len(ledger) != len(part_edges) or part_edges.settings.functions != len(
-                functions[part]
-            ):
-                raise LedgerError(
-                    f"{model.files[part]} has {len(ledger)} edges in functions that have {len(part_edges)} in {data}: "
-                    "its ledger was altered, or belongs to other data"
-                )
+            _check_edges(model, part, part_edges, len(functions[part]), data)
     short = _characters(data, first.config, "validation").max() <= SHORT_CODE
     sizes = len(functions["test"]), len(functions["validation"])
     whole = cache(
@@ -566,6 +549,26 @@ def _read_data(
     return Splits(edges, first.direction), [
         None if _is_whole(model, *sizes, short) else partial(of_all, model) for model in probed
     ]
+
+
+def _check_edges(probed: Probed, part: str, edges: Edges, functions: int, data: Any) -> None:
+    """Raise LedgerError unless a probe is of the labels of `edges`, and has these in so many
+    functions."""
+    settings = getattr(probed, part).settings
+    check_control(settings.control)
+    labels = edges.settings.labels
+    other = settings.labels != labels
+    if other and settings.control not in RELABELLED and settings.limit is None:
+        raise LedgerError(
+            f"{settings.model} was probed with labels {settings.labels}, but {data} has the labels {labels}: "
+            "name the data that was probed with --data"
+        )
+    ledger = getattr(probed, part).ledger.only(edges.function)
+    if len(ledger) != len(edges) or edges.settings.functions != functions:
+        raise LedgerError(
+            f"{probed.files[part]} has {len(ledger)} edges in functions that have {len(edges)} in {data}: "
+            "its ledger was altered, or belongs to other data"
+        )
 
 
 def _is_whole(probed: Probed, test: int, validation: int, short: bool) -> bool:

@@ -231,8 +231,9 @@ def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple
     head = np.array(heads)
     edge = edges.reshape(len(head), -1)
     hit = hits.reshape(len(head), -1)
-    same = np.tile(_NO_MORE, (len(present), len(present))) & (head[:, None] == head)
-    fewer, most = np.nonzero(same)
+    same_head = head[:, None] == head
+    no_more = np.tile(_NO_MORE, (len(present), len(present)))
+    fewer, most = np.nonzero(no_more & same_head)
     others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
     broken = (hit[fewer] > hit[most] + others).any(axis=1)
     cells = [f"{table} {rule} {k}" for table in present for rule, k in TABLE_MEASURES]

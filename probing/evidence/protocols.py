@@ -281,12 +281,16 @@ def _hits_of_choice(
         index = np.flatnonzero(ledger.relation == number)
         places, own = np.unique(row[index], return_inverse=True)
         chosen = which[:, number]  # (rules, k)
-        shape = (1 + chosen.max(), len(RULES), len(places), _WORST + 1)
-        cells = np.arange(shape[0] * len(RULES)).reshape(-1, len(RULES), 1) * len(places) + own
-        cells = cells * (_WORST + 1) + ranks[: shape[0], :, index]
-        counts = np.bincount(cells.ravel(), minlength=np.prod(shape)).reshape(shape)
-        within = counts.cumsum(axis=-1)[..., _PLACES]  # (guesses, rules, f, k)
-        hits = within[chosen, rules, :, np.arange(len(KS))].reshape(len(MEASURES), -1)
+        guesses = 1 + chosen.max()
+        shape = (guesses, len(RULES), len(places), _WORST + 1)
+        guess = np.arange(guesses)[:, None, None]
+        cells = np.ravel_multi_index(
+            np.broadcast_arrays(guess, rules, own, ranks[:guesses, :, index]), shape
+        )
+        counts = np.bincount(cells.ravel(), minlength=np.prod(shape))
+        within = counts.reshape(shape).cumsum(axis=-1)  # (guesses, rules, f, ranks)
+        by_k = within[chosen, rules, :, _PLACES]
+        hits = by_k.reshape(len(MEASURES), -1)
         n = np.bincount(own)
         small = np.int16 if n.max() < 2**15 else np.int32
         groups[name] = Group(places, n, {system: Columns.of(hits.astype(small))})

@@ -247,7 +247,7 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
         sought = (before[high + 1] - before[low]) * may
         own = (low <= head) & (head <= high)
         cells = np.stack([others, sought - (own & may), sought > 0])  # m without the own one
-        _, example, which = np.unique(_in_one(cells), return_index=True, return_inverse=True)
+        _, example, which = np.unique(cells, axis=1, return_index=True, return_inverse=True)
         n, m, there = cells[:, example, None]
         chances.append((_chance(n, m, there, direction), which))
     scores = {}
@@ -272,11 +272,3 @@ def _chance(others: np.ndarray, m: np.ndarray, there: np.ndarray, direction: str
         missed = each**m
     everything = k > others  # so many guesses are all tokens, the token itself included
     return np.where(everything & (there > 0), 1, 1 - missed)
-
-
-def _in_one(cells: np.ndarray) -> np.ndarray:
-    """One number for each column of whole numbers (n, E), of which those of a row are few."""
-    number = np.zeros(cells.shape[1], np.int64)
-    for row in cells - cells.min(axis=1, keepdims=True, initial=0):
-        number = number * (row.max(initial=0) + 1) + row
-    return number

@@ -57,6 +57,7 @@ from probing.evidence.verify import (
     DECIMALS_APART,
     Criterion,
     Influence,
+    Points,
     Rerun,
     RowComparison,
     Verifier,
@@ -386,7 +387,7 @@ class RanksVerifier(Verifier[Probing]):
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             by_protocol = means(self.ledger, None)
         signed, gained = _more_hits(claimed, reproduced, by_protocol)
-        signed |= _better_ranks(claimed, reproduced)
+        signed = {**signed, **_better_ranks(claimed, reproduced)}
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
         return RowComparison(finding, True, signed, gained)
@@ -402,7 +403,7 @@ def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
-def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarray]:
+def _better_ranks(claimed: RankLedger, again: RankLedger) -> Points:
     """For each head and rule, the ranks of a function that are claimed better, minus those claimed
     worse: (F,)."""
     starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
@@ -418,7 +419,7 @@ def _better_ranks(claimed: RankLedger, again: RankLedger) -> dict[str, np.ndarra
 
 def _more_hits(
     claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+) -> tuple[Points, Points]:
     """Claimed hits minus reproduced ones by function: of each relation and table cell of heads that
     were chosen on another split, (f,); and what each mean gains by them in points, (F,)."""
     functions = np.unique(claimed.function)
@@ -482,7 +483,7 @@ class CopiesVerifier(Verifier[Masking]):
             influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", functions, restored)
         return influence
 
-    def published(self, ledger: RowLedger) -> dict[str, np.ndarray]:
+    def published(self, ledger: RowLedger) -> Points:
         pairs = _pairs(ledger)
         return _both(pairs, T1, _EFFECT)
 
@@ -561,7 +562,7 @@ def _pairs(ledger: RowLedger) -> Hits:
     return Hits.of_rows(first["function"], names, sums, measures, unit="points")
 
 
-def _both(pairs: Hits, t1: str, effect: str) -> dict[str, np.ndarray]:
+def _both(pairs: Hits, t1: str, effect: str) -> Points:
     """What each function adds to the means of two systems by each outcome."""
     added = {}
     for name, system in ((T1, t1), (_EFFECT, effect)):
@@ -619,7 +620,7 @@ class HeadsVerifier(Verifier[Ablation]):
             finding = f"of other relations, or chosen otherwise, for {', '.join(other)}"
         return [*super().counted(), Criterion("heads", not other, finding)]
 
-    def published(self, ledger: SilencingLedger) -> dict[str, np.ndarray]:
+    def published(self, ledger: SilencingLedger) -> Points:
         """In hundredths of a nat: the mean cost over relations, and its difference to that of
         matched heads."""
         hits = silencing.hits(SilencingResult.from_ledger(ledger))["1"]
@@ -646,7 +647,7 @@ class InformationVerifier(Verifier[Informing]):
         (f"{choice}_bits" for choice in (WORDS, BOTH)), DECIMALS_APART
     )
 
-    def published(self, ledger: InformationLedger) -> dict[str, np.ndarray]:
+    def published(self, ledger: InformationLedger) -> Points:
         """In percent, and hundredths of a bit: the means over relations."""
         measured = information.hits(InformationResult.from_ledger(ledger))
         uas = _counted(measured["uas"])
@@ -699,7 +700,7 @@ class PreferenceVerifier(_LogProbabilities[Preferring]):
         (f"{text}_{score}" for text in ("good", "bad") for score in SCORES), TEXT_ROUNDING
     )
 
-    def published(self, ledger: PreferenceLedger) -> dict[str, np.ndarray]:
+    def published(self, ledger: PreferenceLedger) -> Points:
         """In percent: the means over phenomena, by pair."""
         rows = ledger.rows
         numbers, pairs = np.unique(rows["phenomenon"], return_counts=True)
@@ -720,7 +721,7 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
         for name in MEASURED
     }
 
-    def published(self, ledger: SurprisalLedger) -> dict[str, np.ndarray]:
+    def published(self, ledger: SurprisalLedger) -> Points:
         """In hundredths of a bit: by how much nodes are foreseen better than their controls, and
         than by 5-grams."""
         added = {}

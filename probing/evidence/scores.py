@@ -281,7 +281,7 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
     models."""
     models = [member.probed.test.settings.control is None for member in evidence]
     differences = [_differences(member) for member in evidence]
-    for mean in _MEANS:
+    for mean in dict.fromkeys(chain.from_iterable(differences)):
         over = over_models([of_member.get(mean) for of_member in differences], models)
         for of_member, difference in zip(differences, over):
             if difference is not None:
@@ -293,12 +293,8 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
         yield rows
 
 
-_MEANS = (*PUBLISHED_FIRST, SAME_RELATIONS, *map(beyond_protocol, AVOIDED))
-"""The means of which a difference to the best baseline is tested."""
-
-
 def _differences(member: Evidence) -> dict[str, Estimate]:
-    """Some of _MEANS -> the difference to the best baseline's."""
+    """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's."""
     differences = dict(member.differences)
     for avoided, comparison in member.beyond_compared.items():
         if comparison is not None:
@@ -398,7 +394,8 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
                 same = side_by_side(both)[SAME_RELATIONS]
                 shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
                 yield from shown.scored_means(kind)
-    heads = max(int(np.prod(member.probed.test.ledger.ranks.shape[2:])) for member in evidence)
+    ledgers = [member.probed.test.ledger for member in evidence]
+    heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
     yield from _at_random(first, about, heads)
 
 

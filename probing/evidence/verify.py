@@ -92,6 +92,9 @@ _CERTAIN = 1e300
 
 _COMMIT = 40  # digits
 
+Points = Mapping[str, np.ndarray]
+"""The name of a number -> what each function adds to it, or differs by in it: (F,)."""
+
 AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 
 
@@ -223,7 +226,7 @@ class RowComparison(NamedTuple):
     gained: Mapping[str, np.ndarray] = {}
 
 
-def biased(signed: Mapping[str, np.ndarray]) -> tuple[str, float] | None:
+def biased(signed: Points) -> tuple[str, float] | None:
     """The number that differences (f,) favour most, with their sum in standard deviations, if that
     is more than rounding explains; otherwise None.
 
@@ -423,7 +426,7 @@ class Verifier(Generic[AnyExperiment]):
         rounded = (name for name in columns.names if columns[name].kind == "f")
         return self.TOLERANCE or dict.fromkeys(rounded, DECIMALS_APART)
 
-    def published(self, ledger: Any) -> dict[str, np.ndarray]:
+    def published(self, ledger: Any) -> Points:
         """What each function of a ledger adds to each published number, in points: (F,)."""
         return {}
 
@@ -513,7 +516,7 @@ class Verifier(Generic[AnyExperiment]):
         """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""
         return {"": np.ones(len(rows), bool)}
 
-    def signed(self, claimed: np.ndarray, rerun: Rerun) -> dict[str, np.ndarray]:
+    def signed(self, claimed: np.ndarray, rerun: Rerun) -> Points:
         """The differences in each column by function, either sign of which may favour the claim.
 
         Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all
@@ -533,7 +536,7 @@ class Verifier(Generic[AnyExperiment]):
                 signed[f"lower {name} {arm}".strip()] = -sums
         return signed
 
-    def gained(self, functions: Sequence[Any], rows: np.ndarray) -> dict[str, np.ndarray]:
+    def gained(self, functions: Sequence[Any], rows: np.ndarray) -> Points:
         """The points that each published number gains by the claim, in each of these functions, by
         place: the numbers of the ledger, less those of the ledger with the rows that were found
         again."""

@@ -11,7 +11,6 @@ from transformers import AutoModel, AutoTokenizer
 from codesyntax_dataset.errors import ModelError
 from probing import probe
 from probing.evidence.gather import find, gather
-from probing.models.location import embedded_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -24,16 +23,12 @@ def data(dataset_folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def probed(data, tmp_path_factory):
-    """The evidence on the first layers of the embedded encoder with a tokenizer that is changed."""
-    weights = AutoModel.from_pretrained(
-        embedded_model(), attn_implementation="eager", num_hidden_layers=3
-    )
+def probed(tiny_model, data, tmp_path_factory):
+    """The evidence on the tiny model with a tokenizer that is changed."""
+    weights = AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
 
     def run(change):
-        tokenizer = hostile_tokenizers.changed(
-            AutoTokenizer.from_pretrained(embedded_model()), change
-        )
+        tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(tiny_model), change)
         folder = tmp_path_factory.mktemp("results")
         for split in ("test", "validation"):
             probe((weights, tokenizer), str(data), "python", split, output=folder)

@@ -265,9 +265,9 @@ def test_what_is_no_file(tmp_path):
 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_any_change_is_read_or_refused(honest, data):
+def test_any_change_is_read_or_refused(few_relations, data):
     """Nothing but EntryError is ever raised, and what is accepted is what was there."""
-    table, about = arrow_table(honest)
+    table, about = arrow_table(few_relations)
     about = json.loads(json.dumps(about))
     for _ in range(data.draw(st.integers(1, 3))):
         entries.change(about, data)

@@ -72,10 +72,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/evidence/baselines.py": {
         (
-            "return bits[..., 0]",
-            "return bits[..., -1]",
-        ): "the only one is the last one",
-        (
             "chosen = int(gained > 0)",
             "chosen = int(gained > -1)",
         ): "a whole number other than 0",

@@ -553,7 +553,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def large(python, tmp_path_factory) -> Path:
-    return page_of(40, python, tmp_path_factory.mktemp("large"))
+    return page_of(24, python, tmp_path_factory.mktemp("large"))
 
 
 def page_of(number_of_rows: int, python, folder: Path) -> Path:
@@ -642,7 +642,7 @@ def test_search_and_contents(large, page):
     page.get_by_role("link", name="python_with_new_lines").click()
     assert (
         page.locator("h2", has_text="python_with_new_lines").is_visible()
-        and len(models(page, 2)) == 8
+        and len(models(page, 2)) == 5
     )
     # Table 3 of the paper, in a table of its own, without ranks
     assert dict(zip(column(page, "name", 3), column(page, "published, UAS", 3)))["CuBERT"] == "39.2"
