@@ -677,7 +677,7 @@ def building_at_leisure(folder: Path, source: str) -> int:
         except KeyboardInterrupt:
             print("interrupted")
 
-    process = start(work, folder / "log")
+    process = start(work, folder / "log", folder / "errors")
     deadline = time.monotonic() + 60
     while not (folder / "labelling").exists():
         assert time.monotonic() < deadline
@@ -691,7 +691,8 @@ def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(t
     os.killpg(process, signal.SIGINT)  # to all of its processes, as a terminal does
     ended(process)
     assert (tmp_path / "log").read_text() == "interrupted\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["labelling", "log", "source"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["errors", "labelling", "log", "source"]
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import time
 import corruptions
 import kills
 import pytest
+from conftest import figures_unrendered
 from support.processes import ended
 from world import COMMANDS, world
 
@@ -21,7 +22,7 @@ QUICK = ("build", "mask", "board")
 
 @pytest.fixture(scope="module")
 def of():
-    with world() as of:
+    with figures_unrendered(), world() as of:
         yield of
 
 

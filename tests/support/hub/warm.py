@@ -15,8 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import aiohttp  # noqa: F401, as what is imported below imports all of these where they are needed
-import datasets  # noqa: F401
+import datasets  # noqa: F401, as what is imported below imports these two where they are needed
 import transformers.models.modernbert.modeling_modernbert  # noqa: F401
 from support.processes import codesyntax, ended, start
 
