@@ -38,13 +38,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from probing.stats.distributions import (
-    normal_quantile,
-    normal_tail,
-    student_quantile,
-    student_tail,
-)
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 FEW_CLUSTERS = 6
 """A group in fewer clusters is marked: its scores are unreliable, and have no interval."""
@@ -75,7 +69,7 @@ _ROUNDING = 1e-9
 _NOTHING = 1e-12
 """Means up to this are 0, but for rounding."""
 
-_BENTKUS = 1 / (4 * float(normal_tail(2**0.5)))
+_BENTKUS = 1 / (4 * ndtr(-(2**0.5)))
 
 
 class Estimate(NamedTuple):
@@ -146,7 +140,7 @@ def interval(
     """Lower and upper bounds (...) of `value` (...), from the `influence` (..., F) of F
     clusters."""
     error, skewness = _spread(influence)
-    quantile = student_quantile(0.975, degrees)
+    quantile = stdtrit(degrees, 0.975)
     below, above = (error * _inverted(t, skewness) for t in (quantile, -quantile))
     return np.minimum(value - below, value), np.maximum(value - above, value)
 
@@ -156,8 +150,9 @@ def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.nd
     of 0."""
     error, skewness = _spread(influence)
     t = _over(value, error)
-    tail = student_tail(np.abs(_transformed(t, skewness)), degrees)
-    return np.where(np.abs(value) > _NOTHING, 2 * tail, 1)
+    return np.where(
+        np.abs(value) > _NOTHING, 2 * stdtr(degrees, -np.abs(_transformed(t, skewness))), 1
+    )
 
 
 def hall_p(differences: np.ndarray) -> np.ndarray:
@@ -173,8 +168,7 @@ def hall_p(differences: np.ndarray) -> np.ndarray:
     error = np.where(error > rounding, error, 0)
     cubes = _over((residuals**3).sum(axis=-1), error**3) * (error > 0)
     t = _transformed(_over(mean, error), cubes / (size * (size - 1) * (size - 2)))
-    differs = (np.abs(mean) > _NOTHING) & (known > 2)
-    return np.where(differs, 2 * student_tail(np.abs(t), size - 1), 1)
+    return np.where((np.abs(mean) > _NOTHING) & (known > 2), 2 * stdtr(size - 1, -np.abs(t)), 1)
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -293,8 +287,7 @@ def wilson(
     )
     most = total if worth is None else worth
     size = np.minimum(effective, most)
-    of_clusters = student_quantile(0.975, max(clusters - 1, 1))
-    z = np.where(effective < most, of_clusters, normal_quantile(0.975))
+    z = np.where(effective < most, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
@@ -413,7 +406,7 @@ def detectable(differences: np.ndarray, tests: int) -> float:
     clusters = len(differences)
     if clusters < FEW_CLUSTERS:
         return np.nan
-    away = student_quantile([1 - ALPHA / 2 / tests, POWER], clusters - 1).sum()
+    away = stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER)).sum()
     return float(away * differences.std(ddof=1) / np.sqrt(clusters))
 
 
@@ -457,7 +450,7 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     )  # the lower bound, which rounding may violate
     differs = np.abs(gained) > 1e-4
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
-    separate = rejected(np.minimum(1, 2 * _BENTKUS * normal_tail(z)))
+    separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))
     ahead = np.where(gained > 0, first, second)[separate]
     behind = np.where(gained > 0, second, first)[separate]
     best = 1 + np.bincount(behind, minlength=number)

@@ -59,7 +59,7 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(
         "folder = sys.argv[1]\n"
         "for words in (['score', folder], ['compare', folder, folder]):\n"
         "    main(words, standalone_mode=False)\n"
-        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'matplotlib', 'scipy', 'jinja2', 'pyarrow.compute', "
+        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'matplotlib', 'jinja2', 'pyarrow.compute', "
         "'huggingface_hub.hf_api', 'huggingface_hub.file_download'}\n"
         "print('imported:', sorted(heavy & set(sys.modules)))"
     )
